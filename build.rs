@@ -1,0 +1,134 @@
+//! With the feature `tensorflow`: compiles the C++ shim for the TensorFlow of one Python.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "tensorflow")]
+    if let Err(reason) = shim::build() {
+        println!("cargo::error={reason}");
+    }
+}
+
+#[cfg(feature = "tensorflow")]
+mod shim {
+    use std::env;
+    use std::process::Command;
+
+    const PYTHON: &str = "BLOCKCELL_PYTHON";
+    const SOURCES: [&str; 4] = ["cpp/kernels.cc", "cpp/takeover.cc", "cpp/info.cc", "cpp/pool.cc"];
+    const HEADERS: [&str; 2] = ["cpp/kernels.h", "cpp/pool.h"];
+
+    /// Asks TensorFlow for its version and flags. The answer follows a marker line, because
+    /// importing TensorFlow may print.
+    const ASK: &str = "
+import tensorflow as tf
+print('blockcell')
+print(tf.__version__)
+print(*tf.sysconfig.get_compile_flags(), sep='\\n')
+print('link')
+print(*tf.sysconfig.get_link_flags(), sep='\\n')
+";
+
+    struct TensorFlow {
+        version: String,
+        compile_flags: Vec<String>,
+        link_flags: Vec<String>,
+    }
+
+    pub(super) fn build() -> Result<(), String> {
+        for file in SOURCES.iter().chain(&HEADERS) {
+            println!("cargo::rerun-if-changed={file}");
+        }
+        println!("cargo::rerun-if-env-changed={PYTHON}");
+        let tensorflow = TensorFlow::ask()?;
+        tensorflow.check_version()?;
+        tensorflow.compile()?;
+        tensorflow.link();
+        println!("cargo::rustc-env=BLOCKCELL_TENSORFLOW={}", tensorflow.version);
+        Ok(())
+    }
+
+    impl TensorFlow {
+        fn ask() -> Result<Self, String> {
+            let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
+            let output = Command::new(&python)
+                .args(["-c", ASK])
+                .env("TF_CPP_MIN_LOG_LEVEL", "3")
+                .output()
+                .map_err(|e| {
+                    format!(
+                        "cannot run {python} ({e}): set {PYTHON} to a Python that has TensorFlow"
+                    )
+                })?;
+            if !output.status.success() {
+                let complaint = String::from_utf8_lossy(&output.stderr);
+                let last = complaint.lines().last().unwrap_or("no message").to_owned();
+                return Err(format!(
+                    "{python} cannot import TensorFlow ({last}): set {PYTHON} to a Python that has it, or run make"
+                ));
+            }
+            Self::parse(&String::from_utf8_lossy(&output.stdout))
+                .ok_or_else(|| format!("{python} gave no TensorFlow flags: set {PYTHON} to a Python that has TensorFlow"))
+        }
+
+        fn parse(answer: &str) -> Option<Self> {
+            let mut lines = answer.lines().skip_while(|line| *line != "blockcell").skip(1);
+            let version = lines.next()?.to_owned();
+            let lines: Vec<_> = lines.map(str::to_owned).collect();
+            let (compile, link) = lines.split_at(lines.iter().position(|line| line == "link")?);
+            Some(TensorFlow {
+                version,
+                compile_flags: compile.to_vec(),
+                link_flags: link[1..].to_vec(),
+            })
+        }
+
+        /// Releases whose headers and kernel registry the shim was written for: 1.15, 2.4 to 2.21.
+        fn check_version(&self) -> Result<(), String> {
+            let mut numbers = self.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+            match (numbers.next(), numbers.next()) {
+                (Some(1), Some(15)) | (Some(2), Some(4..=21)) => Ok(()),
+                _ => Err(format!(
+                    "TensorFlow {} is not supported: install 1.15, or 2.4 to 2.21, in the Python of {PYTHON}",
+                    self.version
+                )),
+            }
+        }
+
+        fn compile(&self) -> Result<(), String> {
+            let mut build = cxx_build::bridge("src/bridge.rs");
+            build.files(SOURCES).include(".").warnings(true).extra_warnings(true);
+            // Releases before 2.10 name no standard; their headers are C++14.
+            if !self.compile_flags.iter().any(|flag| flag.contains("-std=")) {
+                build.std("c++14");
+            }
+            for flag in &self.compile_flags {
+                match flag.strip_prefix("-I") {
+                    // Not ours to lint: as system headers they give no warnings.
+                    Some(path) => build.flag("-isystem").flag(path),
+                    None => build.flag(flag),
+                };
+            }
+            // TensorFlow is built with NDEBUG, and some of its classes have other members without.
+            build.define("NDEBUG", None);
+            if self.version.starts_with("1.") {
+                build.define("BLOCKCELL_TENSORFLOW_1", None);
+            }
+            build.warnings_into_errors(true);
+            // What 1.15 and 2.21 have in common is deprecated in 2.21.
+            build.flag("-Wno-deprecated-declarations");
+            build.flag("-fvisibility=hidden");
+            // Nothing refers to the static objects that register kernels: keep them all the same.
+            build.link_lib_modifier("+whole-archive");
+            build.try_compile("blockcell_shim").map_err(|e| {
+                let reason = e.to_string().replace('\n', " ");
+                format!("cannot compile the C++ shim (is g++ installed?): {reason}")
+            })
+        }
+
+        fn link(&self) {
+            for flag in &self.link_flags {
+                println!("cargo::rustc-cdylib-link-arg={flag}");
+            }
+        }
+    }
+}

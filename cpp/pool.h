@@ -1,0 +1,32 @@
+// TensorFlow's intra-op thread pool, as the Rust side sees it.
+
+#ifndef BLOCKCELL_CPP_POOL_H_
+#define BLOCKCELL_CPP_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tensorflow {
+class OpKernelContext;
+}  // namespace tensorflow
+
+namespace blockcell {
+
+struct Task;
+
+// The threads that the user gave to single operations (intra_op_parallelism_threads).
+class Pool {
+ public:
+  explicit Pool(tensorflow::OpKernelContext* context) : context_(context) {}
+
+  // Runs the tasks 0 to tasks - 1, each of about `cost` processor cycles, and returns when all are
+  // done. The pool decides how many threads that is worth, down to the calling one alone.
+  void parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const;
+
+ private:
+  tensorflow::OpKernelContext* context_;
+};
+
+}  // namespace blockcell
+
+#endif  // BLOCKCELL_CPP_POOL_H_

@@ -1,0 +1,125 @@
+// Which way unlabelled nodes come to this library, and the graph pass that is TensorFlow 1.15's way.
+
+#include <cstdlib>
+#include <cstring>
+
+#include "blockcell/src/bridge.rs.h"
+#include "cpp/kernels.h"
+
+#ifdef BLOCKCELL_TENSORFLOW_1
+#include <set>
+#include <string>
+
+#include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#endif
+
+namespace blockcell {
+
+namespace {
+
+Takeover Wanted() {
+  const char* const wanted = std::getenv("BLOCKCELL_OVERRIDE");
+  if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return Takeover::kOff;
+#ifdef BLOCKCELL_TENSORFLOW_1
+  return Takeover::kGraphPass;
+#else
+  return Takeover::kPriority;
+#endif
+}
+
+}  // namespace
+
+Takeover GetTakeover() {
+  // Kernels are registered while the library is loaded, so a later change must not show.
+  static const Takeover takeover = Wanted();
+  return takeover;
+}
+
+#ifdef BLOCKCELL_TENSORFLOW_1
+namespace {
+
+namespace tf = ::tensorflow;
+
+constexpr char kLabelAttribute[] = "_kernel";
+
+bool OnCpu(const std::string& device) {
+  tf::DeviceNameUtils::ParsedName name;
+  return tf::DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
+         name.type == tf::DEVICE_CPU;
+}
+
+// Labels every node of our operations that was placed on a CPU and has no label yet.
+//
+// Function bodies are labelled too. They are placed where they are called, or not at all, so that
+// happens only where every device is a CPU: elsewhere a label could send a node to a device that
+// has no kernel for it.
+class LabelPass : public tf::GraphOptimizationPass {
+ public:
+  LabelPass() {
+    for (const OpInfo& op : operations()) ops_.emplace(op.name.data(), op.name.size());
+  }
+
+  tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || *options.graph == nullptr) return tf::Status::OK();
+    for (tf::Node* node : (*options.graph)->op_nodes()) {
+      if (Ours(node->type_string()) && OnCpu(node->assigned_device_name()) &&
+          node->attrs().Find(kLabelAttribute) == nullptr) {
+        node->AddAttr(kLabelAttribute, kLabel);
+      }
+    }
+    return OnlyCpus(options.device_set) ? LabelFunctions(options.flib_def) : tf::Status::OK();
+  }
+
+ private:
+  bool Ours(const std::string& op) const { return ops_.count(op) > 0; }
+
+  static bool OnlyCpus(const tf::DeviceSet* devices) {
+    if (devices == nullptr) return false;
+    for (const tf::Device* device : devices->devices()) {
+      const std::string& type = device->device_type();
+      if (type != tf::DEVICE_CPU && type.compare(0, 4, "XLA_") != 0) return false;
+    }
+    return true;
+  }
+
+  tf::Status LabelFunctions(tf::FunctionLibraryDefinition* library) const {
+    if (library == nullptr) return tf::Status::OK();
+    for (const std::string& name : library->ListFunctionNames()) {
+      tf::FunctionDef function = *library->Find(name);
+      if (LabelNodes(&function)) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
+    }
+    return tf::Status::OK();
+  }
+
+  // Whether there was a node to label.
+  bool LabelNodes(tf::FunctionDef* function) const {
+    bool found = false;
+    for (tf::NodeDef& node : *function->mutable_node_def()) {
+      if (!Ours(node.op()) || node.attr().count(kLabelAttribute) > 0) continue;
+      (*node.mutable_attr())[kLabelAttribute].set_s(kLabel);
+      found = true;
+    }
+    return found;
+  }
+
+  std::set<std::string> ops_;
+};
+
+bool RegisterPass() {
+  if (GetTakeover() == Takeover::kGraphPass) {
+    static tf::optimization_registration::OptimizationPassRegistration registration(
+        tf::OptimizationPassRegistry::POST_PLACEMENT, 0,
+        std::unique_ptr<tf::GraphOptimizationPass>(new LabelPass), "BlockcellLabelPass");
+  }
+  return true;
+}
+
+const bool registered = RegisterPass();
+
+}  // namespace
+#endif
+
+}  // namespace blockcell

@@ -1,0 +1,74 @@
+//! What can be wrong with a call, as values.
+
+use std::fmt;
+
+/// Why an operation refused a call. Nothing was computed and no output was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A tensor's rank or one of its dimensions contradicts the operation's table ([`crate::ops`]).
+    Shape {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// The tensor's name in `tf.raw_ops`.
+        tensor: &'static str,
+        /// The expected shape, in symbols and, where they are known, in numbers.
+        expected: String,
+        /// The shape the tensor has.
+        got: Vec<usize>,
+    },
+    /// A size that follows from the inputs does not fit in memory addresses.
+    Overflow {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// The tensor whose size overflows.
+        tensor: &'static str,
+        /// Its shape in symbols.
+        shape: String,
+    },
+    /// The number of input or output tensors is not the operation's.
+    Count {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// What was counted: `"inputs"` or `"outputs"`.
+        what: &'static str,
+        /// How many the operation has.
+        expected: usize,
+        /// How many there were.
+        got: usize,
+    },
+    /// A view of the Rust API is not in standard (row-major, gap-free) layout.
+    Layout {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// The tensor's name in `tf.raw_ops`.
+        tensor: &'static str,
+    },
+    /// The operation has no kernel for the element type.
+    Type {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Shape { op, tensor, expected, got } => {
+                write!(f, "{op}: {tensor} must have shape {expected}, got {got:?}")
+            }
+            Error::Overflow { op, tensor, shape } => {
+                write!(f, "{op}: the size of {tensor}, {shape}, is too large")
+            }
+            Error::Count { op, what, expected, got } => {
+                write!(f, "{op}: expected {expected} {what}, got {got}")
+            }
+            Error::Layout { op, tensor } => {
+                write!(f, "{op}: {tensor} must be in standard (row-major, gap-free) layout")
+            }
+            Error::Type { op } => write!(f, "{op}: no kernel for this element type"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,52 @@
+//! Where the work runs.
+//!
+//! No kernel starts a thread of its own. It cuts its work into tiles by shape alone, so that the
+//! result is the same bit for bit whatever runs them, and hands the tiles to an [`Executor`].
+
+use std::sync::Mutex;
+
+/// Something that runs tasks, in any order, on any threads, and returns when all are done.
+pub trait Executor {
+    /// Calls `task(0)`, ..., `task(tasks - 1)`, each exactly once.
+    ///
+    /// `cost` is the expected number of processor cycles of one task: an executor may keep work
+    /// that is not worth a thread on the calling one.
+    fn run(&self, tasks: usize, cost: u64, task: &(dyn Fn(usize) + Sync));
+}
+
+/// Runs every task on the calling thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Serial;
+
+impl Executor for Serial {
+    fn run(&self, tasks: usize, _cost: u64, task: &(dyn Fn(usize) + Sync)) {
+        (0..tasks).for_each(task);
+    }
+}
+
+impl Executor for rayon::ThreadPool {
+    fn run(&self, tasks: usize, _cost: u64, task: &(dyn Fn(usize) + Sync)) {
+        use rayon::prelude::*;
+        self.install(|| (0..tasks).into_par_iter().with_max_len(1).for_each(task));
+    }
+}
+
+/// Runs `work` on every tile. A tile owns the outputs it writes, so no two tasks share any.
+pub(crate) fn for_each<T: Send>(
+    executor: &dyn Executor,
+    cost: u64,
+    tiles: Vec<T>,
+    work: impl Fn(T) + Sync,
+) {
+    if tiles.len() <= 1 {
+        return tiles.into_iter().for_each(work);
+    }
+    // A task is told only its number. The lock, never contended, moves the tile out safely.
+    let tiles: Vec<_> = tiles.into_iter().map(|tile| Mutex::new(Some(tile))).collect();
+    executor.run(tiles.len(), cost, &|n| {
+        let tile = tiles[n].lock().ok().and_then(|mut tile| tile.take());
+        if let Some(tile) = tile {
+            work(tile);
+        }
+    });
+}

@@ -1,0 +1,231 @@
+//! Gated recurrent unit, one step: Cho et al., "Learning Phrase Representations using RNN
+//! Encoder-Decoder" (2014), with the reset gate applied before the matrix product.
+//!
+//! The forward step, with `[a | b]` concatenation along the last axis and `S` the logistic
+//! function:
+//!
+//! ```text
+//! [r_bar | u_bar] = [x | h_prev] @ w_ru + b_ru        r = S(r_bar)   u = S(u_bar)
+//! c = tanh([x | r * h_prev] @ w_c + b_c)
+//! h = u * h_prev + (1 - u) * c
+//! ```
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
+
+use crate::elementwise::{self, Equation};
+use crate::executor::for_each;
+use crate::ops::{GRU_BLOCK_CELL_GRAD, Sizes};
+use crate::product::{self, Product, Update};
+use crate::simd::Simd;
+use crate::tiles;
+use crate::{Context, Error};
+
+/// Inputs of [`block_cell_grad`], named and ordered as in `tf.raw_ops.GRUBlockCellGrad`.
+///
+/// `x`, `b_ru` and `b_c` have to have the right shapes; their values are not read.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockCellGradInputs<'a> {
+    /// Input of the step, `[batch, input_size]`; values unused.
+    pub x: ArrayView2<'a, f32>,
+    /// State before the step, `[batch, cell_size]`.
+    pub h_prev: ArrayView2<'a, f32>,
+    /// Weights of the reset and update gates, `[input_size + cell_size, 2 * cell_size]`.
+    pub w_ru: ArrayView2<'a, f32>,
+    /// Weights of the candidate, `[input_size + cell_size, cell_size]`.
+    pub w_c: ArrayView2<'a, f32>,
+    /// Biases of the gates, `[2 * cell_size]`; values unused.
+    pub b_ru: ArrayView1<'a, f32>,
+    /// Bias of the candidate, `[cell_size]`; values unused.
+    pub b_c: ArrayView1<'a, f32>,
+    /// Reset gate, `[batch, cell_size]`.
+    pub r: ArrayView2<'a, f32>,
+    /// Update gate, `[batch, cell_size]`.
+    pub u: ArrayView2<'a, f32>,
+    /// Candidate state, `[batch, cell_size]`.
+    pub c: ArrayView2<'a, f32>,
+    /// Gradient of the loss by the new state h, `[batch, cell_size]`.
+    pub d_h: ArrayView2<'a, f32>,
+}
+
+/// Outputs of [`block_cell_grad`]: gradients of the loss. Previous contents do not matter.
+#[derive(Debug)]
+pub struct BlockCellGradOutputs<'a> {
+    /// By x, `[batch, input_size]`.
+    pub d_x: ArrayViewMut2<'a, f32>,
+    /// By h_prev, `[batch, cell_size]`.
+    pub d_h_prev: ArrayViewMut2<'a, f32>,
+    /// By the candidate's pre-activation, `[batch, cell_size]`.
+    pub d_c_bar: ArrayViewMut2<'a, f32>,
+    /// By the gates' pre-activations, `[batch, 2 * cell_size]`, reset gate first.
+    pub d_r_bar_u_bar: ArrayViewMut2<'a, f32>,
+}
+
+/// `GRUBlockCellGrad`: the backward step for a loss that depends on h only.
+///
+/// ```text
+/// d_c_bar      = d_h * (1 - u) * (1 - c * c)
+/// d_u_bar      = d_h * (h_prev - c) * u * (1 - u)
+/// [dx2 | d_hr] = d_c_bar @ w_c^T
+/// d_r_bar      = d_hr * h_prev * r * (1 - r)
+/// [dx1 | dh1]  = [d_r_bar | d_u_bar] @ w_ru^T
+/// d_x          = dx1 + dx2
+/// d_h_prev     = dh1 + d_hr * r + d_h * u
+/// ```
+///
+/// These follow from the forward equations by the chain rule; the formulas in TensorFlow's API
+/// documentation of this operation differ and are wrong.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout; nothing is written then.
+pub fn block_cell_grad(
+    context: &Context<'_>,
+    inputs: BlockCellGradInputs<'_>,
+    outputs: BlockCellGradOutputs<'_>,
+) -> Result<(), Error> {
+    let cell_size = check(&inputs, &outputs)?.cell_size;
+    let BlockCellGradOutputs { d_x, mut d_h_prev, mut d_c_bar, mut d_r_bar_u_bar } = outputs;
+    let BlockCellGradInputs { h_prev, u, c, d_h, .. } = inputs;
+
+    let (_, d_u_bar) = d_r_bar_u_bar.view_mut().split_at(Axis(1), cell_size);
+    let passed = [d_c_bar.view_mut(), d_u_bar];
+    elementwise::map(context, CandidateAndUpdate, [h_prev, u, c, d_h], passed, []);
+
+    let d_c_bar = d_c_bar.view();
+    let (d_r_bar, _) = d_r_bar_u_bar.view_mut().split_at(Axis(1), cell_size);
+    reset_gate(context, &inputs, d_c_bar, d_h_prev.view_mut(), d_r_bar);
+
+    input_and_state(context, &inputs, d_c_bar, d_r_bar_u_bar.view(), d_x, d_h_prev);
+    Ok(())
+}
+
+fn check(
+    inputs: &BlockCellGradInputs<'_>,
+    outputs: &BlockCellGradOutputs<'_>,
+) -> Result<Sizes, Error> {
+    let op = &GRU_BLOCK_CELL_GRAD;
+    let BlockCellGradInputs { x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h } = inputs;
+    let BlockCellGradOutputs { d_x, d_h_prev, d_c_bar, d_r_bar_u_bar } = outputs;
+    op.check_views(
+        false,
+        [
+            x.into(),
+            h_prev.into(),
+            w_ru.into(),
+            w_c.into(),
+            b_ru.into(),
+            b_c.into(),
+            r.into(),
+            u.into(),
+            c.into(),
+            d_h.into(),
+        ],
+        [d_x.into(), d_h_prev.into(), d_c_bar.into(), d_r_bar_u_bar.into()],
+    )
+}
+
+#[derive(Clone, Copy)]
+struct CandidateAndUpdate;
+
+impl Equation<4, 2> for CandidateAndUpdate {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [h_prev, u, c, d_h]: [S::F32; 4],
+        _: [S::F32; 2],
+    ) -> ([S::F32; 2], [S::F32; 0]) {
+        let one = simd.splat(1.0);
+        let d_c_bar = d_h * (one - u) * (one - c * c);
+        let d_u_bar = d_h * (h_prev - c) * u * (one - u);
+        ([d_c_bar, d_u_bar], [])
+    }
+}
+
+/// The part of the first product that the reset gate needs, `d_hr`, and the gate's own equations on
+/// each tile of it, while the tile is in cache.
+///
+/// `d_hr` stays in the place of `d_h_prev`, which becomes `d_hr * r + d_h * u`.
+fn reset_gate(
+    context: &Context<'_>,
+    inputs: &BlockCellGradInputs<'_>,
+    d_c_bar: ArrayView2<'_, f32>,
+    d_h_prev: ArrayViewMut2<'_, f32>,
+    d_r_bar: ArrayViewMut2<'_, f32>,
+) {
+    let BlockCellGradInputs { x, h_prev, w_c, r, u, d_h, .. } = *inputs;
+    let (batch, cell_size) = d_c_bar.dim();
+    let (_, w_c_state) = w_c.split_at(Axis(0), x.ncols());
+    let tiling = product::tiling(batch, cell_size);
+    let tiles = tiling.tiles(d_h_prev).zip(tiling.split(d_r_bar));
+    let Context { isa, executor } = *context;
+    let cost = product::cost(tiling, cell_size);
+    for_each(executor, cost, tiles.collect(), |((place, mut d_hr), d_r_bar)| {
+        isa.run(Product {
+            a: tiles::rows(d_c_bar, place.rows.clone()),
+            b: tiles::rows(w_c_state, place.columns.clone()),
+            out: d_hr.view_mut(),
+            update: Update::Store,
+        });
+        isa.run(elementwise::Tile {
+            equation: ResetGate,
+            inputs: [h_prev, r, u, d_h].map(|input| place.of(input)),
+            outputs: [d_r_bar, d_hr],
+            sums: [],
+        });
+    });
+}
+
+#[derive(Clone, Copy)]
+struct ResetGate;
+
+impl Equation<4, 2> for ResetGate {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [h_prev, r, u, d_h]: [S::F32; 4],
+        [_, d_hr]: [S::F32; 2],
+    ) -> ([S::F32; 2], [S::F32; 0]) {
+        let one = simd.splat(1.0);
+        let d_r_bar = d_hr * h_prev * r * (one - r);
+        let d_h_prev = d_hr * r + d_h * u;
+        ([d_r_bar, d_h_prev], [])
+    }
+}
+
+/// The rest of the first product, and the second one: all of `d_x`, and `dh1` added to `d_h_prev`.
+fn input_and_state(
+    context: &Context<'_>,
+    inputs: &BlockCellGradInputs<'_>,
+    d_c_bar: ArrayView2<'_, f32>,
+    d_r_bar_u_bar: ArrayView2<'_, f32>,
+    d_x: ArrayViewMut2<'_, f32>,
+    d_h_prev: ArrayViewMut2<'_, f32>,
+) {
+    let input_size = d_x.ncols();
+    let (w_c_input, _) = inputs.w_c.split_at(Axis(0), input_size);
+    let (w_ru_input, w_ru_state) = inputs.w_ru.split_at(Axis(0), input_size);
+    let tiling = product::tiling(d_c_bar.nrows(), d_r_bar_u_bar.ncols());
+    let of_input = tiling.tiles(d_x).map(|tile| (tile, w_ru_input, Some(w_c_input)));
+    let of_state = tiling.tiles(d_h_prev).map(|tile| (tile, w_ru_state, None));
+    let tiles = of_input.chain(of_state);
+    let Context { isa, executor } = *context;
+    let cost = product::cost(tiling, d_r_bar_u_bar.ncols());
+    for_each(executor, cost, tiles.collect(), |((place, mut out), w_ru, w_c)| {
+        if let Some(w_c) = w_c {
+            isa.run(Product {
+                a: tiles::rows(d_c_bar, place.rows.clone()),
+                b: tiles::rows(w_c, place.columns.clone()),
+                out: out.view_mut(),
+                update: Update::Store,
+            });
+        }
+        isa.run(Product {
+            a: tiles::rows(d_r_bar_u_bar, place.rows.clone()),
+            b: tiles::rows(w_ru, place.columns),
+            out,
+            update: Update::Add,
+        });
+    });
+}

@@ -1,0 +1,215 @@
+//! Long short-term memory, one step, with optional diagonal peepholes: Gers, Schraudolph and
+//! Schmidhuber, "Learning Precise Timing with LSTM Recurrent Networks" (2002); Sak, Senior and
+//! Beaufays, "Long Short-Term Memory Recurrent Neural Network Architectures for Large Scale
+//! Acoustic Modeling" (2014).
+//!
+//! The forward step, with the gates in the column order ICFO (input, cell input, forget, output),
+//! `S` the logistic function, and the terms in brackets only with peepholes:
+//!
+//! ```text
+//! [i_bar | ci_bar | f_bar | o_bar] = [x | h_prev] @ w + b
+//! i  = S(i_bar [+ wci * cs_prev])     f  = S(f_bar + forget_bias [+ wcf * cs_prev])
+//! ci = tanh(ci_bar)                   cs = clip(i * ci + f * cs_prev)
+//! o  = S(o_bar [+ wco * cs])          co = tanh(cs)          h = o * co
+//! ```
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
+
+use crate::elementwise::{self, Equation};
+use crate::ops::{LSTM_BLOCK_CELL_GRAD, Sizes};
+use crate::simd::Simd;
+use crate::{Context, Element, Error};
+
+/// Inputs of [`block_cell_grad`], named and ordered as in `tf.raw_ops.LSTMBlockCellGrad`.
+///
+/// `x`, `h_prev`, `w` and `b` have to have the right shapes; their values are not read. Without
+/// peepholes the same holds for `wci`, `wcf` and `wco`, which may then be of any length, and `cs`.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockCellGradInputs<'a, E> {
+    /// Input of the step, `[batch, input_size]`; values unused.
+    pub x: ArrayView2<'a, E>,
+    /// Cell state before the step, `[batch, cell_size]`.
+    pub cs_prev: ArrayView2<'a, E>,
+    /// Output of the step before, `[batch, cell_size]`; values unused.
+    pub h_prev: ArrayView2<'a, E>,
+    /// Weights, `[input_size + cell_size, 4 * cell_size]`; values unused.
+    pub w: ArrayView2<'a, E>,
+    /// Peephole weights of the input gate, `[cell_size]`.
+    pub wci: ArrayView1<'a, E>,
+    /// Peephole weights of the forget gate, `[cell_size]`.
+    pub wcf: ArrayView1<'a, E>,
+    /// Peephole weights of the output gate, `[cell_size]`.
+    pub wco: ArrayView1<'a, E>,
+    /// Biases, `[4 * cell_size]`; values unused.
+    pub b: ArrayView1<'a, E>,
+    /// Input gate, `[batch, cell_size]`.
+    pub i: ArrayView2<'a, E>,
+    /// Cell state, `[batch, cell_size]`.
+    pub cs: ArrayView2<'a, E>,
+    /// Forget gate, `[batch, cell_size]`.
+    pub f: ArrayView2<'a, E>,
+    /// Output gate, `[batch, cell_size]`.
+    pub o: ArrayView2<'a, E>,
+    /// Cell input, `[batch, cell_size]`.
+    pub ci: ArrayView2<'a, E>,
+    /// `tanh(cs)`, `[batch, cell_size]`.
+    pub co: ArrayView2<'a, E>,
+    /// Gradient of the loss by cs, `[batch, cell_size]`.
+    pub cs_grad: ArrayView2<'a, E>,
+    /// Gradient of the loss by h, `[batch, cell_size]`.
+    pub h_grad: ArrayView2<'a, E>,
+}
+
+/// Outputs of [`block_cell_grad`]: gradients of the loss. Previous contents do not matter.
+#[derive(Debug)]
+pub struct BlockCellGradOutputs<'a, E> {
+    /// By cs_prev, `[batch, cell_size]`.
+    pub cs_prev_grad: ArrayViewMut2<'a, E>,
+    /// By the four pre-activations, `[batch, 4 * cell_size]`, in the order ICFO.
+    pub dicfo: ArrayViewMut2<'a, E>,
+    /// By wci, of its shape; zeros without peepholes.
+    pub wci_grad: ArrayViewMut1<'a, E>,
+    /// By wcf, of its shape; zeros without peepholes.
+    pub wcf_grad: ArrayViewMut1<'a, E>,
+    /// By wco, of its shape; zeros without peepholes.
+    pub wco_grad: ArrayViewMut1<'a, E>,
+}
+
+/// `LSTMBlockCellGrad`: the backward step, up to the gates' pre-activations.
+///
+/// ```text
+/// do  = h_grad * co * o * (1 - o)
+/// dcs = cs_grad + h_grad * o * (1 - co * co) [+ do * wco]
+/// di  = dcs * ci * i * (1 - i)      dci = dcs * i * (1 - ci * ci)
+/// df  = dcs * cs_prev * f * (1 - f)
+/// dicfo = [di | dci | df | do]
+/// cs_prev_grad = dcs * f [+ di * wci + df * wcf]
+/// wci_grad = [sum_B di * cs_prev]   wcf_grad = [sum_B df * cs_prev]   wco_grad = [sum_B do * cs]
+/// ```
+///
+/// The terms in brackets exist only with `use_peephole`. The equations follow from the forward
+/// step by the chain rule, but for its clip, which they take for the identity, as TensorFlow does:
+/// the operation has no `cell_clip`. Half-precision data is converted to `f32`, and every result
+/// rounded once.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout; nothing is written then.
+pub fn block_cell_grad<E: Element>(
+    context: &Context<'_>,
+    use_peephole: bool,
+    inputs: BlockCellGradInputs<'_, E>,
+    outputs: BlockCellGradOutputs<'_, E>,
+) -> Result<(), Error> {
+    let Sizes { batch, cell_size, .. } = check(use_peephole, &inputs, &outputs)?;
+    let BlockCellGradOutputs { cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad } = outputs;
+    let BlockCellGradInputs { cs_prev, i, f, o, ci, co, cs_grad, h_grad, .. } = inputs;
+
+    let (di, rest) = dicfo.split_at(Axis(1), cell_size);
+    let (dci, rest) = rest.split_at(Axis(1), cell_size);
+    let (df, d_o) = rest.split_at(Axis(1), cell_size);
+    let gradients = [cs_prev_grad, di, dci, df, d_o];
+    let mut sums = [wci_grad, wcf_grad, wco_grad];
+    if use_peephole {
+        // Every row of the batch meets the same weights.
+        let [wci, wcf, wco] = [&inputs.wci, &inputs.wcf, &inputs.wco]
+            .map(|w| w.broadcast((batch, cell_size)).expect("of length cell_size"));
+        let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, inputs.cs, wci, wcf, wco];
+        let sums = sums.map(|sum| sum.insert_axis(Axis(0)));
+        elementwise::map(context, WithPeepholes, inputs, gradients, sums);
+    } else {
+        sums.iter_mut().for_each(|sum| sum.fill(E::ZERO));
+        let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad];
+        elementwise::map(context, WithoutPeepholes, inputs, gradients, []);
+    }
+    Ok(())
+}
+
+fn check<E: Element>(
+    use_peephole: bool,
+    inputs: &BlockCellGradInputs<'_, E>,
+    outputs: &BlockCellGradOutputs<'_, E>,
+) -> Result<Sizes, Error> {
+    let op = &LSTM_BLOCK_CELL_GRAD;
+    let BlockCellGradInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b, .. } = inputs;
+    let BlockCellGradInputs { i, cs, f, o, ci, co, cs_grad, h_grad, .. } = inputs;
+    let BlockCellGradOutputs { cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad } = outputs;
+    op.check_views(
+        use_peephole,
+        [
+            x.into(),
+            cs_prev.into(),
+            h_prev.into(),
+            w.into(),
+            wci.into(),
+            wcf.into(),
+            wco.into(),
+            b.into(),
+            i.into(),
+            cs.into(),
+            f.into(),
+            o.into(),
+            ci.into(),
+            co.into(),
+            cs_grad.into(),
+            h_grad.into(),
+        ],
+        [cs_prev_grad.into(), dicfo.into(), wci_grad.into(), wcf_grad.into(), wco_grad.into()],
+    )
+}
+
+#[derive(Clone, Copy)]
+struct WithoutPeepholes;
+
+impl Equation<8, 5> for WithoutPeepholes {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [cs_prev, i, f, o, ci, co, cs_grad, h_grad]: [S::F32; 8],
+        _: [S::F32; 5],
+    ) -> ([S::F32; 5], [S::F32; 0]) {
+        let one = simd.splat(1.0);
+        let d_o = h_grad * co * o * (one - o);
+        let dcs = cs_grad + h_grad * o * (one - co * co);
+        let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
+        ([dcs * f, di, dci, df, d_o], [])
+    }
+}
+
+#[derive(Clone, Copy)]
+struct WithPeepholes;
+
+impl Equation<12, 5, 3> for WithPeepholes {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs, wci, wcf, wco]: [S::F32; 12],
+        _: [S::F32; 5],
+    ) -> ([S::F32; 5], [S::F32; 3]) {
+        let one = simd.splat(1.0);
+        let d_o = h_grad * co * o * (one - o);
+        let dcs = cs_grad + h_grad * o * (one - co * co) + d_o * wco;
+        let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
+        let cs_prev_grad = dcs * f + di * wci + df * wcf;
+        ([cs_prev_grad, di, dci, df, d_o], [di * cs_prev, df * cs_prev, d_o * cs])
+    }
+}
+
+/// `[di, dci, df]`: the gradient of the cell state, through `cs = i * ci + f * cs_prev`.
+#[inline(always)]
+fn through_cell<S: Simd>(
+    simd: S,
+    dcs: S::F32,
+    cs_prev: S::F32,
+    i: S::F32,
+    f: S::F32,
+    ci: S::F32,
+) -> [S::F32; 3] {
+    let one = simd.splat(1.0);
+    let di = dcs * ci * i * (one - i);
+    let dci = dcs * i * (one - ci * ci);
+    let df = dcs * cs_prev * f * (one - f);
+    [di, dci, df]
+}

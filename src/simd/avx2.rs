@@ -1,0 +1,112 @@
+//! AVX2 with FMA and half conversion: eight lanes, sixteen registers.
+
+use std::arch::x86_64::*;
+
+use half::f16;
+
+use super::{Simd, x86_operator, x86_token};
+
+x86_token! {
+    /// Proof of AVX2, FMA and F16C (Haswell, Zen and later).
+    Avx2: "avx", "avx2", "fma", "f16c"
+}
+
+/// Eight numbers.
+#[derive(Clone, Copy)]
+pub(super) struct F32x8(__m256);
+
+x86_operator!(F32x8, Add, add, _mm256_add_ps);
+x86_operator!(F32x8, Sub, sub, _mm256_sub_ps);
+x86_operator!(F32x8, Mul, mul, _mm256_mul_ps);
+
+/// `from` and zeros after it.
+#[inline(always)]
+fn padded<T: Copy>(from: &[T], zero: T) -> [T; 8] {
+    let mut all = [zero; 8];
+    all[..from.len()].copy_from_slice(from);
+    all
+}
+
+impl Simd for Avx2 {
+    type F32 = F32x8;
+
+    const LANES: usize = 8;
+    const REGISTERS: usize = 16;
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_set1_ps(value) })
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> F32x8 {
+        let all;
+        let from = if from.len() < Self::LANES {
+            all = padded(from, 0.0);
+            &all
+        } else {
+            from
+        };
+        // SAFETY: features proven by `self`; eight elements are there.
+        F32x8(unsafe { _mm256_loadu_ps(from.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn store(self, vector: F32x8, to: &mut [f32]) {
+        if to.len() >= Self::LANES {
+            // SAFETY: features proven by `self`; there is room for eight elements.
+            unsafe { _mm256_storeu_ps(to.as_mut_ptr(), vector.0) }
+        } else {
+            let mut all = [0.0; 8];
+            // SAFETY: features proven by `self`; `all` has eight elements.
+            unsafe { _mm256_storeu_ps(all.as_mut_ptr(), vector.0) }
+            to.copy_from_slice(&all[..to.len()]);
+        }
+    }
+
+    #[inline(always)]
+    fn load_f16(self, from: &[f16]) -> F32x8 {
+        let all;
+        let from = if from.len() < Self::LANES {
+            all = padded(from, f16::ZERO);
+            &all
+        } else {
+            from
+        };
+        // SAFETY: features proven by `self`; eight elements of two bytes are there.
+        F32x8(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())) })
+    }
+
+    #[inline(always)]
+    fn store_f16(self, vector: F32x8, to: &mut [f16]) {
+        // SAFETY: features proven by `self`.
+        let halves = unsafe { _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(vector.0) };
+        if to.len() >= Self::LANES {
+            // SAFETY: there is room for eight elements of two bytes.
+            unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), halves) }
+        } else {
+            let mut all = [f16::ZERO; 8];
+            // SAFETY: `all` has eight elements of two bytes.
+            unsafe { _mm_storeu_si128(all.as_mut_ptr().cast(), halves) }
+            to.copy_from_slice(&all[..to.len()]);
+        }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: F32x8, b: F32x8, c: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_fmadd_ps(a.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn sum(self, vector: F32x8) -> f32 {
+        // SAFETY: features proven by `self`.
+        unsafe {
+            let four =
+                _mm_add_ps(_mm256_castps256_ps128(vector.0), _mm256_extractf128_ps::<1>(vector.0));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+}

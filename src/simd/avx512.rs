@@ -1,0 +1,103 @@
+//! AVX-512: sixteen lanes, thirty-two registers, masked loads and stores.
+
+use std::arch::x86_64::*;
+
+use half::f16;
+
+use super::{Simd, x86_operator, x86_token};
+
+x86_token! {
+    /// Proof of AVX-512 F, BW, DQ and VL (Skylake-SP, Zen 4 and later).
+    Avx512: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"
+}
+
+/// Sixteen numbers.
+#[derive(Clone, Copy)]
+pub(super) struct F32x16(__m512);
+
+x86_operator!(F32x16, Add, add, _mm512_add_ps);
+x86_operator!(F32x16, Sub, sub, _mm512_sub_ps);
+x86_operator!(F32x16, Mul, mul, _mm512_mul_ps);
+
+/// The mask of the first `n` lanes, for `n` below 16.
+#[inline(always)]
+fn first(n: usize) -> __mmask16 {
+    debug_assert!(n < 16);
+    (1 << n) - 1
+}
+
+// SAFETY of every block below: the token `self` proves the features. Addresses come from slices,
+// and a load or store touches no more elements than its slice has: all sixteen only if it is that
+// long, otherwise those of the mask, and masked-off lanes access no memory.
+impl Simd for Avx512 {
+    type F32 = F32x16;
+
+    const LANES: usize = 16;
+    const REGISTERS: usize = 32;
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_set1_ps(value) })
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> F32x16 {
+        if from.len() >= Self::LANES {
+            // SAFETY: features proven by `self`; sixteen elements are there.
+            F32x16(unsafe { _mm512_loadu_ps(from.as_ptr()) })
+        } else {
+            // SAFETY: features proven by `self`; the mask covers the elements that are there.
+            F32x16(unsafe { _mm512_maskz_loadu_ps(first(from.len()), from.as_ptr()) })
+        }
+    }
+
+    #[inline(always)]
+    fn store(self, vector: F32x16, to: &mut [f32]) {
+        if to.len() >= Self::LANES {
+            // SAFETY: features proven by `self`; there is room for sixteen elements.
+            unsafe { _mm512_storeu_ps(to.as_mut_ptr(), vector.0) }
+        } else {
+            // SAFETY: features proven by `self`; the mask covers the room that is there.
+            unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first(to.len()), vector.0) }
+        }
+    }
+
+    #[inline(always)]
+    fn load_f16(self, from: &[f16]) -> F32x16 {
+        let address = from.as_ptr().cast();
+        if from.len() >= Self::LANES {
+            // SAFETY: features proven by `self`; sixteen elements are there.
+            F32x16(unsafe { _mm512_cvtph_ps(_mm256_loadu_epi16(address)) })
+        } else {
+            // SAFETY: features proven by `self`; the mask covers the elements that are there.
+            F32x16(unsafe { _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(from.len()), address)) })
+        }
+    }
+
+    #[inline(always)]
+    fn store_f16(self, vector: F32x16, to: &mut [f16]) {
+        let address = to.as_mut_ptr().cast();
+        // SAFETY: features proven by `self`.
+        let halves = unsafe { _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(vector.0) };
+        if to.len() >= Self::LANES {
+            // SAFETY: features proven by `self`; there is room for sixteen elements.
+            unsafe { _mm256_storeu_epi16(address, halves) }
+        } else {
+            // SAFETY: features proven by `self`; the mask covers the room that is there.
+            unsafe { _mm256_mask_storeu_epi16(address, first(to.len()), halves) }
+        }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_fmadd_ps(a.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn sum(self, vector: F32x16) -> f32 {
+        // SAFETY: features proven by `self`.
+        unsafe { _mm512_reduce_add_ps(vector.0) }
+    }
+}

@@ -1,0 +1,182 @@
+//! Instruction sets: what the processor can do, as values that exist only where it can.
+//!
+//! An algorithm is written once, generic over [`Simd`], and given to [`Isa::run`] as a
+//! [`Kernel`]. `run` enters it through a function compiled for the instruction set; everything
+//! the kernel calls must be `#[inline(always)]` to be compiled for it too.
+//!
+//! A token of [`Simd`] (such as `avx512::Avx512`) can be made only after the processor was asked,
+//! so holding one proves that its instructions may be executed. That proof is what makes the
+//! intrinsics in the submodules sound, and this module and its children are the only place of the
+//! crate's arithmetic where `unsafe` is allowed.
+
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+use std::ops::{Add, Mul, Sub};
+use std::sync::OnceLock;
+
+use half::f16;
+
+/// Vectors of `f32` of one instruction set, and the proof that the processor has it.
+pub trait Simd: Copy + Send + Sync + 'static {
+    /// A vector of [`Self::LANES`] numbers.
+    type F32: Copy + Add<Output = Self::F32> + Sub<Output = Self::F32> + Mul<Output = Self::F32>;
+
+    /// Numbers in a vector.
+    const LANES: usize;
+
+    /// Vectors that fit in registers.
+    const REGISTERS: usize;
+
+    /// `value` in every lane.
+    fn splat(self, value: f32) -> Self::F32;
+
+    /// The first elements of `from`: all lanes, or `from.len()` of them and then zeros.
+    fn load(self, from: &[f32]) -> Self::F32;
+
+    /// Writes lanes to the front of `to`: all of them, or `to.len()`.
+    fn store(self, vector: Self::F32, to: &mut [f32]);
+
+    /// [`Simd::load`] with conversion from half, which is exact.
+    fn load_f16(self, from: &[f16]) -> Self::F32;
+
+    /// [`Simd::store`] with conversion to half, to nearest, ties to even.
+    fn store_f16(self, vector: Self::F32, to: &mut [f16]);
+
+    /// `a * b + c`, rounded once where the instruction set can.
+    fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
+
+    /// The sum of all lanes, always in the same order.
+    fn sum(self, vector: Self::F32) -> f32;
+}
+
+/// A piece of work that is compiled once for each instruction set.
+pub trait Kernel {
+    /// What it returns.
+    type Output;
+
+    /// Does the work. Implementations are `#[inline(always)]`.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// An instruction set that this processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Isa(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Portable(portable::Portable),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512),
+}
+
+impl Isa {
+    /// The environment variable that forces an instruction set: `portable`, `avx2` or `avx512`.
+    pub const VARIABLE: &'static str = "BLOCKCELL_ISA";
+
+    /// The instruction sets of this processor, the best last.
+    #[must_use]
+    pub fn available() -> Vec<Isa> {
+        let mut all = vec![Isa(Kind::Portable(portable::Portable))];
+        #[cfg(target_arch = "x86_64")]
+        {
+            all.extend(avx2::Avx2::new().map(|simd| Isa(Kind::Avx2(simd))));
+            all.extend(avx512::Avx512::new().map(|simd| Isa(Kind::Avx512(simd))));
+        }
+        all
+    }
+
+    /// The instruction set to use: the one `BLOCKCELL_ISA` names if the processor has it,
+    /// otherwise the best. The environment is read once.
+    #[must_use]
+    pub fn get() -> Isa {
+        static CHOSEN: OnceLock<Isa> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let available = Isa::available();
+            let forced = std::env::var(Isa::VARIABLE).ok();
+            let named = available.iter().find(|isa| Some(isa.name()) == forced.as_deref());
+            *named.unwrap_or(&available[available.len() - 1])
+        })
+    }
+
+    /// `"portable"`, `"avx2"` or `"avx512"`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Kind::Portable(_) => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512(_) => "avx512",
+        }
+    }
+
+    /// Runs `kernel`, compiled for this instruction set.
+    #[inline]
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Kind::Portable(simd) => kernel.run(simd),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2(simd) => simd.enter(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512(simd) => simd.enter(kernel),
+        }
+    }
+}
+
+/// Defines a token type for x86 instruction sets from one list of features: the constructor asks
+/// the processor for exactly those that `enter` is compiled with.
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_token {
+    ($(#[$doc:meta])* $token:ident: $($feature:tt),+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) struct $token(());
+
+        impl $token {
+            /// The token, if the processor has every feature.
+            pub(super) fn new() -> Option<Self> {
+                let all = true $(&& std::arch::is_x86_feature_detected!($feature))+;
+                all.then_some($token(()))
+            }
+
+            /// Runs `kernel` in code compiled for the features.
+            #[inline]
+            pub(super) fn enter<K: $crate::simd::Kernel>(self, kernel: K) -> K::Output {
+                $(#[target_feature(enable = $feature)])+
+                fn compiled<K: $crate::simd::Kernel>(simd: $token, kernel: K) -> K::Output {
+                    kernel.run(simd)
+                }
+                // SAFETY: `self` exists only where `new` found every feature that `compiled` needs.
+                unsafe { compiled(self, kernel) }
+            }
+        }
+    };
+}
+
+/// Implements an operator of a vector type by an intrinsic.
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_operator {
+    ($vector:ident, $operator:ident, $method:ident, $intrinsic:ident) => {
+        impl std::ops::$operator for $vector {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                // SAFETY: vectors are made only by methods of the token, so the processor has the
+                // instruction.
+                $vector(unsafe { $intrinsic(self.0, other.0) })
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+use {x86_operator, x86_token};

@@ -1,0 +1,106 @@
+//! Plain Rust: eight lanes in an array, which the compiler maps to what every target has.
+
+use std::ops::{Add, Mul, Sub};
+
+use half::f16;
+
+use super::Simd;
+
+/// Needs nothing of the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Portable;
+
+/// Eight numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Array([f32; 8]);
+
+#[inline(always)]
+fn zip(a: Array, b: Array, f: impl Fn(f32, f32) -> f32) -> Array {
+    let mut out = a;
+    for (out, b) in out.0.iter_mut().zip(b.0) {
+        *out = f(*out, b);
+    }
+    out
+}
+
+impl Add for Array {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        zip(self, other, |a, b| a + b)
+    }
+}
+
+impl Sub for Array {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        zip(self, other, |a, b| a - b)
+    }
+}
+
+impl Mul for Array {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        zip(self, other, |a, b| a * b)
+    }
+}
+
+impl Simd for Portable {
+    type F32 = Array;
+
+    const LANES: usize = 8;
+    // Sixteen registers of four numbers, as x86-64 without AVX has.
+    const REGISTERS: usize = 8;
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> Array {
+        Array([value; 8])
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> Array {
+        let mut all = [0.0; 8];
+        let n = from.len().min(8);
+        all[..n].copy_from_slice(&from[..n]);
+        Array(all)
+    }
+
+    #[inline(always)]
+    fn store(self, vector: Array, to: &mut [f32]) {
+        let n = to.len().min(8);
+        to[..n].copy_from_slice(&vector.0[..n]);
+    }
+
+    #[inline(always)]
+    fn load_f16(self, from: &[f16]) -> Array {
+        let mut all = [0.0; 8];
+        for (to, from) in all.iter_mut().zip(from) {
+            *to = from.to_f32();
+        }
+        Array(all)
+    }
+
+    #[inline(always)]
+    fn store_f16(self, vector: Array, to: &mut [f16]) {
+        for (to, from) in to.iter_mut().zip(vector.0) {
+            *to = f16::from_f32(from);
+        }
+    }
+
+    // Two roundings: a fused one would be a library call for each lane.
+    #[inline(always)]
+    fn mul_add(self, a: Array, b: Array, c: Array) -> Array {
+        a * b + c
+    }
+
+    #[inline(always)]
+    fn sum(self, vector: Array) -> f32 {
+        let [a, b, c, d, e, f, g, h] = vector.0;
+        ((a + e) + (c + g)) + ((b + f) + (d + h))
+    }
+}

@@ -1,0 +1,92 @@
+//! Cutting matrices into tiles that separate tasks may write.
+
+use std::ops::Range;
+
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
+
+/// Sizes of a tile. They follow from the shape of the work alone, never from the threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiling {
+    /// Rows in a tile, at least 1.
+    pub(crate) rows: usize,
+    /// Columns in a tile, at least 1.
+    pub(crate) columns: usize,
+}
+
+/// The place of a tile in its matrix.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) rows: Range<usize>,
+    pub(crate) columns: Range<usize>,
+}
+
+impl Place {
+    /// The part of `matrix` at this place.
+    pub(crate) fn of<'a, T>(&self, mut matrix: ArrayView2<'a, T>) -> ArrayView2<'a, T> {
+        matrix.slice_axis_inplace(Axis(0), Slice::from(self.rows.clone()));
+        matrix.slice_axis_inplace(Axis(1), Slice::from(self.columns.clone()));
+        matrix
+    }
+}
+
+/// Rows `rows` of `matrix`.
+pub(crate) fn rows<T>(mut matrix: ArrayView2<'_, T>, rows: Range<usize>) -> ArrayView2<'_, T> {
+    matrix.slice_axis_inplace(Axis(0), Slice::from(rows));
+    matrix
+}
+
+impl Tiling {
+    /// The places of all tiles of a matrix, row by row.
+    pub(crate) fn places(self, (rows, columns): (usize, usize)) -> Vec<Place> {
+        let cuts = |n: usize, size: usize| {
+            (0..n.div_ceil(size)).map(move |k| k * size..((k + 1).saturating_mul(size)).min(n))
+        };
+        cuts(rows, self.rows)
+            .flat_map(|rows| {
+                cuts(columns, self.columns)
+                    .map(move |columns| Place { rows: rows.clone(), columns })
+            })
+            .collect()
+    }
+
+    /// The tiles of `matrix` with their places.
+    pub(crate) fn tiles<T>(
+        self,
+        matrix: ArrayViewMut2<'_, T>,
+    ) -> impl Iterator<Item = (Place, ArrayViewMut2<'_, T>)> {
+        self.places(matrix.dim()).into_iter().zip(self.split(matrix))
+    }
+
+    /// The tiles of `matrix` in the order of [`Tiling::places`].
+    pub(crate) fn split<T>(self, matrix: ArrayViewMut2<'_, T>) -> Vec<ArrayViewMut2<'_, T>> {
+        cut(matrix, Axis(0), self.rows)
+            .into_iter()
+            .flat_map(|rows| cut(rows, Axis(1), self.columns))
+            .collect()
+    }
+}
+
+fn cut<T>(mut matrix: ArrayViewMut2<'_, T>, axis: Axis, size: usize) -> Vec<ArrayViewMut2<'_, T>> {
+    let mut tiles = Vec::with_capacity(matrix.len_of(axis).div_ceil(size));
+    while matrix.len_of(axis) > size {
+        let (tile, rest) = matrix.split_at(axis, size);
+        tiles.push(tile);
+        matrix = rest;
+    }
+    if matrix.len_of(axis) > 0 {
+        tiles.push(matrix);
+    }
+    tiles
+}
+
+/// One row of a matrix whose rows are contiguous.
+#[inline(always)]
+pub(crate) fn row<T>(matrix: ArrayView2<'_, T>, row: usize) -> &[T] {
+    matrix.index_axis_move(Axis(0), row).to_slice().expect("rows are contiguous")
+}
+
+/// One row of a matrix whose rows are contiguous.
+#[inline(always)]
+pub(crate) fn row_mut<'a, T>(matrix: &'a mut ArrayViewMut2<'_, T>, row: usize) -> &'a mut [T] {
+    matrix.row_mut(row).into_slice().expect("rows are contiguous")
+}
