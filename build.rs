@@ -11,11 +11,12 @@ fn main() {
 #[cfg(feature = "tensorflow")]
 mod shim {
     use std::env;
+    use std::path::PathBuf;
     use std::process::Command;
 
     const PYTHON: &str = "BLOCKCELL_PYTHON";
     const SOURCES: [&str; 4] = ["cpp/kernels.cc", "cpp/takeover.cc", "cpp/info.cc", "cpp/pool.cc"];
-    const HEADERS: [&str; 2] = ["cpp/kernels.h", "cpp/pool.h"];
+    const HEADERS: [&str; 3] = ["cpp/hidden.h", "cpp/kernels.h", "cpp/pool.h"];
 
     /// Asks TensorFlow for its version and flags. The answer follows a marker line, because
     /// importing TensorFlow may print.
@@ -95,8 +96,32 @@ print(*tf.sysconfig.get_link_flags(), sep='\\n')
         }
 
         fn compile(&self) -> Result<(), String> {
-            let mut build = cxx_build::bridge("src/bridge.rs");
-            build.files(SOURCES).include(".").warnings(true).extra_warnings(true);
+            let mut bridge = cxx_build::bridge("src/bridge.rs");
+            self.set_flags(&mut bridge);
+            bridge.flag("-include").flag("cpp/hidden.h");
+            let mut shim = cc::Build::new();
+            self.set_flags(&mut shim);
+            shim.cpp(true).files(SOURCES);
+            // Where cxx_build, called first, has put the headers it generated.
+            let generated =
+                PathBuf::from(env::var("OUT_DIR").unwrap_or_default()).join("cxxbridge");
+            shim.include(generated.join("include"));
+            // Nothing refers to the static objects that register kernels: keep them all the same.
+            shim.link_lib_modifier("+whole-archive");
+            for (build, name) in [(shim, "blockcell_shim"), (bridge, "blockcell_bridge")] {
+                build.try_compile(name).map_err(|e| {
+                    let reason = e.to_string().replace('\n', " ");
+                    format!("cannot compile the C++ shim (is g++ installed?): {reason}")
+                })?;
+            }
+            Ok(())
+        }
+
+        fn set_flags(&self, build: &mut cc::Build) {
+            build.include(".").warnings(true).extra_warnings(true).warnings_into_errors(true);
+            // What 1.15 and 2.21 have in common is deprecated in 2.21.
+            build.flag("-Wno-deprecated-declarations");
+            build.flag("-fvisibility=hidden");
             // Releases before 2.10 name no standard; their headers are C++14.
             if !self.compile_flags.iter().any(|flag| flag.contains("-std=")) {
                 build.std("c++14");
@@ -113,22 +138,14 @@ print(*tf.sysconfig.get_link_flags(), sep='\\n')
             if self.version.starts_with("1.") {
                 build.define("BLOCKCELL_TENSORFLOW_1", None);
             }
-            build.warnings_into_errors(true);
-            // What 1.15 and 2.21 have in common is deprecated in 2.21.
-            build.flag("-Wno-deprecated-declarations");
-            build.flag("-fvisibility=hidden");
-            // Nothing refers to the static objects that register kernels: keep them all the same.
-            build.link_lib_modifier("+whole-archive");
-            build.try_compile("blockcell_shim").map_err(|e| {
-                let reason = e.to_string().replace('\n', " ");
-                format!("cannot compile the C++ shim (is g++ installed?): {reason}")
-            })
         }
 
         fn link(&self) {
             for flag in &self.link_flags {
                 println!("cargo::rustc-cdylib-link-arg={flag}");
             }
+            // What the libraries linked in would export.
+            println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
         }
     }
 }

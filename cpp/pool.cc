@@ -9,9 +9,8 @@ namespace blockcell {
 
 void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const {
   auto* const workers = context_->device()->tensorflow_cpu_worker_threads()->workers;
-  workers->ParallelFor(tasks, cost, [&task](std::int64_t begin, std::int64_t end) {
-    task.run(begin, end);
-  });
+  workers->ParallelFor(tasks, cost,
+                       [&task](std::int64_t begin, std::int64_t end) { task.run(begin, end); });
 }
 
 }  // namespace blockcell

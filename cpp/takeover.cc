@@ -1,4 +1,5 @@
-// Which way unlabelled nodes come to this library, and the graph pass that is TensorFlow 1.15's way.
+// Which way unlabelled nodes come to this library, and the graph pass that is TensorFlow 1.15's
+// way.
 
 #include <cstdlib>
 #include <cstring>

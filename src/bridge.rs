@@ -110,6 +110,8 @@ mod ffi {
 use ffi::{Attributes, Code, Input, OpInfo, Output, Pool, Shape, Status};
 
 fn operations() -> Vec<OpInfo> {
+    #[cfg(feature = "failpoints")]
+    std::mem::forget(fail::FailScenario::setup());
     let half = |op: &Op| op.types.contains(&DataType::Half);
     ops::ALL.iter().map(|op| OpInfo { name: op.name, half: half(op) }).collect()
 }
@@ -120,13 +122,16 @@ fn plan(
     inputs: &[Input<'_>],
     outputs: &mut Vec<Shape>,
 ) -> Status {
-    status(guarded(|| {
-        let op = by_name(op);
-        let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
-        let sizes = op.check(attributes.use_peephole, &shapes)?;
-        outputs.extend(op.outputs.iter().map(|output| Shape { dims: output.shape(&sizes) }));
-        Ok(())
-    }))
+    status(
+        op,
+        guarded(|| {
+            let op = by_name(op);
+            let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
+            let sizes = op.check(attributes.use_peephole, &shapes)?;
+            outputs.extend(op.outputs.iter().map(|output| Shape { dims: output.shape(&sizes) }));
+            Ok(())
+        }),
+    )
 }
 
 fn compute(
@@ -136,21 +141,26 @@ fn compute(
     inputs: &[Input<'_>],
     outputs: &mut [Output<'_>],
 ) -> Status {
-    status(guarded(|| {
-        let op = by_name(op);
-        let context = &Context { isa: Isa::get(), executor: pool };
-        if std::ptr::eq(op, &ops::GRU_BLOCK_CELL_GRAD) {
-            gru_block_cell_grad(context, inputs, outputs)
-        } else if std::ptr::eq(op, &ops::LSTM_BLOCK_CELL_GRAD) {
-            if attributes.half {
-                lstm_block_cell_grad::<f16>(context, attributes, inputs, outputs)
+    status(
+        op,
+        guarded(|| {
+            let op = by_name(op);
+            let context = &Context { isa: Isa::get(), executor: pool };
+            #[cfg(feature = "failpoints")]
+            fail::fail_point!("compute");
+            if std::ptr::eq(op, &ops::GRU_BLOCK_CELL_GRAD) {
+                gru_block_cell_grad(context, inputs, outputs)
+            } else if std::ptr::eq(op, &ops::LSTM_BLOCK_CELL_GRAD) {
+                if attributes.half {
+                    lstm_block_cell_grad::<f16>(context, attributes, inputs, outputs)
+                } else {
+                    lstm_block_cell_grad::<f32>(context, attributes, inputs, outputs)
+                }
             } else {
-                lstm_block_cell_grad::<f32>(context, attributes, inputs, outputs)
+                unreachable!("{} has no kernel", op.name)
             }
-        } else {
-            unreachable!("{} has no kernel", op.name)
-        }
-    }))
+        }),
+    )
 }
 
 fn by_name(name: &str) -> &'static Op {
@@ -290,7 +300,11 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn run(&self, begin: usize, end: usize) {
-        let work = || (begin..end).for_each(self.work);
+        let work = || {
+            #[cfg(feature = "failpoints")]
+            fail::fail_point!("task");
+            (begin..end).for_each(self.work);
+        };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
             self.panic.lock().expect("no panic while locked").get_or_insert(panic);
         }
@@ -320,12 +334,12 @@ fn guarded(call: impl FnOnce() -> Result<(), Error>) -> Outcome {
     })
 }
 
-fn status(outcome: Outcome) -> Status {
+fn status(op: &str, outcome: Outcome) -> Status {
     match outcome {
         Ok(Ok(())) => Status { code: Code::Ok, message: String::new() },
         Ok(Err(error)) => Status { code: Code::InvalidArgument, message: error.to_string() },
         Err(panic) => {
-            Status { code: Code::Internal, message: format!("blockcell panicked: {panic}") }
+            Status { code: Code::Internal, message: format!("{op}: blockcell panicked: {panic}") }
         }
     }
 }

@@ -68,7 +68,7 @@ fn row_tiling((_, columns): (usize, usize)) -> Tiling {
 }
 
 fn column_tiling((rows, _): (usize, usize)) -> Tiling {
-    let columns = (TILE / rows.max(1)).next_multiple_of(64).clamp(64, SUM_COLUMNS);
+    let columns = (4 * TILE / rows.max(1)).next_multiple_of(64).clamp(64, SUM_COLUMNS);
     Tiling { rows: usize::MAX, columns }
 }
 

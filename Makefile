@@ -1,0 +1,78 @@
+# `make help` lists the targets.
+
+# The TensorFlow release line to work with: 2.21, 2.18, 2.16, 2.12, 2.4 or 1.15, each in a virtual
+# environment of its own; or any Python that has a TensorFlow: PYTHON=/path/to/python.
+TF ?= 2.21
+venv = $(if $(filter 2.21,$(1)),.venv,.venv-$(1))
+ifeq ($(origin PYTHON),undefined)
+PYTHON := $(call venv,$(TF))/bin/python
+environment := $(call venv,$(TF))/.complete
+endif
+
+# CI sets this: without Python 3.7 the tests fail instead of leaving TensorFlow 1.15 out.
+REQUIRE_TF_1_15 ?=
+
+.DEFAULT_GOAL := all
+.PHONY: all lib demo test test-rust test-python test-1.15 matrix bench lint format docs clean help
+
+all: lib ## Build the library, and link it as build/libblockcell.so (the default)
+	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
+
+lib: $(environment) ## Build build/tf-<major.minor>/libblockcell.so for the TensorFlow of TF=... or PYTHON=...
+	@scripts/build_lib.sh $(PYTHON)
+
+demo: lib ## Train a language model with TensorFlow's kernels and with ours, side by side (TF=1.15 too)
+	@$(PYTHON) examples/char_lm/demo.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so"
+
+test: test-rust test-python test-1.15 ## Run all tests
+
+test-rust: ## Test the Rust crate alone: no Python, no C++, no TensorFlow
+	cargo test --locked --quiet
+
+test-python: lib ## Test the library in the TensorFlow of TF=... or PYTHON=...
+	@scripts/build_lib.sh $(PYTHON) failpoints
+	$(PYTHON) -m pytest
+
+test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
+	@if scripts/find_python.sh 1.15 > /dev/null || [ -n "$(REQUIRE_TF_1_15)" ]; \
+	then $(MAKE) --no-print-directory test-python TF=1.15; \
+	else echo "skipped TensorFlow 1.15: no Python 3.7 found (put python3.7 on the PATH, or use pyenv)"; fi
+
+matrix: $(environment) ## Build, load and test with every supported TensorFlow whose Python is found
+	@$(PYTHON) scripts/matrix.py
+
+bench: lib ## Time TensorFlow's kernels and ours side by side
+	@$(PYTHON) -m bench
+
+lint: .venv-lint/.complete $(environment) ## Check formats and lints of Rust, C++ and Python
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	scripts/cargo_tf.sh $(PYTHON) clippy --lib -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --quiet
+	.venv-lint/bin/clang-format --dry-run -Werror cpp/*
+	.venv-lint/bin/ruff check .
+	.venv-lint/bin/ruff format --check .
+
+format: .venv-lint/.complete ## Format all sources
+	cargo fmt
+	.venv-lint/bin/clang-format -i cpp/*
+	.venv-lint/bin/ruff check --fix-only --quiet .
+	.venv-lint/bin/ruff format --quiet .
+
+docs: ## Build the Rust documentation in target/doc
+	cargo doc --locked --no-deps
+
+clean: ## Remove what was built; keeps the virtual environments
+	rm -rf build target
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.venv/.complete: python/requirements/tf-2.21.txt
+	@scripts/make_venv.sh .venv "$$(scripts/find_python.sh 2.21)" $<
+
+.venv-lint/.complete: python/requirements/lint.txt
+	@scripts/make_venv.sh .venv-lint "$$(scripts/find_python.sh 2.21)" $<
+
+.venv-%/.complete: python/requirements/tf-%.txt
+	@scripts/make_venv.sh .venv-$* "$$(scripts/find_python.sh $*)" $<
