@@ -13,7 +13,7 @@ endif
 REQUIRE_TF_1_15 ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 matrix bench lint format docs clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-host matrix bench lint format docs clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -24,7 +24,7 @@ lib: $(environment) ## Build build/tf-<major.minor>/libblockcell.so for the Tens
 demo: lib ## Train a language model with TensorFlow's kernels and with ours, side by side (TF=1.15 too)
 	@$(PYTHON) examples/char_lm/demo.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so"
 
-test: test-rust test-python test-1.15 ## Run all tests
+test: test-rust test-python test-1.15 test-host ## Run all tests
 
 test-rust: ## Test the Rust crate alone: no Python, no C++, no TensorFlow
 	cargo test --locked --quiet
@@ -37,6 +37,9 @@ test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 	@if scripts/find_python.sh 1.15 > /dev/null || [ -n "$(REQUIRE_TF_1_15)" ]; \
 	then $(MAKE) --no-print-directory test-python TF=1.15; \
 	else echo "skipped TensorFlow 1.15: no Python 3.7 found (put python3.7 on the PATH, or use pyenv)"; fi
+
+test-host: lib ## Test the library in a Rust program that hosts TensorFlow without Python
+	@scripts/test_host.sh $(PYTHON)
 
 matrix: $(environment) ## Build, load and test with every supported TensorFlow whose Python is found
 	@$(PYTHON) scripts/matrix.py

@@ -20,8 +20,6 @@ namespace {
 
 namespace tf = ::tensorflow;
 
-using Dims = std::vector<std::size_t>;
-
 tf::Status ToTensorFlow(const Status& status) {
   const std::string message(status.message.data(), status.message.size());
   switch (status.code) {
@@ -34,13 +32,11 @@ tf::Status ToTensorFlow(const Status& status) {
   }
 }
 
-Dims DimsOf(const tf::Tensor& tensor) {
-  Dims dims(tensor.dims());
-  for (int axis = 0; axis < tensor.dims(); ++axis) dims[axis] = tensor.dim_size(axis);
-  return dims;
+// Appends the shape of `tensor` to `dims`, which has room for it, and returns where it lies.
+rust::Slice<const std::size_t> Append(const tf::Tensor& tensor, std::vector<std::size_t>* dims) {
+  for (int axis = 0; axis < tensor.dims(); ++axis) dims->push_back(tensor.dim_size(axis));
+  return {dims->data() + dims->size() - tensor.dims(), static_cast<std::size_t>(tensor.dims())};
 }
-
-rust::Slice<const std::size_t> ToRust(const Dims& dims) { return {dims.data(), dims.size()}; }
 
 rust::Slice<const std::uint8_t> BytesOf(const tf::Tensor& tensor) {
   const auto bytes = tensor.tensor_data();
@@ -67,28 +63,31 @@ class BlockcellOp : public tf::OpKernel {
 
   void Compute(tf::OpKernelContext* context) override {
     const rust::Str op(op_.data(), op_.size());
-    std::vector<Dims> dims;  // What the slices of `inputs` and `outputs` point to.
-    dims.reserve(context->num_inputs() + context->num_outputs());
+    std::vector<Shape> shapes(context->num_outputs());
+    std::size_t ranks = shapes.size() * Shape().dims.size();
+    for (int i = 0; i < context->num_inputs(); ++i) ranks += context->input(i).dims();
+    std::vector<std::size_t> dims;  // What the slices of `inputs` and `outputs` point into.
+    dims.reserve(ranks);
 
     std::vector<Input> inputs;
+    inputs.reserve(context->num_inputs());
     for (int i = 0; i < context->num_inputs(); ++i) {
       const tf::Tensor& tensor = context->input(i);
-      dims.push_back(DimsOf(tensor));
-      inputs.push_back({ToRust(dims.back()), BytesOf(tensor)});
+      inputs.push_back({Append(tensor, &dims), BytesOf(tensor)});
     }
     const rust::Slice<const Input> all_inputs(inputs.data(), inputs.size());
 
-    rust::Vec<Shape> shapes;
-    OP_REQUIRES_OK(context, ToTensorFlow(plan(op, attributes_, all_inputs, shapes)));
+    const rust::Slice<Shape> all_shapes(shapes.data(), shapes.size());
+    OP_REQUIRES_OK(context, ToTensorFlow(plan(op, attributes_, all_inputs, all_shapes)));
 
     std::vector<Output> outputs;
+    outputs.reserve(context->num_outputs());
     for (int i = 0; i < context->num_outputs(); ++i) {
       tf::TensorShape shape;
-      for (const std::size_t size : shapes[i].dims) shape.AddDim(size);
+      for (std::size_t axis = 0; axis < shapes[i].rank; ++axis) shape.AddDim(shapes[i].dims[axis]);
       tf::Tensor* tensor = nullptr;
       OP_REQUIRES_OK(context, context->allocate_output(i, shape, &tensor));
-      dims.push_back(DimsOf(*tensor));
-      outputs.push_back({ToRust(dims.back()), MutableBytesOf(tensor)});
+      outputs.push_back({Append(*tensor, &dims), MutableBytesOf(tensor)});
     }
     const rust::Slice<Output> all_outputs(outputs.data(), outputs.size());
 

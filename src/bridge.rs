@@ -35,9 +35,11 @@ mod ffi {
         use_peephole: bool,
     }
 
-    /// The dimensions of an output that is to be allocated.
+    /// The dimensions of an output that is to be allocated: the first `rank` of `dims`.
+    #[derive(Clone, Copy, Default)]
     struct Shape {
-        dims: Vec<usize>,
+        rank: usize,
+        dims: [usize; 3],
     }
 
     /// A tensor to read.
@@ -73,7 +75,7 @@ mod ffi {
             op: &str,
             attributes: &Attributes,
             inputs: &[Input],
-            outputs: &mut Vec<Shape>,
+            outputs: &mut [Shape],
         ) -> Status;
 
         /// Computes a call whose inputs [`plan`] has checked and whose outputs have its shapes.
@@ -116,19 +118,19 @@ fn operations() -> Vec<OpInfo> {
     ops::ALL.iter().map(|op| OpInfo { name: op.name, half: half(op) }).collect()
 }
 
-fn plan(
-    op: &str,
-    attributes: &Attributes,
-    inputs: &[Input<'_>],
-    outputs: &mut Vec<Shape>,
-) -> Status {
+fn plan(op: &str, attributes: &Attributes, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Status {
     status(
         op,
         guarded(|| {
             let op = by_name(op);
             let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
             let sizes = op.check(attributes.use_peephole, &shapes)?;
-            outputs.extend(op.outputs.iter().map(|output| Shape { dims: output.shape(&sizes) }));
+            for (shape, tensor) in outputs.iter_mut().zip(op.outputs) {
+                shape.rank = tensor.dims.len();
+                for (to, &dim) in shape.dims.iter_mut().zip(tensor.dims) {
+                    *to = sizes.of(dim);
+                }
+            }
             Ok(())
         }),
     )

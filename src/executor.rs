@@ -50,3 +50,6 @@ pub(crate) fn for_each<T: Send>(
         }
     });
 }
+
+#[cfg(test)]
+mod tests;

@@ -180,9 +180,9 @@ impl Op {
     pub fn check_outputs(&'static self, sizes: &Sizes, shapes: &[&[usize]]) -> Result<(), Error> {
         self.check_count("outputs", self.outputs.len(), shapes.len())?;
         for (tensor, &got) in self.outputs.iter().zip(shapes) {
-            let expected = tensor.shape(sizes);
-            if got != expected {
-                let expected = format!("{expected:?}");
+            let expected = tensor.dims.iter().map(|&dim| sizes.of(dim));
+            if !expected.clone().eq(got.iter().copied()) {
+                let expected = format!("{:?}", expected.collect::<Vec<_>>());
                 let (op, got) = (self.name, got.to_vec());
                 return Err(Error::Shape { op, tensor: tensor.name, expected, got });
             }
@@ -224,14 +224,6 @@ pub(crate) struct View<'a> {
 impl<'a, S: ndarray::Data, D: ndarray::Dimension> From<&'a ndarray::ArrayBase<S, D>> for View<'a> {
     fn from(array: &'a ndarray::ArrayBase<S, D>) -> Self {
         View { shape: array.shape(), standard: array.is_standard_layout() }
-    }
-}
-
-impl Tensor {
-    /// The shape in numbers.
-    #[must_use]
-    pub fn shape(&self, sizes: &Sizes) -> Vec<usize> {
-        self.dims.iter().map(|&dim| sizes.of(dim)).collect()
     }
 }
 
@@ -321,6 +313,9 @@ impl Bound {
 
     /// Size in bytes at the largest element type, if that can be addressed.
     fn bytes(&self, dims: &[Dim]) -> Option<usize> {
+        if dims.iter().any(|&dim| self.value(dim) == Some(0)) {
+            return Some(0);
+        }
         let size = dims
             .iter()
             .try_fold(size_of::<f32>(), |size, &dim| size.checked_mul(self.value(dim)?))?;

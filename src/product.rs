@@ -197,3 +197,6 @@ fn accumulate<S: Simd, const M: usize, const N: usize>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,8 +36,17 @@ pub(crate) fn rows<T>(mut matrix: ArrayView2<'_, T>, rows: Range<usize>) -> Arra
 }
 
 impl Tiling {
-    /// The places of all tiles of a matrix, row by row.
+    /// Whether a matrix is a single tile, and cutting it can be left out.
+    pub(crate) fn is_one_tile(self, (rows, columns): (usize, usize)) -> bool {
+        rows <= self.rows && columns <= self.columns
+    }
+
+    /// The places of all tiles of a matrix, row by row. A matrix without elements has none, however
+    /// many rows it has.
     pub(crate) fn places(self, (rows, columns): (usize, usize)) -> Vec<Place> {
+        if rows == 0 || columns == 0 {
+            return Vec::new();
+        }
         let cuts = |n: usize, size: usize| {
             (0..n.div_ceil(size)).map(move |k| k * size..((k + 1).saturating_mul(size)).min(n))
         };
@@ -59,6 +68,9 @@ impl Tiling {
 
     /// The tiles of `matrix` in the order of [`Tiling::places`].
     pub(crate) fn split<T>(self, matrix: ArrayViewMut2<'_, T>) -> Vec<ArrayViewMut2<'_, T>> {
+        if matrix.is_empty() {
+            return Vec::new();
+        }
         cut(matrix, Axis(0), self.rows)
             .into_iter()
             .flat_map(|rows| cut(rows, Axis(1), self.columns))
@@ -90,3 +102,6 @@ pub(crate) fn row<T>(matrix: ArrayView2<'_, T>, row: usize) -> &[T] {
 pub(crate) fn row_mut<'a, T>(matrix: &'a mut ArrayViewMut2<'_, T>, row: usize) -> &'a mut [T] {
     matrix.row_mut(row).into_slice().expect("rows are contiguous")
 }
+
+#[cfg(test)]
+mod tests;

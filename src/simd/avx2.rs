@@ -19,10 +19,19 @@ x86_operator!(F32x8, Add, add, _mm256_add_ps);
 x86_operator!(F32x8, Sub, sub, _mm256_sub_ps);
 x86_operator!(F32x8, Mul, mul, _mm256_mul_ps);
 
+/// The mask of the first `n` lanes, for `n` below 8.
+#[inline(always)]
+fn first(n: usize) -> __m256i {
+    const ONES_THEN_ZEROS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mask: &[i32; 8] = ONES_THEN_ZEROS[8 - n..].first_chunk().expect("n is below 8");
+    // SAFETY: only tokens call this, so the processor has the instruction; eight elements are there.
+    unsafe { _mm256_loadu_si256(mask.as_ptr().cast()) }
+}
+
 /// `from` and zeros after it.
 #[inline(always)]
-fn padded<T: Copy>(from: &[T], zero: T) -> [T; 8] {
-    let mut all = [zero; 8];
+fn padded(from: &[f16]) -> [f16; 8] {
+    let mut all = [f16::ZERO; 8];
     all[..from.len()].copy_from_slice(from);
     all
 }
@@ -41,15 +50,13 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn load(self, from: &[f32]) -> F32x8 {
-        let all;
-        let from = if from.len() < Self::LANES {
-            all = padded(from, 0.0);
-            &all
+        if from.len() >= Self::LANES {
+            // SAFETY: features proven by `self`; eight elements are there.
+            F32x8(unsafe { _mm256_loadu_ps(from.as_ptr()) })
         } else {
-            from
-        };
-        // SAFETY: features proven by `self`; eight elements are there.
-        F32x8(unsafe { _mm256_loadu_ps(from.as_ptr()) })
+            // SAFETY: features proven by `self`; the mask covers the elements that are there.
+            F32x8(unsafe { _mm256_maskload_ps(from.as_ptr(), first(from.len())) })
+        }
     }
 
     #[inline(always)]
@@ -58,10 +65,8 @@ impl Simd for Avx2 {
             // SAFETY: features proven by `self`; there is room for eight elements.
             unsafe { _mm256_storeu_ps(to.as_mut_ptr(), vector.0) }
         } else {
-            let mut all = [0.0; 8];
-            // SAFETY: features proven by `self`; `all` has eight elements.
-            unsafe { _mm256_storeu_ps(all.as_mut_ptr(), vector.0) }
-            to.copy_from_slice(&all[..to.len()]);
+            // SAFETY: features proven by `self`; the mask covers the room that is there.
+            unsafe { _mm256_maskstore_ps(to.as_mut_ptr(), first(to.len()), vector.0) }
         }
     }
 
@@ -69,7 +74,7 @@ impl Simd for Avx2 {
     fn load_f16(self, from: &[f16]) -> F32x8 {
         let all;
         let from = if from.len() < Self::LANES {
-            all = padded(from, f16::ZERO);
+            all = padded(from);
             &all
         } else {
             from

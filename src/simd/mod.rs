@@ -118,6 +118,16 @@ impl Isa {
         }
     }
 
+    /// The instruction set with vectors of half the size, where this one's are 64 bytes.
+    #[must_use]
+    pub(crate) fn narrower(self) -> Isa {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512(_) => avx2::Avx2::new().map_or(self, |simd| Isa(Kind::Avx2(simd))),
+            _ => self,
+        }
+    }
+
     /// Runs `kernel`, compiled for this instruction set.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {

@@ -64,16 +64,21 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn load(self, from: &[f32]) -> Array {
+        // A copy of known length is two or four instructions; one of any length is a call.
+        if let Some(all) = from.first_chunk() {
+            return Array(*all);
+        }
         let mut all = [0.0; 8];
-        let n = from.len().min(8);
-        all[..n].copy_from_slice(&from[..n]);
+        all[..from.len()].copy_from_slice(from);
         Array(all)
     }
 
     #[inline(always)]
     fn store(self, vector: Array, to: &mut [f32]) {
-        let n = to.len().min(8);
-        to[..n].copy_from_slice(&vector.0[..n]);
+        match to.first_chunk_mut() {
+            Some(to) => *to = vector.0,
+            None => to.copy_from_slice(&vector.0[..to.len()]),
+        }
     }
 
     #[inline(always)]

@@ -1,0 +1,76 @@
+//! The choice of the instruction set, by the processor and by `BLOCKCELL_ISA`.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use blockcell::{Context, Isa};
+
+/// `Isa::get` is decided once in a process, so each value of the variable needs its own: this test
+/// binary, asked to run [`reports_the_choice`] alone.
+fn chosen(value: Option<&OsStr>) -> String {
+    let mut command = Command::new(std::env::current_exe().expect("this executable"));
+    command.args(["--exact", "reports_the_choice", "--nocapture"]).env_remove(Isa::VARIABLE);
+    if let Some(value) = value {
+        command.env(Isa::VARIABLE, value);
+    }
+    let output = command.output().expect("a child process");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let (_, name) = text.split_once("chosen <").expect("the child's report");
+    name.split_once('>').expect("the child's report").0.to_owned()
+}
+
+#[test]
+fn reports_the_choice() {
+    assert_eq!(Isa::get(), Isa::get());
+    assert_eq!(Isa::get(), Context::default().isa);
+    println!("chosen <{}>", Isa::get().name());
+}
+
+#[test]
+fn available_ones_are_ordered_and_distinct() {
+    let available = Isa::available();
+    assert_eq!(available[0].name(), "portable");
+    assert!(available.is_sorted_by(|a, b| a < b), "{available:?}");
+    for (n, isa) in available.iter().enumerate() {
+        assert_eq!(isa.name(), ["portable", "avx2", "avx512"][n]);
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn available_ones_are_those_of_the_processor() {
+    let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
+    assert_eq!(names.contains(&"avx512"), is_x86_feature_detected!("avx512bw"));
+    assert_eq!(names.contains(&"avx2"), is_x86_feature_detected!("avx2"));
+}
+
+#[test]
+fn default_is_the_best() {
+    assert_eq!(chosen(None), best());
+}
+
+#[test]
+fn variable_forces_an_available_one() {
+    for isa in Isa::available() {
+        assert_eq!(chosen(Some(OsStr::new(isa.name()))), isa.name());
+    }
+}
+
+#[test]
+fn unknown_values_leave_the_best() {
+    for value in ["", "sse", "AVX2", "avx2 ", "avx10", "portable,avx2"] {
+        assert_eq!(chosen(Some(OsStr::new(value))), best(), "{value:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn values_that_are_no_text_leave_the_best() {
+    use std::os::unix::ffi::OsStrExt;
+    assert_eq!(chosen(Some(OsStr::from_bytes(b"avx2\xff"))), best());
+}
+
+fn best() -> &'static str {
+    Isa::available().last().expect("at least the portable one").name()
+}
