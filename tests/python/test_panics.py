@@ -1,0 +1,26 @@
+"""A panic in Rust becomes an Internal error with its message, and the next call works.
+
+Needs the variant of the library that panics on demand, which `make test` builds.
+"""
+
+import pytest
+
+import blockcell
+import isolated
+
+# find_library gives build/tf-<minor>/libblockcell.so.
+FOLDER = blockcell.find_library().parent
+LIBRARY = FOLDER.parent / "failpoints" / FOLDER.name / "libblockcell.so"
+
+
+@pytest.mark.skipif(not LIBRARY.is_file(), reason="make test builds build/failpoints")
+@pytest.mark.parametrize("cell, op", [("gru", "GRUBlockCellGrad"), ("lstm", "LSTMBlockCellGrad")])
+@pytest.mark.parametrize("place", ["compute", "task"])
+def test_panic(place, cell, op):
+    environment = {
+        "BLOCKCELL_TEST_LIBRARY": str(LIBRARY),
+        "FAILPOINTS": place + "=1*panic(the reason)",
+    }
+    message = isolated.value(isolated.run("panics", [cell], environment)[cell])
+    assert op in message
+    assert "the reason" in message
