@@ -1,0 +1,95 @@
+"""Writes the demo's training graphs with TensorFlow 1.15, as a user's script of that time would.
+
+Run it with TensorFlow 1.15.5 (Python 3.7)::
+
+    python examples/char_lm/make_graphs.py
+
+It writes ``graphs/gru_block_cell.meta`` and ``graphs/lstm_block_cell.meta``. The same TensorFlow
+writes the same bytes at every run.
+"""
+
+import argparse
+import pathlib
+
+import models
+import tensorflow as tf
+from tensorflow.core.protobuf.control_flow_pb2 import WhileContextDef
+
+
+def language_model(model):
+    """Builds the training graph of a character language model in the default graph.
+
+    Args:
+      model: Which cell to use, `models.GRU` or `models.LSTM`.
+    """
+    if model is models.GRU:
+        cell = tf.contrib.rnn.GRUBlockCellV2(models.UNITS)
+    else:
+        cell = tf.contrib.rnn.LSTMBlockCell(
+            models.UNITS, forget_bias=models.FORGET_BIAS, use_peephole=True
+        )
+
+    inputs = tf.placeholder(tf.int32, [models.BATCH, models.TIME], name="inputs")
+    targets = tf.placeholder(tf.int32, [models.BATCH, models.TIME], name="targets")
+    embedding = tf.get_variable("embedding", [models.SYMBOLS, models.INPUT_SIZE])
+    # Every window starts from a zero state: carrying it along makes an LSTM's training chaotic
+    # (README), which would hide what the demo is to show.
+    hidden, _ = tf.nn.dynamic_rnn(cell, tf.nn.embedding_lookup(embedding, inputs), dtype=tf.float32)
+    logits = tf.layers.dense(hidden, models.SYMBOLS, name="logits")
+    loss = tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits), name="loss"
+    )
+
+    variables = tf.trainable_variables()
+    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), models.CLIP_NORM)
+    optimizer = tf.train.AdamOptimizer(models.LEARNING_RATE, epsilon=models.ADAM_EPSILON)
+    train_op = optimizer.apply_gradients(zip(gradients, variables), name="train")
+
+    for key, value in {
+        models.INPUTS: inputs,
+        models.TARGETS: targets,
+        models.LOSS: loss,
+        models.TRAIN_OP: train_op,
+        models.INIT_OP: tf.global_variables_initializer(),
+    }.items():
+        tf.add_to_collection(key, value)
+
+
+def meta_graph(model):
+    """Returns the model's MetaGraph as bytes, the same bytes at every run."""
+    with tf.Graph().as_default() as graph:
+        tf.set_random_seed(models.GRAPH_SEED)
+        language_model(model)
+        # Attributes at their default are left out: a later TensorFlow then needs to know only
+        # those that matter.
+        exported = tf.train.export_meta_graph(
+            graph=graph, clear_devices=True, strip_default_attrs=True
+        )
+    # Maps (attributes, collections, names in loop contexts) come in any order unless asked for.
+    contexts = exported.collection_def["while_context"].bytes_list.value
+    for index, context in enumerate(contexts):
+        contexts[index] = WhileContextDef.FromString(context).SerializeToString(deterministic=True)
+    return exported.SerializeToString(deterministic=True)
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Write the demo's training graphs (TF 1.15).")
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=models.GRAPHS, help="folder (default: graphs/)"
+    )
+    arguments = parser.parse_args()
+    if not tf.__version__.startswith("1.15."):
+        parser.error(f"TensorFlow 1.15 is needed, this is {tf.__version__}")
+    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for model in models.MODELS:
+        path = arguments.output / model.meta.name
+        data = meta_graph(model)
+        path.write_bytes(data)
+        print(f"{path} ({len(data):,} bytes)")
+
+
+if __name__ == "__main__":
+    main()
