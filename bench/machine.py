@@ -1,0 +1,129 @@
+"""What the machine is, and what it can do at best."""
+
+import json
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Dict, NamedTuple
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The source tree."""
+
+
+class MachineError(Exception):
+    """The machine's limits cannot be measured; says why."""
+
+
+class Limits(NamedTuple):
+    """What some number of threads can do at best."""
+
+    flops_per_second: float
+    bytes_per_second: Dict[int, float]
+    """Bandwidth by the size of the working set in bytes."""
+
+    def bandwidth(self, working_set):
+        """Bytes a second at a working set; between those measured, on a line through them."""
+        sizes = sorted(self.bytes_per_second)
+        rates = [self.bytes_per_second[size] for size in sizes]
+        return float(np.interp(np.log(working_set), np.log(sizes), rates))
+
+    def floor(self, case):
+        """Seconds that a case (`bench.ops.Case`) takes at least."""
+        return max(case.flops / self.flops_per_second, case.bytes / self.bandwidth(case.bytes))
+
+    def best_of(self, other):
+        """The better of two measurements of the same limits."""
+        return Limits(
+            max(self.flops_per_second, other.flops_per_second),
+            {
+                size: max(rate, other.bytes_per_second[size])
+                for size, rate in self.bytes_per_second.items()
+            },
+        )
+
+
+def measure_limits(threads):
+    """Measures the limits of each number of threads, by `examples/machine.rs`.
+
+    Args:
+      threads: Numbers of threads.
+
+    Returns:
+      A dictionary of `Limits` by number of threads.
+
+    Raises:
+      MachineError: The program does not build or run.
+    """
+    command = ["cargo", "run", "--locked", "--release", "--quiet", "--example", "machine", "--"]
+    command += ["--threads", ",".join(map(str, threads))]
+    try:
+        output = subprocess.run(command, cwd=str(ROOT), stdout=subprocess.PIPE, check=True).stdout
+    except FileNotFoundError as error:
+        raise MachineError("cargo, which builds examples/machine.rs, is not there") from error
+    except subprocess.CalledProcessError as error:
+        raise MachineError("examples/machine.rs does not build or run: see above") from error
+    limits = {}
+    for measured in json.loads(output.decode())["limits"]:
+        rates = {rate["bytes"]: rate["bytes_per_second"] for rate in measured["read"]}
+        limits[measured["threads"]] = Limits(measured["flops_per_second"], rates)
+    return {number: limits[number] for number in threads}
+
+
+class Neighbours:
+    """How many cores other processes use, on average since it was made.
+
+    A neighbour that is always there slows every round alike: the spread of the times does not
+    show it, and a row at two threads may in truth have had one core.
+    """
+
+    def __init__(self):
+        """Starts to count."""
+        self._start = _processor_seconds()
+
+    def cores(self):
+        """Cores in use by others, or None where the system does not tell (no /proc/stat)."""
+        if self._start is None:
+            return None
+        busy, own, clock = (now - then for now, then in zip(_processor_seconds(), self._start))
+        return max(0.0, (busy - own) / clock)
+
+
+def _processor_seconds():
+    """Seconds that all processes, and this one, have used processors, and the time."""
+    try:
+        first = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
+    except OSError:
+        return None
+    # user, nice, system, idle, iowait, irq, softirq, steal: all but the fourth and fifth are work,
+    # the last one work of other virtual machines.
+    ticks = [int(count) for count in first.split()[1:9]]
+    busy = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+    own = os.times()
+    return busy, own.user + own.system, time.perf_counter()
+
+
+def describe():
+    """What tells this machine from another: processor, cores, system, and how busy it is."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": f"{platform.system()} {platform.machine()}",
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def _cpu_model():
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    found = {key.strip(): value.strip() for key, value in fields.items()}
+    model = found.get("model name", platform.processor() or "unknown")
+    numbers = [f"{key} {found[key]}" for key in ("cpu family", "model") if key in found]
+    # Virtual machines often hide the model's name, but not its number.
+    return f"{model} ({', '.join(numbers)})" if numbers else model
