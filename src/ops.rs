@@ -312,13 +312,12 @@ impl Bound {
     }
 
     /// Size in bytes at the largest element type, if that can be addressed.
+    ///
+    /// Zeros do not count: as NumPy and `ndarray` have it, no part of a shape may overflow.
     fn bytes(&self, dims: &[Dim]) -> Option<usize> {
-        if dims.iter().any(|&dim| self.value(dim) == Some(0)) {
-            return Some(0);
-        }
         let size = dims
             .iter()
-            .try_fold(size_of::<f32>(), |size, &dim| size.checked_mul(self.value(dim)?))?;
+            .try_fold(size_of::<f32>(), |size, &dim| size.checked_mul(self.value(dim)?.max(1)))?;
         isize::try_from(size).ok().map(|_| size)
     }
 
