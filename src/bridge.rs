@@ -113,7 +113,11 @@ use ffi::{Attributes, Code, Input, OpInfo, Output, Pool, Shape, Status};
 
 fn operations() -> Vec<OpInfo> {
     #[cfg(feature = "failpoints")]
-    std::mem::forget(fail::FailScenario::setup());
+    {
+        // Once: the scenario, which is never torn down, holds a lock.
+        static SETUP: std::sync::Once = std::sync::Once::new();
+        SETUP.call_once(|| std::mem::forget(fail::FailScenario::setup()));
+    }
     let half = |op: &Op| op.types.contains(&DataType::Half);
     ops::ALL.iter().map(|op| OpInfo { name: op.name, half: half(op) }).collect()
 }
