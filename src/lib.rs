@@ -45,6 +45,7 @@
 //! # Ok::<(), blockcell::Error>(())
 //! ```
 
+mod activation;
 mod element;
 mod elementwise;
 mod error;

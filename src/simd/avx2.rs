@@ -18,6 +18,7 @@ pub(super) struct F32x8(__m256);
 x86_operator!(F32x8, Add, add, _mm256_add_ps);
 x86_operator!(F32x8, Sub, sub, _mm256_sub_ps);
 x86_operator!(F32x8, Mul, mul, _mm256_mul_ps);
+x86_operator!(F32x8, Div, div, _mm256_div_ps);
 
 /// The mask of the first `n` lanes, for `n` below 8.
 #[inline(always)]
@@ -102,6 +103,55 @@ impl Simd for Avx2 {
     fn mul_add(self, a: F32x8, b: F32x8, c: F32x8) -> F32x8 {
         // SAFETY: features proven by `self`.
         F32x8(unsafe { _mm256_fmadd_ps(a.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn max(self, a: F32x8, b: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_max_ps(a.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn min(self, a: F32x8, b: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_min_ps(a.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn abs(self, vector: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), vector.0) })
+    }
+
+    #[inline(always)]
+    fn copysign(self, magnitude: F32x8, sign: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_or_ps(magnitude.0, _mm256_and_ps(sign.0, _mm256_set1_ps(-0.0))) })
+    }
+
+    #[inline(always)]
+    fn round(self, vector: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe {
+            _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(vector.0)
+        })
+    }
+
+    #[inline(always)]
+    fn pow2(self, n: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe {
+            let biased = _mm256_add_epi32(_mm256_cvtps_epi32(n.0), _mm256_set1_epi32(127));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+        })
+    }
+
+    #[inline(always)]
+    fn select_less(self, a: F32x8, b: F32x8, then: F32x8, otherwise: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe {
+            _mm256_blendv_ps(otherwise.0, then.0, _mm256_cmp_ps::<_CMP_LT_OQ>(a.0, b.0))
+        })
     }
 
     #[inline(always)]

@@ -18,6 +18,7 @@ pub(super) struct F32x16(__m512);
 x86_operator!(F32x16, Add, add, _mm512_add_ps);
 x86_operator!(F32x16, Sub, sub, _mm512_sub_ps);
 x86_operator!(F32x16, Mul, mul, _mm512_mul_ps);
+x86_operator!(F32x16, Div, div, _mm512_div_ps);
 
 /// The mask of the first `n` lanes, for `n` below 16.
 #[inline(always)]
@@ -93,6 +94,51 @@ impl Simd for Avx512 {
     fn mul_add(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
         F32x16(unsafe { _mm512_fmadd_ps(a.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn max(self, a: F32x16, b: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_max_ps(a.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn min(self, a: F32x16, b: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_min_ps(a.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn abs(self, vector: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_abs_ps(vector.0) })
+    }
+
+    #[inline(always)]
+    fn copysign(self, magnitude: F32x16, sign: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_or_ps(magnitude.0, _mm512_and_ps(sign.0, _mm512_set1_ps(-0.0))) })
+    }
+
+    #[inline(always)]
+    fn round(self, vector: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_roundscale_ps::<_MM_FROUND_TO_NEAREST_INT>(vector.0) })
+    }
+
+    #[inline(always)]
+    fn pow2(self, n: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_scalef_ps(_mm512_set1_ps(1.0), n.0) })
+    }
+
+    #[inline(always)]
+    fn select_less(self, a: F32x16, b: F32x16, then: F32x16, otherwise: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe {
+            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a.0, b.0);
+            _mm512_mask_blend_ps(less, otherwise.0, then.0)
+        })
     }
 
     #[inline(always)]

@@ -17,7 +17,7 @@ mod avx2;
 mod avx512;
 mod portable;
 
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Sub};
 use std::sync::OnceLock;
 
 use half::f16;
@@ -25,7 +25,11 @@ use half::f16;
 /// Vectors of `f32` of one instruction set, and the proof that the processor has it.
 pub trait Simd: Copy + Send + Sync + 'static {
     /// A vector of [`Self::LANES`] numbers.
-    type F32: Copy + Add<Output = Self::F32> + Sub<Output = Self::F32> + Mul<Output = Self::F32>;
+    type F32: Copy
+        + Add<Output = Self::F32>
+        + Sub<Output = Self::F32>
+        + Mul<Output = Self::F32>
+        + Div<Output = Self::F32>;
 
     /// Numbers in a vector.
     const LANES: usize;
@@ -50,6 +54,33 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// `a * b + c`, rounded once where the instruction set can.
     fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
+
+    /// The larger of `a` and `b`; `b` where one is NaN.
+    fn max(self, a: Self::F32, b: Self::F32) -> Self::F32;
+
+    /// The smaller of `a` and `b`; `b` where one is NaN.
+    fn min(self, a: Self::F32, b: Self::F32) -> Self::F32;
+
+    /// The magnitude.
+    fn abs(self, vector: Self::F32) -> Self::F32;
+
+    /// `magnitude`, which is not negative, with the sign of `sign`.
+    fn copysign(self, magnitude: Self::F32, sign: Self::F32) -> Self::F32;
+
+    /// The nearest integer, ties to even, for magnitudes below 2^22.
+    fn round(self, vector: Self::F32) -> Self::F32;
+
+    /// `2^n` for integers from -126 to 127.
+    fn pow2(self, n: Self::F32) -> Self::F32;
+
+    /// `then` where `a < b`, otherwise `otherwise`.
+    fn select_less(
+        self,
+        a: Self::F32,
+        b: Self::F32,
+        then: Self::F32,
+        otherwise: Self::F32,
+    ) -> Self::F32;
 
     /// The sum of all lanes, always in the same order.
     fn sum(self, vector: Self::F32) -> f32;

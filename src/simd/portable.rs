@@ -1,6 +1,6 @@
 //! Plain Rust: eight lanes in an array, which the compiler maps to what every target has.
 
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Sub};
 
 use half::f16;
 
@@ -47,6 +47,15 @@ impl Mul for Array {
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
         zip(self, other, |a, b| a * b)
+    }
+}
+
+impl Div for Array {
+    type Output = Self;
+
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        zip(self, other, |a, b| a / b)
     }
 }
 
@@ -101,6 +110,50 @@ impl Simd for Portable {
     #[inline(always)]
     fn mul_add(self, a: Array, b: Array, c: Array) -> Array {
         a * b + c
+    }
+
+    #[inline(always)]
+    fn max(self, a: Array, b: Array) -> Array {
+        zip(a, b, |a, b| if a > b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn min(self, a: Array, b: Array) -> Array {
+        zip(a, b, |a, b| if a < b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn abs(self, vector: Array) -> Array {
+        Array(vector.0.map(f32::abs))
+    }
+
+    #[inline(always)]
+    fn copysign(self, magnitude: Array, sign: Array) -> Array {
+        zip(magnitude, sign, f32::copysign)
+    }
+
+    // Adding and taking away 1.5 * 2^23 leaves no room for a fraction; the library's function would
+    // be a call for each lane. Exact for magnitudes below 2^22.
+    #[inline(always)]
+    fn round(self, vector: Array) -> Array {
+        const SHIFT: f32 = 12_582_912.0;
+        Array(vector.0.map(|v| (v + SHIFT) - SHIFT))
+    }
+
+    #[inline(always)]
+    fn pow2(self, n: Array) -> Array {
+        Array(n.0.map(|n| f32::from_bits(((n as i32 + 127) << 23) as u32)))
+    }
+
+    #[inline(always)]
+    fn select_less(self, a: Array, b: Array, then: Array, otherwise: Array) -> Array {
+        let mut out = otherwise;
+        for lane in 0..8 {
+            if a.0[lane] < b.0[lane] {
+                out.0[lane] = then.0[lane];
+            }
+        }
+        out
     }
 
     #[inline(always)]
