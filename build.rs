@@ -15,8 +15,17 @@ mod shim {
     use std::process::Command;
 
     const PYTHON: &str = "BLOCKCELL_PYTHON";
-    const SOURCES: [&str; 4] = ["cpp/kernels.cc", "cpp/takeover.cc", "cpp/info.cc", "cpp/pool.cc"];
-    const HEADERS: [&str; 3] = ["cpp/hidden.h", "cpp/kernels.h", "cpp/pool.h"];
+    const SOURCES: [&str; 7] = [
+        "cpp/block_gru.cc",
+        "cpp/info.cc",
+        "cpp/kernels.cc",
+        "cpp/pool.cc",
+        "cpp/shape_fn.cc",
+        "cpp/status.cc",
+        "cpp/takeover.cc",
+    ];
+    const HEADERS: [&str; 5] =
+        ["cpp/hidden.h", "cpp/kernels.h", "cpp/pool.h", "cpp/shape_fn.h", "cpp/status.h"];
 
     /// Asks TensorFlow for its version and flags. The answer follows a marker line, because
     /// importing TensorFlow may print.

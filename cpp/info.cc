@@ -8,6 +8,7 @@
 
 #include "blockcell/src/bridge.rs.h"
 #include "cpp/kernels.h"
+#include "cpp/shape_fn.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -68,6 +69,8 @@ info: A JSON object: `version` of the library; `tensorflow_built_for` and
   the label "blockcell"; `override`, how unlabelled nodes reach them ("priority",
   "graph_pass" or "off"); `taken_over`, the operations for which they do.
 )doc");
+
+const MendShapeFn mend_shape_fn("BlockcellInfo", tf::shape_inference::ScalarShape);
 
 REGISTER_KERNEL_BUILDER(Name("BlockcellInfo").Device(tf::DEVICE_CPU), BlockcellInfoOp);
 

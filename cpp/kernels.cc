@@ -2,35 +2,26 @@
 //
 // A kernel unpacks tensors and hands them to Rust, which knows the operations' shapes and
 // equations. It never forwards an input's buffer to an output: Rust may take it that no two
-// tensors of a call overlap, and LSTMBlockCellGrad needs its inputs after it wrote outputs.
+// tensors of a call overlap, and LSTMBlockCellGrad needs its inputs after it wrote outputs. Inputs
+// that Rust works on in place are no longer inputs then: their buffers are taken or copied first.
 
 #include "cpp/kernels.h"
 
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "blockcell/src/bridge.rs.h"
 #include "cpp/pool.h"
+#include "cpp/status.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/lib/core/errors.h"
 
 namespace blockcell {
 namespace {
 
 namespace tf = ::tensorflow;
-
-tf::Status ToTensorFlow(const Status& status) {
-  const std::string message(status.message.data(), status.message.size());
-  switch (status.code) {
-    case Code::Ok:
-      return tf::Status();
-    case Code::InvalidArgument:
-      return tf::errors::InvalidArgument(message);
-    default:
-      return tf::errors::Internal(message);
-  }
-}
 
 // Appends the shape of `tensor` to `dims`, which has room for it, and returns where it lies.
 rust::Slice<const std::size_t> Append(const tf::Tensor& tensor, std::vector<std::size_t>* dims) {
@@ -48,6 +39,27 @@ rust::Slice<std::uint8_t> MutableBytesOf(tf::Tensor* tensor) {
   return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(bytes.data())), bytes.size()};
 }
 
+template <typename T>
+rust::Slice<T> SliceOf(std::vector<T>* all) {
+  return {all->data(), all->size()};
+}
+
+// Gives `taken` the buffer of an input if nobody else holds it, otherwise a copy.
+tf::Status Take(tf::OpKernelContext* context, int index, tf::Tensor* taken) {
+  const tf::Tensor& input = context->input(index);
+  const std::unique_ptr<tf::Tensor> forwarded = context->forward_input(
+      index, tf::OpKernelContext::Params::kNoReservation, input.dtype(), input.shape(),
+      context->input_memory_type(index), context->input_alloc_attr(index));
+  if (forwarded != nullptr) {
+    *taken = *forwarded;
+    return tf::Status();
+  }
+  TF_RETURN_IF_ERROR(context->allocate_temp(input.dtype(), input.shape(), taken));
+  const auto from = BytesOf(input);
+  if (!from.empty()) std::memcpy(MutableBytesOf(taken).data(), from.data(), from.size());
+  return tf::Status();
+}
+
 class BlockcellOp : public tf::OpKernel {
  public:
   explicit BlockcellOp(tf::OpKernelConstruction* context)
@@ -55,33 +67,34 @@ class BlockcellOp : public tf::OpKernel {
     tf::DataType type;
     OP_REQUIRES_OK(context, context->GetAttr("T", &type));
     attributes_.half = type == tf::DT_HALF;
-    attributes_.use_peephole = false;
-    if (context->HasAttr("use_peephole")) {
-      OP_REQUIRES_OK(context, context->GetAttr("use_peephole", &attributes_.use_peephole));
-    }
+    Fetch(context, "use_peephole", &attributes_.use_peephole);
+    Fetch(context, "reset_after", &attributes_.reset_after);
+    Fetch(context, "forget_bias", &attributes_.forget_bias);
+    Fetch(context, "cell_clip", &attributes_.cell_clip);
+    for (const std::size_t index : in_place(Name())) in_place_.push_back(index);
   }
 
   void Compute(tf::OpKernelContext* context) override {
-    const rust::Str op(op_.data(), op_.size());
-    std::vector<Shape> shapes(context->num_outputs());
-    std::size_t ranks = shapes.size() * Shape().dims.size();
-    for (int i = 0; i < context->num_inputs(); ++i) ranks += context->input(i).dims();
-    std::vector<std::size_t> dims;  // What the slices of `inputs` and `outputs` point into.
-    dims.reserve(ranks);
-
-    std::vector<Input> inputs;
-    inputs.reserve(context->num_inputs());
-    for (int i = 0; i < context->num_inputs(); ++i) {
-      const tf::Tensor& tensor = context->input(i);
-      inputs.push_back({Append(tensor, &dims), BytesOf(tensor)});
-    }
+    std::vector<std::size_t> dims;  // What the slices of tensors below point into.
+    std::vector<Input> inputs = Inputs(context, &dims);
     const rust::Slice<const Input> all_inputs(inputs.data(), inputs.size());
+    std::vector<Shape> shapes(context->num_outputs());
+    std::size_t floats = 0;
+    OP_REQUIRES_OK(context,
+                   ToTensorFlow(plan(Name(), attributes_, all_inputs, SliceOf(&shapes), floats)));
 
-    const rust::Slice<Shape> all_shapes(shapes.data(), shapes.size());
-    OP_REQUIRES_OK(context, ToTensorFlow(plan(op, attributes_, all_inputs, all_shapes)));
+    std::vector<tf::Tensor> taken(in_place_.size());
+    std::vector<Output> in_place;
+    in_place.reserve(taken.size());
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      OP_REQUIRES_OK(context, Take(context, in_place_[i], &taken[i]));
+      Input& input = inputs[in_place_[i]];
+      in_place.push_back({input.dims, MutableBytesOf(&taken[i])});
+      input.data = {};
+    }
 
     std::vector<Output> outputs;
-    outputs.reserve(context->num_outputs());
+    outputs.reserve(shapes.size());
     for (int i = 0; i < context->num_outputs(); ++i) {
       tf::TensorShape shape;
       for (std::size_t axis = 0; axis < shapes[i].rank; ++axis) shape.AddDim(shapes[i].dims[axis]);
@@ -89,15 +102,44 @@ class BlockcellOp : public tf::OpKernel {
       OP_REQUIRES_OK(context, context->allocate_output(i, shape, &tensor));
       outputs.push_back({Append(*tensor, &dims), MutableBytesOf(tensor)});
     }
-    const rust::Slice<Output> all_outputs(outputs.data(), outputs.size());
+
+    tf::Tensor scratch;
+    const tf::TensorShape length({static_cast<std::int64_t>(floats)});
+    OP_REQUIRES_OK(context, context->allocate_temp(tf::DT_FLOAT, length, &scratch));
+    const rust::Slice<float> all_scratch(scratch.flat<float>().data(), floats);
 
     const Pool pool(context);
-    OP_REQUIRES_OK(context, ToTensorFlow(compute(op, attributes_, pool, all_inputs, all_outputs)));
+    OP_REQUIRES_OK(context,
+                   ToTensorFlow(compute(Name(), attributes_, pool, all_inputs, SliceOf(&in_place),
+                                        SliceOf(&outputs), all_scratch)));
   }
 
  private:
+  // Operations differ in their attributes.
+  template <typename T>
+  static void Fetch(tf::OpKernelConstruction* context, const char* name, T* value) {
+    if (context->HasAttr(name)) OP_REQUIRES_OK(context, context->GetAttr(name, value));
+  }
+
+  // Leaves room in `dims` for the outputs.
+  static std::vector<Input> Inputs(tf::OpKernelContext* context, std::vector<std::size_t>* dims) {
+    std::size_t ranks = context->num_outputs() * Shape().dims.size();
+    for (int i = 0; i < context->num_inputs(); ++i) ranks += context->input(i).dims();
+    dims->reserve(ranks);
+    std::vector<Input> inputs;
+    inputs.reserve(context->num_inputs());
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      const tf::Tensor& tensor = context->input(i);
+      inputs.push_back({Append(tensor, dims), BytesOf(tensor)});
+    }
+    return inputs;
+  }
+
+  rust::Str Name() const { return {op_.data(), op_.size()}; }
+
   const std::string op_;
-  Attributes attributes_;
+  Attributes attributes_{};
+  std::vector<int> in_place_;
 };
 
 tf::OpKernel* Create(tf::OpKernelConstruction* context) { return new BlockcellOp(context); }
@@ -107,20 +149,25 @@ void Register(tf::KernelDefBuilder& builder, tf::DataType type) {
   tf::kernel_factory::OpKernelRegistrar(builder.Build(), "BlockcellOp", Create);
 }
 
-void RegisterBoth(const std::string& op, tf::DataType type) {
-  tf::KernelDefBuilder labelled(op.c_str());
+void Register(const OpInfo& op, tf::DataType type) {
+  const std::string name(op.name.data(), op.name.size());
+  if (!op.is_stock) {
+    tf::KernelDefBuilder only(name.c_str());
+    Register(only, type);
+    return;
+  }
+  tf::KernelDefBuilder labelled(name.c_str());
   Register(labelled.Label(kLabel), type);
   if (GetTakeover() == Takeover::kPriority) {
-    tf::KernelDefBuilder preferred(op.c_str());
+    tf::KernelDefBuilder preferred(name.c_str());
     Register(preferred.Priority(1), type);
   }
 }
 
 bool RegisterAll() {
   for (const OpInfo& op : operations()) {
-    const std::string name(op.name.data(), op.name.size());
-    RegisterBoth(name, tf::DT_FLOAT);
-    if (op.half) RegisterBoth(name, tf::DT_HALF);
+    Register(op, tf::DT_FLOAT);
+    if (op.half) Register(op, tf::DT_HALF);
   }
   return true;
 }

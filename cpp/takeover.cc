@@ -52,7 +52,8 @@ bool OnCpu(const std::string& device) {
          name.type == tf::DEVICE_CPU;
 }
 
-// Labels every node of our operations that was placed on a CPU and has no label yet.
+// Labels every node of a stock operation with a kernel of ours that was placed on a CPU and has no
+// label yet.
 //
 // Function bodies are labelled too. They are placed where they are called, or not at all, so that
 // happens only where every device is a CPU: elsewhere a label could send a node to a device that
@@ -60,7 +61,9 @@ bool OnCpu(const std::string& device) {
 class LabelPass : public tf::GraphOptimizationPass {
  public:
   LabelPass() {
-    for (const OpInfo& op : operations()) ops_.emplace(op.name.data(), op.name.size());
+    for (const OpInfo& op : operations()) {
+      if (op.is_stock) ops_.emplace(op.name.data(), op.name.size());
+    }
   }
 
   tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {

@@ -13,14 +13,7 @@ pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::F32) -> S::F32 {
     // S(x) = 1 / (1 + e) for positive x and e / (1 + e) for negative ones, with e = e^-|x|: neither
     // loses digits.
     let e = exp_of_negative(simd, zero - simd.abs(x));
-    let numerator = simd.select_less(x, zero, e, one);
-    let denominator = one + e;
-    let lost = e - (denominator - one);
-    let quotient = numerator / denominator;
-    // One step of Newton's method on the exact denominator removes the rounding of the sum and of
-    // the quotient; what is left is the error of e.
-    let residual = simd.mul_add(zero - quotient, denominator, numerator) - quotient * lost;
-    quotient + residual / denominator
+    ratio(simd, simd.select_less(x, zero, e, one), e)
 }
 
 /// The hyperbolic tangent. Infinities give -1 and 1, NaN gives NaN, zeros keep their sign.
@@ -30,19 +23,13 @@ pub(crate) fn tanh<S: Simd>(simd: S, x: S::F32) -> S::F32 {
     let magnitude = simd.abs(x);
     // Far from zero: 1 - 2 / (e^2|x| + 1), as 1 - 2 e / (1 + e) with e = e^-2|x|.
     let e = exp_of_negative(simd, simd.splat(-2.0) * magnitude);
-    let far = one - (e + e) / (one + e);
+    let far = one - ratio(simd, e + e, e);
     // Near zero that would cancel: x + x^3 P(x^2).
     let z = magnitude * magnitude;
     let p = polynomial(
         simd,
         z,
-        [
-            -3.333_325_982_1e-1,
-            1.333_083_063_4e-1,
-            -5.368_802_323_9e-2,
-            2.046_941_965_8e-2,
-            -5.515_163_764_4e-3,
-        ],
+        [-3.333_326e-1, 1.333_083e-1, -5.368_802_3e-2, 2.046_942e-2, -5.515_163_8e-3],
     );
     let near = simd.mul_add(magnitude * z, p, magnitude);
     let below = simd.splat(0.65);
@@ -57,24 +44,39 @@ fn exp_of_negative<S: Simd>(simd: S, v: S::F32) -> S::F32 {
     // v = n ln 2 + r with |r| <= ln 2 / 2. The first part of ln 2 has so few digits that its product
     // with n is exact.
     let n = simd.round(v * simd.splat(std::f32::consts::LOG2_E));
-    let r = simd.mul_add(n, simd.splat(-0.693_359_375), v);
+    let r = simd.mul_add(n, simd.splat(-0.693_359_4), v);
     let r = simd.mul_add(n, simd.splat(2.121_944_4e-4), r);
     // e^r = 1 + r + r^2 Q(r)
     let q = polynomial(
         simd,
         r,
-        [
-            4.999_999_404e-1,
-            1.666_651_517_2e-1,
-            4.166_845_604_8e-2,
-            8.369_418_792_4e-3,
-            1.381_314_476_0e-3,
-        ],
+        [4.999_999_4e-1, 1.666_651_5e-1, 4.166_845_6e-2, 8.369_419e-3, 1.381_314_5e-3],
     );
     let exp = simd.splat(1.0) + simd.mul_add(r * r, q, r);
-    // 2^n in two factors, for results that are subnormal.
-    let half = simd.round(n * simd.splat(0.5));
-    exp * simd.pow2(half) * simd.pow2(n - half)
+    simd.scale(exp, n)
+}
+
+/// `numerator / (1 + e)` for `e` from 0 to 1.
+#[inline(always)]
+fn ratio<S: Simd>(simd: S, numerator: S::F32, e: S::F32) -> S::F32 {
+    let one = simd.splat(1.0);
+    let denominator = one + e;
+    let lost = e - (denominator - one);
+    let zero = simd.splat(0.0);
+    if !S::FUSED {
+        let quotient = numerator / denominator;
+        return quotient - quotient * lost / denominator;
+    }
+    // Newton's method for the reciprocal, which an instruction estimates: faster than dividing.
+    let estimate = simd.reciprocal_estimate(denominator);
+    let error = simd.mul_add(zero - denominator, estimate, one);
+    let reciprocal = simd.mul_add(estimate, error, estimate);
+    let quotient = numerator * reciprocal;
+    // One more step for the quotient, on the exact denominator, removes the rounding of the sum and
+    // of the product; what is left is the error of e.
+    let residual = simd.mul_add(zero - quotient, denominator, numerator);
+    let residual = simd.mul_add(zero - quotient, lost, residual);
+    simd.mul_add(residual, reciprocal, quotient)
 }
 
 /// `c[0] + c[1] z + ...`

@@ -1,4 +1,4 @@
-//! The one file that knows both TensorFlow's shim and the kernels.
+//! The part that knows both TensorFlow's shim and the kernels.
 //!
 //! The shim in `cpp/` asks here which operations there are, what shapes a call's outputs have, and
 //! then for the call itself. Tensors cross as shapes and bytes; nothing unwinds across.
@@ -6,16 +6,18 @@
 // cxx generates the `unsafe` of the calls; the C++ side keeps the promises written beside it.
 #![allow(unsafe_code)]
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
+mod cells;
+mod ops;
+mod sequences;
+mod status;
+mod tensors;
+mod threads;
 
-use bytemuck::Pod;
-use half::f16;
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
-
-use crate::ops::{self, DataType, Op};
-use crate::{Context, Element, Error, Executor, Isa, gru, lstm};
+use crate::{Context, Isa};
+use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Shape, Status};
+use ops::{Call, KERNELS, Kernel};
+use status::guarded;
+use threads::Task;
 
 #[allow(unreachable_pub)]
 #[cxx::bridge(namespace = "blockcell")]
@@ -26,20 +28,32 @@ mod ffi {
         name: &'static str,
         /// Whether it has a kernel for half, beside the one for float.
         half: bool,
+        /// Whether TensorFlow has the operation, and kernels for it.
+        is_stock: bool,
     }
 
-    /// The attributes of a node. Those an operation does not have are ignored.
+    /// The attributes of a node. Those an operation does not have are false or 0.
+    #[derive(Default)]
     struct Attributes {
         /// The element type is half, not float.
         half: bool,
         use_peephole: bool,
+        reset_after: bool,
+        forget_bias: f32,
+        cell_clip: f32,
     }
 
-    /// The dimensions of an output that is to be allocated: the first `rank` of `dims`.
+    /// The dimensions of an output: the first `rank` of `dims`. One that is not known is -1.
     #[derive(Clone, Copy, Default)]
     struct Shape {
         rank: usize,
-        dims: [usize; 3],
+        dims: [i64; 3],
+    }
+
+    /// What is known of an input's shape while a graph is built. A dimension not known is -1.
+    struct PartialShape<'a> {
+        has_rank: bool,
+        dims: &'a [i64],
     }
 
     /// A tensor to read.
@@ -70,21 +84,39 @@ mod ffi {
         /// Every operation that has kernels.
         fn operations() -> Vec<OpInfo>;
 
-        /// Checks the shapes of a call's inputs and tells those of its outputs.
+        /// Which inputs of an operation its kernel works on in place.
+        fn in_place(op: &str) -> Vec<usize>;
+
+        /// Checks what is known of the shapes of a call's inputs, and tells what follows for those
+        /// of its outputs.
+        fn infer(
+            op: &str,
+            attributes: &Attributes,
+            inputs: &[PartialShape],
+            outputs: &mut [Shape],
+        ) -> Status;
+
+        /// Checks the shapes of a call's inputs and the values of those in int64. Tells the shapes
+        /// of its outputs, and how many floats of scratch memory it needs.
         fn plan(
             op: &str,
             attributes: &Attributes,
             inputs: &[Input],
             outputs: &mut [Shape],
+            scratch: &mut usize,
         ) -> Status;
 
-        /// Computes a call whose inputs [`plan`] has checked and whose outputs have its shapes.
+        /// Computes a call whose inputs [`plan`] has checked, and whose outputs and scratch memory
+        /// are as it told. `in_place` has the inputs that are worked on in place, in the order of
+        /// [`in_place`]; in `inputs` they are without data.
         fn compute(
             op: &str,
             attributes: &Attributes,
             pool: &Pool,
             inputs: &[Input],
+            in_place: &mut [Output],
             outputs: &mut [Output],
+            scratch: &mut [f32],
         ) -> Status;
 
         /// What the op `BlockcellInfo` returns. `tensorflow_running` may be empty: not known.
@@ -109,8 +141,6 @@ mod ffi {
     }
 }
 
-use ffi::{Attributes, Code, Input, OpInfo, Output, Pool, Shape, Status};
-
 fn operations() -> Vec<OpInfo> {
     #[cfg(feature = "failpoints")]
     {
@@ -118,26 +148,69 @@ fn operations() -> Vec<OpInfo> {
         static SETUP: std::sync::Once = std::sync::Once::new();
         SETUP.call_once(|| std::mem::forget(fail::FailScenario::setup()));
     }
-    let half = |op: &Op| op.types.contains(&DataType::Half);
-    ops::ALL.iter().map(|op| OpInfo { name: op.name, half: half(op) }).collect()
+    let info = |kernel: &Kernel| OpInfo {
+        name: kernel.op.name,
+        half: kernel.has_half(),
+        is_stock: kernel.op.is_stock,
+    };
+    KERNELS.iter().map(info).collect()
 }
 
-fn plan(op: &str, attributes: &Attributes, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Status {
-    status(
-        op,
-        guarded(|| {
-            let op = by_name(op);
-            let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
-            let sizes = op.check(attributes.use_peephole, &shapes)?;
-            for (shape, tensor) in outputs.iter_mut().zip(op.outputs) {
-                shape.rank = tensor.dims.len();
-                for (to, &dim) in shape.dims.iter_mut().zip(tensor.dims) {
-                    *to = sizes.of(dim);
-                }
-            }
-            Ok(())
-        }),
-    )
+fn in_place(op: &str) -> Vec<usize> {
+    let op = Kernel::of(op).op;
+    let inputs = op.inputs.iter().enumerate();
+    inputs.filter(|(_, tensor)| op.in_place.contains(&tensor.name)).map(|(n, _)| n).collect()
+}
+
+fn infer(
+    op: &str,
+    attributes: &Attributes,
+    inputs: &[PartialShape<'_>],
+    outputs: &mut [Shape],
+) -> Status {
+    guarded(op, || {
+        let shapes: Vec<_> = inputs.iter().map(partial).collect();
+        let inferred = Kernel::of(op).op.infer(attributes.use_optional(), &shapes)?;
+        for (shape, dims) in outputs.iter_mut().zip(inferred) {
+            describe(shape, dims.into_iter());
+        }
+        Ok(())
+    })
+}
+
+fn partial(shape: &PartialShape<'_>) -> Option<Vec<Option<usize>>> {
+    let dims = shape.dims.iter().map(|&dim| usize::try_from(dim).ok());
+    shape.has_rank.then(|| dims.collect())
+}
+
+fn describe(shape: &mut Shape, dims: impl ExactSizeIterator<Item = Option<usize>>) {
+    shape.rank = dims.len();
+    for (to, dim) in shape.dims.iter_mut().zip(dims) {
+        *to = dim.and_then(|dim| i64::try_from(dim).ok()).unwrap_or(-1);
+    }
+}
+
+fn plan(
+    op: &str,
+    attributes: &Attributes,
+    inputs: &[Input<'_>],
+    outputs: &mut [Shape],
+    scratch: &mut usize,
+) -> Status {
+    guarded(op, || {
+        let kernel = Kernel::of(op);
+        let op = kernel.op;
+        let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
+        let sizes = op.check(attributes.use_optional(), &shapes)?;
+        for (input, _) in inputs.iter().zip(op.inputs).filter(|(_, tensor)| tensor.is_steps) {
+            op.check_steps(&sizes, tensors::steps(input).into_iter().map(i128::from))?;
+        }
+        for (shape, tensor) in outputs.iter_mut().zip(op.outputs) {
+            describe(shape, tensor.dims.iter().map(|&dim| Some(sizes.of(dim))));
+        }
+        *scratch = kernel.scratch(&sizes, attributes)?;
+        Ok(())
+    })
 }
 
 fn compute(
@@ -145,207 +218,33 @@ fn compute(
     attributes: &Attributes,
     pool: &Pool,
     inputs: &[Input<'_>],
+    in_place: &mut [Output<'_>],
     outputs: &mut [Output<'_>],
+    scratch: &mut [f32],
 ) -> Status {
-    status(
-        op,
-        guarded(|| {
-            let op = by_name(op);
-            let context = &Context { isa: Isa::get(), executor: pool };
-            #[cfg(feature = "failpoints")]
-            fail::fail_point!("compute");
-            if std::ptr::eq(op, &ops::GRU_BLOCK_CELL_GRAD) {
-                gru_block_cell_grad(context, inputs, outputs)
-            } else if std::ptr::eq(op, &ops::LSTM_BLOCK_CELL_GRAD) {
-                if attributes.half {
-                    lstm_block_cell_grad::<f16>(context, attributes, inputs, outputs)
-                } else {
-                    lstm_block_cell_grad::<f32>(context, attributes, inputs, outputs)
-                }
-            } else {
-                unreachable!("{} has no kernel", op.name)
-            }
-        }),
-    )
-}
-
-fn by_name(name: &str) -> &'static Op {
-    Op::by_name(name).unwrap_or_else(|| panic!("{name} is not registered"))
-}
-
-fn gru_block_cell_grad(
-    context: &Context<'_>,
-    inputs: &[Input<'_>],
-    outputs: &mut [Output<'_>],
-) -> Result<(), Error> {
-    let [x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h] = exactly(inputs);
-    let [d_x, d_h_prev, d_c_bar, d_r_bar_u_bar] = exactly_mut(outputs);
-    gru::block_cell_grad(
-        context,
-        gru::BlockCellGradInputs {
-            x: matrix(x),
-            h_prev: matrix(h_prev),
-            w_ru: matrix(w_ru),
-            w_c: matrix(w_c),
-            b_ru: vector(b_ru),
-            b_c: vector(b_c),
-            r: matrix(r),
-            u: matrix(u),
-            c: matrix(c),
-            d_h: matrix(d_h),
-        },
-        gru::BlockCellGradOutputs {
-            d_x: matrix_mut(d_x),
-            d_h_prev: matrix_mut(d_h_prev),
-            d_c_bar: matrix_mut(d_c_bar),
-            d_r_bar_u_bar: matrix_mut(d_r_bar_u_bar),
-        },
-    )
-}
-
-fn lstm_block_cell_grad<E: Element + Pod>(
-    context: &Context<'_>,
-    attributes: &Attributes,
-    inputs: &[Input<'_>],
-    outputs: &mut [Output<'_>],
-) -> Result<(), Error> {
-    let [x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, cs_grad, h_grad] =
-        exactly(inputs);
-    let [cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad] = exactly_mut(outputs);
-    lstm::block_cell_grad::<E>(
-        context,
-        attributes.use_peephole,
-        lstm::BlockCellGradInputs {
-            x: matrix(x),
-            cs_prev: matrix(cs_prev),
-            h_prev: matrix(h_prev),
-            w: matrix(w),
-            wci: vector(wci),
-            wcf: vector(wcf),
-            wco: vector(wco),
-            b: vector(b),
-            i: matrix(i),
-            cs: matrix(cs),
-            f: matrix(f),
-            o: matrix(o),
-            ci: matrix(ci),
-            co: matrix(co),
-            cs_grad: matrix(cs_grad),
-            h_grad: matrix(h_grad),
-        },
-        lstm::BlockCellGradOutputs {
-            cs_prev_grad: matrix_mut(cs_prev_grad),
-            dicfo: matrix_mut(dicfo),
-            wci_grad: vector_mut(wci_grad),
-            wcf_grad: vector_mut(wcf_grad),
-            wco_grad: vector_mut(wco_grad),
-        },
-    )
+    guarded(op, || {
+        let context = &Context { isa: Isa::get(), executor: pool };
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("compute");
+        let call = Call { context, attributes, inputs, in_place, outputs, scratch };
+        Kernel::of(op).compute(call)
+    })
 }
 
 fn info(tensorflow_running: &str, takeover: &str) -> String {
-    let ops: Vec<_> = ops::ALL.iter().map(|op| op.name).collect();
-    let taken_over = if takeover == "off" { &[][..] } else { &ops };
+    let names = |wanted: fn(&Kernel) -> bool| -> Vec<_> {
+        KERNELS.iter().filter(|kernel| wanted(kernel)).map(|kernel| kernel.op.name).collect()
+    };
+    let taken_over =
+        if takeover == "off" { Vec::new() } else { names(|kernel| kernel.op.is_stock) };
     serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "tensorflow_built_for": env!("BLOCKCELL_TENSORFLOW"),
         "tensorflow_running": Some(tensorflow_running).filter(|version| !version.is_empty()),
         "isa": Isa::get().name(),
-        "ops": ops,
+        "ops": names(|_| true),
         "override": takeover,
         "taken_over": taken_over,
     })
     .to_string()
-}
-
-// Tensors. The shapes were checked by `plan`, so a failure here is a defect of this library: it
-// panics, and the call ends with an Internal error.
-
-fn exactly<'s, 'a, const N: usize>(inputs: &'s [Input<'a>]) -> &'s [Input<'a>; N] {
-    inputs.try_into().expect("as many inputs as the operation has")
-}
-
-fn exactly_mut<'s, 'a, const N: usize>(outputs: &'s mut [Output<'a>]) -> &'s mut [Output<'a>; N] {
-    outputs.try_into().expect("as many outputs as the operation has")
-}
-
-/// The elements behind `bytes`. An empty tensor may have an address that is not aligned.
-fn elements<E: Pod>(bytes: &[u8]) -> &[E] {
-    if bytes.is_empty() { &[] } else { bytemuck::cast_slice(bytes) }
-}
-
-fn elements_mut<E: Pod>(bytes: &mut [u8]) -> &mut [E] {
-    if bytes.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(bytes) }
-}
-
-fn matrix<'a, E: Pod>(input: &Input<'a>) -> ArrayView2<'a, E> {
-    let shape: [usize; 2] = input.dims.try_into().expect("a matrix");
-    ArrayView2::from_shape(shape, elements(input.data)).expect("as large as its shape")
-}
-
-fn vector<'a, E: Pod>(input: &Input<'a>) -> ArrayView1<'a, E> {
-    ArrayView1::from(elements(input.data))
-}
-
-fn matrix_mut<'a, E: Pod>(output: &'a mut Output<'_>) -> ArrayViewMut2<'a, E> {
-    let shape: [usize; 2] = output.dims.try_into().expect("a matrix");
-    ArrayViewMut2::from_shape(shape, elements_mut(output.data)).expect("as large as its shape")
-}
-
-fn vector_mut<'a, E: Pod>(output: &'a mut Output<'_>) -> ArrayViewMut1<'a, E> {
-    ArrayViewMut1::from(elements_mut(output.data))
-}
-
-// Threads.
-
-/// A parallel section: the work, and the first panic in it.
-struct Task<'a> {
-    work: &'a (dyn Fn(usize) + Sync),
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
-}
-
-impl Task<'_> {
-    fn run(&self, begin: usize, end: usize) {
-        let work = || {
-            #[cfg(feature = "failpoints")]
-            fail::fail_point!("task");
-            (begin..end).for_each(self.work);
-        };
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
-            self.panic.lock().expect("no panic while locked").get_or_insert(panic);
-        }
-    }
-}
-
-impl Executor for Pool {
-    fn run(&self, tasks: usize, cost: u64, work: &(dyn Fn(usize) + Sync)) {
-        let task = Task { work, panic: Mutex::new(None) };
-        self.parallel_for(tasks, cost, &task);
-        if let Some(panic) = task.panic.into_inner().expect("no panic while locked") {
-            resume_unwind(panic);
-        }
-    }
-}
-
-// Errors.
-
-/// How a call that was not refused failed all the same: the message of a panic.
-type Outcome = Result<Result<(), Error>, String>;
-
-/// Runs `call` and catches what must not unwind into C++.
-fn guarded(call: impl FnOnce() -> Result<(), Error>) -> Outcome {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let message = panic.downcast_ref::<String>().map(String::as_str);
-        message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
-    })
-}
-
-fn status(op: &str, outcome: Outcome) -> Status {
-    match outcome {
-        Ok(Ok(())) => Status { code: Code::Ok, message: String::new() },
-        Ok(Err(error)) => Status { code: Code::InvalidArgument, message: error.to_string() },
-        Err(panic) => {
-            Status { code: Code::Internal, message: format!("{op}: blockcell panicked: {panic}") }
-        }
-    }
 }

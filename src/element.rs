@@ -20,6 +20,9 @@ pub trait Element: Copy + Send + Sync + 'static {
 
     /// Rounds the lanes into `to`: as many as `to` has places, at most all.
     fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]);
+
+    /// The elements as numbers of type `f32`, if they are.
+    fn as_f32_mut(elements: &mut [Self]) -> Option<&mut [f32]>;
 }
 
 impl Element for f32 {
@@ -42,6 +45,10 @@ impl Element for f32 {
     fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]) {
         simd.store(vector, to);
     }
+
+    fn as_f32_mut(elements: &mut [Self]) -> Option<&mut [f32]> {
+        Some(elements)
+    }
 }
 
 impl Element for f16 {
@@ -63,5 +70,9 @@ impl Element for f16 {
     #[inline(always)]
     fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]) {
         simd.store_f16(vector, to);
+    }
+
+    fn as_f32_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+        None
     }
 }

@@ -6,21 +6,27 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use crate::executor::for_each;
 use crate::simd::{Kernel, Simd};
 use crate::tiles::{Tiling, row, row_mut};
-use crate::{Context, Element};
+use crate::{Context, Element, Isa};
 
-/// What is computed from the elements at one place of `I` inputs: the elements there of `O` outputs,
-/// and the terms of `R` sums over the batch.
-pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0>:
+/// New elements of `O` outputs and `W` wide matrices, and the terms of `R` sums.
+pub(crate) type Computed<V, const O: usize, const W: usize, const R: usize> =
+    ([V; O], [V; W], [V; R]);
+
+/// What is computed from the elements at one place of `I` inputs: the elements there of `O` outputs
+/// and of `W` matrices in `f32` whatever the element type, and the terms of `R` sums over the batch.
+pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, const W: usize = 0>:
     Copy + Send + Sync
 {
     /// The equation on vectors. `before` holds the previous contents of the outputs, for those that
-    /// are updated in place. Implementations are `#[inline(always)]`.
+    /// are updated in place, and `wide` those of the wide matrices. Implementations are
+    /// `#[inline(always)]`.
     fn apply<S: Simd>(
         self,
         simd: S,
         inputs: [S::F32; I],
         before: [S::F32; O],
-    ) -> ([S::F32; O], [S::F32; R]);
+        wide: [S::F32; W],
+    ) -> Computed<S::F32, O, W, R>;
 }
 
 /// Elements in a tile: some 10 microseconds of memory traffic.
@@ -57,19 +63,43 @@ pub(crate) fn map<E, Q, const I: usize, const O: usize, const R: usize>(
     let isa = if whole_lines { isa } else { isa.narrower() };
     let tiling = if R == 0 { row_tiling(shape) } else { column_tiling(shape) };
     if tiling.is_one_tile(shape) {
-        return isa.run(Tile { equation, inputs, outputs, sums });
+        return run(isa, equation, inputs, outputs, sums);
     }
     let mut outputs = outputs.map(|output| tiling.split(output).into_iter());
     let mut sums = sums.map(|sum| tiling.split(sum).into_iter());
-    let tiles = tiling.places(shape).into_iter().map(|place| Tile {
-        equation,
-        inputs: inputs.map(|input| place.of(input)),
-        outputs: outputs.each_mut().map(|tiles| tiles.next().expect("a tile for each place")),
-        sums: sums.each_mut().map(|tiles| tiles.next().expect("a tile for each place")),
+    let tiles = tiling.places(shape).into_iter().map(|place| {
+        let inputs = inputs.map(|input| place.of(input));
+        let outputs = outputs.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
+        let sums = sums.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
+        (inputs, outputs, sums)
     });
     // A dozen streams of four bytes from the second level cache: some 3 cycles an element.
     let cost = 3 * tiling.rows.min(shape.0) * tiling.columns.min(shape.1);
-    for_each(executor, cost as u64, tiles.collect(), |tile| isa.run(tile));
+    for_each(executor, cost as u64, tiles.collect(), |(inputs, outputs, sums)| {
+        run(isa, equation, inputs, outputs, sums);
+    });
+}
+
+/// [`map`] on one of its tiles.
+fn run<E, Q, const I: usize, const O: usize, const R: usize>(
+    isa: Isa,
+    equation: Q,
+    inputs: [ArrayView2<'_, E>; I],
+    outputs: [ArrayViewMut2<'_, E>; O],
+    mut sums: [ArrayViewMut2<'_, E>; R],
+) where
+    E: Element,
+    Q: Equation<I, O, R>,
+{
+    let columns = outputs[0].ncols();
+    let mut totals = [[0.0; SUM_COLUMNS]; R];
+    let parts = totals.each_mut().map(|total| if R == 0 { &mut [] } else { &mut total[..columns] });
+    isa.run(Tile { equation, inputs, outputs, wide: [], sums: parts });
+    for (sum, total) in sums.iter_mut().zip(totals) {
+        for (sum, total) in sum.iter_mut().zip(total) {
+            *sum = E::from_f32(total);
+        }
+    }
 }
 
 fn row_tiling((_, columns): (usize, usize)) -> Tiling {
@@ -81,104 +111,113 @@ fn column_tiling((rows, _): (usize, usize)) -> Tiling {
     Tiling { rows: usize::MAX, columns }
 }
 
-/// [`map`] on one tile.
-pub(crate) struct Tile<'i, 'o, E, Q, const I: usize, const O: usize, const R: usize> {
+/// An equation on matrices of one shape, whose rows are contiguous. With sums they have at most
+/// [`SUM_COLUMNS`] columns.
+pub(crate) struct Tile<'i, 'o, E, Q, const I: usize, const O: usize, const R: usize, const W: usize>
+{
     pub(crate) equation: Q,
     pub(crate) inputs: [ArrayView2<'i, E>; I],
     pub(crate) outputs: [ArrayViewMut2<'o, E>; O],
-    pub(crate) sums: [ArrayViewMut2<'o, E>; R],
+    pub(crate) wide: [ArrayViewMut2<'o, f32>; W],
+    /// What the sums over the batch are added to.
+    pub(crate) sums: [&'o mut [f32]; R],
 }
 
 type Sums<const R: usize> = [[f32; SUM_COLUMNS]; R];
 
-impl<E, Q, const I: usize, const O: usize, const R: usize> Kernel for Tile<'_, '_, E, Q, I, O, R>
+impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize> Kernel
+    for Tile<'_, '_, E, Q, I, O, R, W>
 where
     E: Element,
-    Q: Equation<I, O, R>,
+    Q: Equation<I, O, R, W>,
 {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let rows = self.outputs[0].nrows();
-        let mut totals: Sums<R> = [[0.0; SUM_COLUMNS]; R];
         for first in (0..rows).step_by(SUM_ROWS) {
             let mut partial: Sums<R> = [[0.0; SUM_COLUMNS]; R];
             for row in first..rows.min(first + SUM_ROWS) {
                 self.row(simd, row, &mut partial);
             }
-            for (total, partial) in totals.as_flattened_mut().iter_mut().zip(partial.as_flattened())
-            {
-                *total += partial;
-            }
-        }
-        for (sum, total) in self.sums.iter_mut().zip(totals) {
-            for (sum, total) in sum.iter_mut().zip(total) {
-                *sum = E::from_f32(total);
+            for (total, partial) in self.sums.iter_mut().zip(partial) {
+                total.iter_mut().zip(partial).for_each(|(total, partial)| *total += partial);
             }
         }
     }
 }
 
-impl<E, Q, const I: usize, const O: usize, const R: usize> Tile<'_, '_, E, Q, I, O, R>
+impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize>
+    Tile<'_, '_, E, Q, I, O, R, W>
 where
     E: Element,
-    Q: Equation<I, O, R>,
+    Q: Equation<I, O, R, W>,
 {
     #[inline(always)]
     fn row<S: Simd>(&mut self, simd: S, at: usize, sums: &mut Sums<R>) {
+        let equation = self.equation;
         let inputs = self.inputs.map(|input| row(input, at));
-        let mut outputs = self.outputs.each_mut().map(|output| row_mut(output, at));
+        let outputs = self.outputs.each_mut().map(|output| row_mut(output, at));
+        let wide = self.wide.each_mut().map(|wide| row_mut(wide, at));
         let columns = outputs[0].len();
         // Rows of whole matrices start at the same place of a cache line. From the next line on, no
-        // vector of theirs lies across two.
+        // vector of theirs lies across two. In short rows that is not worth a vector more.
         let line = match outputs[0].as_ptr().align_offset(S::LANES * size_of::<E>()) {
-            line if line < S::LANES => line.min(columns),
+            line if line < S::LANES && columns >= 8 * S::LANES => line,
             _ => 0,
         };
         let end = columns - (columns - line) % S::LANES;
+        let mut row = Row { equation, inputs, outputs, wide };
         if line > 0 {
-            step(simd, self.equation, inputs, &mut outputs, sums, 0, line);
+            row.step(simd, sums, 0, line);
         }
         for at in (line..end).step_by(S::LANES) {
-            step(simd, self.equation, inputs, &mut outputs, sums, at, S::LANES);
+            row.step(simd, sums, at, S::LANES);
         }
         if end < columns {
-            step(simd, self.equation, inputs, &mut outputs, sums, end, columns - end);
+            row.step(simd, sums, end, columns - end);
         }
     }
 }
 
-/// Elements `at .. at + len` of a row, where `len` is at most [`Simd::LANES`].
-#[inline(always)]
-fn step<S: Simd, E, Q, const I: usize, const O: usize, const R: usize>(
-    simd: S,
+/// One row of a [`Tile`].
+struct Row<'r, E, Q, const I: usize, const O: usize, const W: usize> {
     equation: Q,
-    inputs: [&[E]; I],
-    outputs: &mut [&mut [E]; O],
-    sums: &mut Sums<R>,
-    at: usize,
-    len: usize,
-) where
-    E: Element,
-    Q: Equation<I, O, R>,
-{
-    let zero = simd.splat(0.0);
-    let mut values = [zero; I];
-    for (value, input) in values.iter_mut().zip(inputs) {
-        *value = E::load(simd, &input[at..at + len]);
-    }
-    let mut before = [zero; O];
-    for (before, output) in before.iter_mut().zip(outputs.iter()) {
-        *before = E::load(simd, &output[at..at + len]);
-    }
-    let (results, terms) = equation.apply(simd, values, before);
-    for (output, result) in outputs.iter_mut().zip(results) {
-        E::store(simd, result, &mut output[at..at + len]);
-    }
-    for (sum, term) in sums.iter_mut().zip(terms) {
-        let sum = &mut sum[at..at + len];
-        simd.store(simd.load(sum) + term, sum);
+    inputs: [&'r [E]; I],
+    outputs: [&'r mut [E]; O],
+    wide: [&'r mut [f32]; W],
+}
+
+impl<E: Element, Q: Copy, const I: usize, const O: usize, const W: usize> Row<'_, E, Q, I, O, W> {
+    /// Elements `at .. at + len`, where `len` is at most [`Simd::LANES`].
+    #[inline(always)]
+    fn step<S: Simd, const R: usize>(&mut self, simd: S, sums: &mut Sums<R>, at: usize, len: usize)
+    where
+        Q: Equation<I, O, R, W>,
+    {
+        let zero = simd.splat(0.0);
+        let (mut values, mut before, mut wide) = ([zero; I], [zero; O], [zero; W]);
+        for (value, input) in values.iter_mut().zip(self.inputs) {
+            *value = E::load(simd, &input[at..at + len]);
+        }
+        for (before, output) in before.iter_mut().zip(&self.outputs) {
+            *before = E::load(simd, &output[at..at + len]);
+        }
+        for (value, wide) in wide.iter_mut().zip(&self.wide) {
+            *value = simd.load(&wide[at..at + len]);
+        }
+        let (results, wide, terms) = self.equation.apply(simd, values, before, wide);
+        for (output, result) in self.outputs.iter_mut().zip(results) {
+            E::store(simd, result, &mut output[at..at + len]);
+        }
+        for (to, result) in self.wide.iter_mut().zip(wide) {
+            simd.store(result, &mut to[at..at + len]);
+        }
+        for (sum, term) in sums.iter_mut().zip(terms) {
+            let sum = &mut sum[at..at + len];
+            simd.store(simd.load(sum) + term, sum);
+        }
     }
 }
 

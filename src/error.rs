@@ -17,6 +17,17 @@ pub enum Error {
         /// The shape the tensor has.
         got: Vec<usize>,
     },
+    /// What is known of a tensor's shape contradicts the operation's table.
+    PartialShape {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// The tensor's name in `tf.raw_ops`.
+        tensor: &'static str,
+        /// The expected shape, in symbols and, where they are known, in numbers.
+        expected: String,
+        /// The shape the tensor has; `None` is a dimension not known.
+        got: Vec<Option<usize>>,
+    },
     /// A size that follows from the inputs does not fit in memory addresses.
     Overflow {
         /// The operation's name in TensorFlow.
@@ -25,6 +36,28 @@ pub enum Error {
         tensor: &'static str,
         /// Its shape in symbols.
         shape: String,
+    },
+    /// A number of time steps is negative or more than there are.
+    Value {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// The tensor's name in `tf.raw_ops`.
+        tensor: &'static str,
+        /// Which element of the tensor; `None` if it is a scalar.
+        index: Option<usize>,
+        /// How many steps there are.
+        time: usize,
+        /// The number.
+        got: i128,
+    },
+    /// The slice for intermediate values is too short.
+    Scratch {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// The number of elements it must have at least.
+        needed: usize,
+        /// The number of elements it has.
+        got: usize,
     },
     /// The number of input or output tensors is not the operation's.
     Count {
@@ -57,8 +90,23 @@ impl fmt::Display for Error {
             Error::Shape { op, tensor, expected, got } => {
                 write!(f, "{op}: {tensor} must have shape {expected}, got {got:?}")
             }
+            Error::PartialShape { op, tensor, expected, got } => {
+                let dims = got.iter().map(|dim| dim.map_or("?".to_owned(), |n| n.to_string()));
+                let got = dims.collect::<Vec<_>>().join(", ");
+                write!(f, "{op}: {tensor} must have shape {expected}, got [{got}]")
+            }
             Error::Overflow { op, tensor, shape } => {
                 write!(f, "{op}: the size of {tensor}, {shape}, is too large")
+            }
+            Error::Value { op, tensor, index, time, got } => {
+                write!(f, "{op}: {tensor}")?;
+                if let Some(index) = index {
+                    write!(f, "[{index}]")?;
+                }
+                write!(f, " must be between 0 and time = {time}, got {got}")
+            }
+            Error::Scratch { op, needed, got } => {
+                write!(f, "{op}: scratch must have {needed} elements, got {got}")
             }
             Error::Count { op, what, expected, got } => {
                 write!(f, "{op}: expected {expected} {what}, got {got}")

@@ -1,7 +1,8 @@
 //! CPU kernels for TensorFlow's block RNN operations.
 //!
 //! The names and the order of tensors are those of `tf.raw_ops`; the equations stand in the
-//! modules [`gru`] and [`lstm`]. Sizes are `batch` (B), `input_size` (D) and `cell_size` (C).
+//! modules [`gru`] and [`lstm`] for one step, [`block_gru`] and [`block_lstm`] for sequences. Sizes
+//! are `batch` (B), `input_size` (D), `cell_size` (C) and `time` (T).
 //!
 //! With the feature `tensorflow` this crate is the shared library that a TensorFlow program loads
 //! by `tf.load_op_library`. Without it, it is a plain Rust library on [`ndarray`] views:
@@ -46,10 +47,13 @@
 //! ```
 
 mod activation;
+pub mod block_gru;
+pub mod block_lstm;
 mod element;
 mod elementwise;
 mod error;
 pub mod executor;
+mod gemm;
 pub mod gru;
 pub mod lstm;
 pub mod ops;

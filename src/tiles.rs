@@ -2,7 +2,12 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
+use ndarray::{
+    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis,
+    ShapeBuilder, Slice,
+};
+
+use crate::Element;
 
 /// Sizes of a tile. They follow from the shape of the work alone, never from the threads.
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +32,65 @@ impl Place {
         matrix.slice_axis_inplace(Axis(1), Slice::from(self.columns.clone()));
         matrix
     }
+
+    /// Elements `columns` of `vector`, as a matrix of this place's height whose rows all are that.
+    pub(crate) fn broadcast<'a, T>(
+        &self,
+        mut vector: ArrayView1<'a, T>,
+        columns: Range<usize>,
+    ) -> ArrayView2<'a, T> {
+        vector.slice_axis_inplace(Axis(0), Slice::from(columns));
+        let row = vector.to_slice().expect("a vector without gaps");
+        let shape = (self.rows.len(), row.len()).strides((0, 1));
+        ArrayView2::from_shape(shape, row).expect("one row again and again")
+    }
 }
 
 /// Rows `rows` of `matrix`.
 pub(crate) fn rows<T>(mut matrix: ArrayView2<'_, T>, rows: Range<usize>) -> ArrayView2<'_, T> {
     matrix.slice_axis_inplace(Axis(0), Slice::from(rows));
     matrix
+}
+
+/// Columns `columns` of `matrix`.
+pub(crate) fn columns<T>(
+    mut matrix: ArrayView2<'_, T>,
+    columns: Range<usize>,
+) -> ArrayView2<'_, T> {
+    matrix.slice_axis_inplace(Axis(1), Slice::from(columns));
+    matrix
+}
+
+/// Steps `steps` of a time-major tensor, one row for each row of the batch in each.
+pub(crate) fn all_rows<T>(mut tensor: ArrayView3<'_, T>, steps: Range<usize>) -> ArrayView2<'_, T> {
+    tensor.slice_axis_inplace(Axis(0), Slice::from(steps));
+    let (steps, batch, columns) = tensor.dim();
+    tensor.into_shape_with_order((steps * batch, columns)).expect("a tensor without gaps")
+}
+
+/// [`all_rows`] of a tensor to be written.
+pub(crate) fn all_rows_mut<T>(
+    mut tensor: ArrayViewMut3<'_, T>,
+    steps: Range<usize>,
+) -> ArrayViewMut2<'_, T> {
+    tensor.slice_axis_inplace(Axis(0), Slice::from(steps));
+    let (steps, batch, columns) = tensor.dim();
+    tensor.into_shape_with_order((steps * batch, columns)).expect("a tensor without gaps")
+}
+
+/// Sets `vector` to the sum of `parts`, vectors of its length one after the other.
+pub(crate) fn add_parts<E: Element>(vector: ArrayViewMut1<'_, E>, parts: &[f32]) {
+    let length = vector.len();
+    for (at, to) in vector.into_iter().enumerate() {
+        *to = E::from_f32(parts.chunks_exact(length).map(|part| part[at]).sum());
+    }
+}
+
+/// The first and the second of all pairs.
+pub(crate) fn unzip<A, B, const N: usize>(pairs: [(A, B); N]) -> ([A; N], [B; N]) {
+    let mut seconds = pairs.map(|(first, second)| (first, Some(second)));
+    let rest = seconds.each_mut().map(|(_, second)| second.take().expect("taken once"));
+    (seconds.map(|(first, _)| first), rest)
 }
 
 impl Tiling {
@@ -64,6 +122,18 @@ impl Tiling {
         matrix: ArrayViewMut2<'_, T>,
     ) -> impl Iterator<Item = (Place, ArrayViewMut2<'_, T>)> {
         self.places(matrix.dim()).into_iter().zip(self.split(matrix))
+    }
+
+    /// The tiles of matrices of one shape with their places.
+    pub(crate) fn tiles_of<T, const N: usize>(
+        self,
+        matrices: [ArrayViewMut2<'_, T>; N],
+    ) -> Vec<(Place, [ArrayViewMut2<'_, T>; N])> {
+        let places = self.places(matrices[0].dim());
+        let mut tiles = matrices.map(|matrix| self.split(matrix).into_iter());
+        let mut next =
+            || tiles.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
+        places.into_iter().map(|place| (place, next())).collect()
     }
 
     /// The tiles of `matrix` in the order of [`Tiling::places`].

@@ -2,7 +2,9 @@ use super::{sigmoid, tanh};
 use crate::Isa;
 use crate::simd::{Kernel, Simd};
 
-const FUNCTIONS: [(&str, fn(f64) -> f64); 2] = [("sigmoid", exact_sigmoid), ("tanh", f64::tanh)];
+type Named = (&'static str, fn(f64) -> f64);
+
+const FUNCTIONS: [Named; 2] = [("sigmoid", exact_sigmoid), ("tanh", f64::tanh)];
 
 fn exact_sigmoid(x: f64) -> f64 {
     if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }

@@ -16,8 +16,9 @@ impl Equation<2, 2, 2> for Sample {
         _: S,
         [a, b]: [S::F32; 2],
         [_, q]: [S::F32; 2],
-    ) -> ([S::F32; 2], [S::F32; 2]) {
-        ([a + a - b, q + a], [a, a * b])
+        _: [S::F32; 0],
+    ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 2]) {
+        ([a + a - b, q + a], [], [a, a * b])
     }
 }
 
@@ -32,8 +33,9 @@ impl Equation<2, 2> for NoSums {
         simd: S,
         inputs: [S::F32; 2],
         before: [S::F32; 2],
-    ) -> ([S::F32; 2], [S::F32; 0]) {
-        (Sample.apply(simd, inputs, before).0, [])
+        _: [S::F32; 0],
+    ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
+        (Sample.apply(simd, inputs, before, []).0, [], [])
     }
 }
 

@@ -29,6 +29,16 @@ fn first(n: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(mask.as_ptr().cast()) }
 }
 
+/// `2^n` for integers from -126 to 127.
+#[inline(always)]
+fn power_of_2(n: F32x8) -> F32x8 {
+    // SAFETY: vectors are made only by methods of the token, so the processor has the instructions.
+    F32x8(unsafe {
+        let biased = _mm256_add_epi32(_mm256_cvtps_epi32(n.0), _mm256_set1_epi32(127));
+        _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+    })
+}
+
 /// `from` and zeros after it.
 #[inline(always)]
 fn padded(from: &[f16]) -> [f16; 8] {
@@ -42,6 +52,7 @@ impl Simd for Avx2 {
 
     const LANES: usize = 8;
     const REGISTERS: usize = 16;
+    const FUSED: bool = true;
 
     #[inline(always)]
     fn splat(self, value: f32) -> F32x8 {
@@ -138,12 +149,17 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn pow2(self, n: F32x8) -> F32x8 {
+    fn scale(self, vector: F32x8, n: F32x8) -> F32x8 {
+        // Two factors, either of which is a normal number. The first product is exact, because only
+        // the second one can be subnormal.
+        let half = self.round(n * self.splat(0.5));
+        vector * power_of_2(half) * power_of_2(n - half)
+    }
+
+    #[inline(always)]
+    fn reciprocal_estimate(self, vector: F32x8) -> F32x8 {
         // SAFETY: features proven by `self`.
-        F32x8(unsafe {
-            let biased = _mm256_add_epi32(_mm256_cvtps_epi32(n.0), _mm256_set1_epi32(127));
-            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
-        })
+        F32x8(unsafe { _mm256_rcp_ps(vector.0) })
     }
 
     #[inline(always)]
@@ -152,6 +168,18 @@ impl Simd for Avx2 {
         F32x8(unsafe {
             _mm256_blendv_ps(otherwise.0, then.0, _mm256_cmp_ps::<_CMP_LT_OQ>(a.0, b.0))
         })
+    }
+
+    #[inline(always)]
+    fn interleave(self, a: F32x8, b: F32x8) -> [F32x8; 2] {
+        // SAFETY: features proven by `self`.
+        unsafe {
+            // Interleaved within each half: a0 b0 a1 b1 | a4 b4 a5 b5 and a2 b2 a3 b3 | a6 b6 a7 b7.
+            let (low, high) = (_mm256_unpacklo_ps(a.0, b.0), _mm256_unpackhi_ps(a.0, b.0));
+            let first = _mm256_permute2f128_ps::<0x20>(low, high);
+            let rest = _mm256_permute2f128_ps::<0x31>(low, high);
+            [F32x8(first), F32x8(rest)]
+        }
     }
 
     #[inline(always)]

@@ -35,6 +35,7 @@ impl Simd for Avx512 {
 
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
+    const FUSED: bool = true;
 
     #[inline(always)]
     fn splat(self, value: f32) -> F32x16 {
@@ -127,9 +128,15 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn pow2(self, n: F32x16) -> F32x16 {
+    fn scale(self, vector: F32x16, n: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_scalef_ps(_mm512_set1_ps(1.0), n.0) })
+        F32x16(unsafe { _mm512_scalef_ps(vector.0, n.0) })
+    }
+
+    #[inline(always)]
+    fn reciprocal_estimate(self, vector: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_rcp14_ps(vector.0) })
     }
 
     #[inline(always)]
@@ -139,6 +146,16 @@ impl Simd for Avx512 {
             let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a.0, b.0);
             _mm512_mask_blend_ps(less, otherwise.0, then.0)
         })
+    }
+
+    #[inline(always)]
+    fn interleave(self, a: F32x16, b: F32x16) -> [F32x16; 2] {
+        // SAFETY: features proven by `self`.
+        unsafe {
+            let first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let rest = _mm512_add_epi32(first, _mm512_set1_epi32(8));
+            [first, rest].map(|order| F32x16(_mm512_permutex2var_ps(a.0, order, b.0)))
+        }
     }
 
     #[inline(always)]

@@ -37,6 +37,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Vectors that fit in registers.
     const REGISTERS: usize;
 
+    /// Whether [`Simd::mul_add`] rounds once.
+    const FUSED: bool;
+
     /// `value` in every lane.
     fn splat(self, value: f32) -> Self::F32;
 
@@ -70,8 +73,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// The nearest integer, ties to even, for magnitudes below 2^22.
     fn round(self, vector: Self::F32) -> Self::F32;
 
-    /// `2^n` for integers from -126 to 127.
-    fn pow2(self, n: Self::F32) -> Self::F32;
+    /// `vector * 2^n` for integers from -252 to 0, rounded once.
+    fn scale(self, vector: Self::F32, n: Self::F32) -> Self::F32;
+
+    /// `1 / vector` for normal numbers, to 11 bits at least.
+    fn reciprocal_estimate(self, vector: Self::F32) -> Self::F32;
 
     /// `then` where `a < b`, otherwise `otherwise`.
     fn select_less(
@@ -81,6 +87,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
         then: Self::F32,
         otherwise: Self::F32,
     ) -> Self::F32;
+
+    /// The lanes of `a` and `b` in turn, `a[0], b[0], a[1], ...`: the first half of them, and the rest.
+    fn interleave(self, a: Self::F32, b: Self::F32) -> [Self::F32; 2];
 
     /// The sum of all lanes, always in the same order.
     fn sum(self, vector: Self::F32) -> f32;

@@ -65,6 +65,7 @@ impl Simd for Portable {
     const LANES: usize = 8;
     // Sixteen registers of four numbers, as x86-64 without AVX has.
     const REGISTERS: usize = 8;
+    const FUSED: bool = false;
 
     #[inline(always)]
     fn splat(self, value: f32) -> Array {
@@ -141,8 +142,17 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn pow2(self, n: Array) -> Array {
-        Array(n.0.map(|n| f32::from_bits(((n as i32 + 127) << 23) as u32)))
+    fn scale(self, vector: Array, n: Array) -> Array {
+        // Two factors, either of which is a normal number. The first product is exact, because only
+        // the second one can be subnormal.
+        let power = |n: f32| f32::from_bits(((n as i32 + 127) << 23) as u32);
+        let half = self.round(n * self.splat(0.5));
+        vector * Array(half.0.map(power)) * Array((n - half).0.map(power))
+    }
+
+    #[inline(always)]
+    fn reciprocal_estimate(self, vector: Array) -> Array {
+        self.splat(1.0) / vector
     }
 
     #[inline(always)]
@@ -154,6 +164,13 @@ impl Simd for Portable {
             }
         }
         out
+    }
+
+    #[inline(always)]
+    fn interleave(self, Array(a): Array, Array(b): Array) -> [Array; 2] {
+        let first = [a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]];
+        let rest = [a[4], b[4], a[5], b[5], a[6], b[6], a[7], b[7]];
+        [Array(first), Array(rest)]
     }
 
     #[inline(always)]

@@ -20,6 +20,14 @@ impl Failures {
         }
     }
 
+    /// [`Failures::note`] for cases that are many and take long to describe.
+    pub(crate) fn note_as(&mut self, case: impl Fn() -> String, result: Result<(), String>) {
+        self.cases += 1;
+        if let Err(message) = result {
+            self.messages.push(format!("{}: {message}", case()));
+        }
+    }
+
     /// Counts a case that fails unless `right`.
     pub(crate) fn check(&mut self, case: impl Display, right: bool, message: impl Display) {
         self.note(case, if right { Ok(()) } else { Err(message.to_string()) });
@@ -110,7 +118,7 @@ fn same_shape(name: &str, got: &ArrayD<f64>, want: &ArrayD<f64>) -> Result<(), S
     Err(format!("{name}: got shape {:?}, want {:?}", got.shape(), want.shape()))
 }
 
-/// Rows `rows` of a matrix.
-pub(crate) fn rows_of(tensor: &ArrayD<f64>, rows: &[usize]) -> ArrayD<f64> {
-    tensor.select(Axis(0), rows)
+/// Rows `rows` of a tensor whose rows are along `axis`.
+pub(crate) fn rows_of(tensor: &ArrayD<f64>, axis: Axis, rows: &[usize]) -> ArrayD<f64> {
+    tensor.select(axis, rows).as_standard_layout().into_owned()
 }

@@ -1,6 +1,11 @@
 //! Ways to run tasks.
 
+use std::sync::OnceLock;
+
 use blockcell::{Executor, Serial};
+
+/// An executor with its name.
+pub(crate) type Named = (String, Box<dyn Executor + Send + Sync>);
 
 /// Runs tasks from the last to the first, each on a thread of its own.
 struct Backwards;
@@ -14,12 +19,15 @@ impl Executor for Backwards {
 }
 
 /// Executors with their names, the serial one first.
-pub(crate) fn executors() -> Vec<(String, Box<dyn Executor>)> {
-    let mut all: Vec<(String, Box<dyn Executor>)> =
-        vec![("serial".into(), Box::new(Serial)), ("backwards".into(), Box::new(Backwards))];
-    for threads in 1..=3 {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        all.push((format!("rayon, {threads} threads"), Box::new(pool.expect("threads"))));
-    }
-    all
+pub(crate) fn executors() -> &'static [Named] {
+    static ALL: OnceLock<Vec<Named>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all: Vec<Named> =
+            vec![("serial".into(), Box::new(Serial)), ("backwards".into(), Box::new(Backwards))];
+        for threads in 1..=3 {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            all.push((format!("rayon, {threads} threads"), Box::new(pool.expect("threads"))));
+        }
+        all
+    })
 }

@@ -1,14 +1,4 @@
-//! Gated recurrent unit, one step: Cho et al., "Learning Phrase Representations using RNN
-//! Encoder-Decoder" (2014), with the reset gate applied before the matrix product.
-//!
-//! The forward step, with `[a | b]` concatenation along the last axis and `S` the logistic
-//! function:
-//!
-//! ```text
-//! [r_bar | u_bar] = [x | h_prev] @ w_ru + b_ru        r = S(r_bar)   u = S(u_bar)
-//! c = tanh([x | r * h_prev] @ w_c + b_c)
-//! h = u * h_prev + (1 - u) * c
-//! ```
+//! `GRUBlockCellGrad`, the backward step.
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
@@ -134,11 +124,12 @@ impl Equation<4, 2> for CandidateAndUpdate {
         simd: S,
         [h_prev, u, c, d_h]: [S::F32; 4],
         _: [S::F32; 2],
-    ) -> ([S::F32; 2], [S::F32; 0]) {
+        _: [S::F32; 0],
+    ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
         let one = simd.splat(1.0);
         let d_c_bar = d_h * (one - u) * (one - c * c);
         let d_u_bar = d_h * (h_prev - c) * u * (one - u);
-        ([d_c_bar, d_u_bar], [])
+        ([d_c_bar, d_u_bar], [], [])
     }
 }
 
@@ -171,6 +162,7 @@ fn reset_gate(
             equation: ResetGate,
             inputs: [h_prev, r, u, d_h].map(|input| place.of(input)),
             outputs: [d_r_bar, d_hr],
+            wide: [],
             sums: [],
         });
     });
@@ -186,11 +178,12 @@ impl Equation<4, 2> for ResetGate {
         simd: S,
         [h_prev, r, u, d_h]: [S::F32; 4],
         [_, d_hr]: [S::F32; 2],
-    ) -> ([S::F32; 2], [S::F32; 0]) {
+        _: [S::F32; 0],
+    ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
         let one = simd.splat(1.0);
         let d_r_bar = d_hr * h_prev * r * (one - r);
         let d_h_prev = d_hr * r + d_h * u;
-        ([d_r_bar, d_h_prev], [])
+        ([d_r_bar, d_h_prev], [], [])
     }
 }
 

@@ -1,47 +1,39 @@
 //! Results are the same bit for bit for all executors, from run to run, and for a row alone.
 
-mod common;
-
+use crate::common::compare::{Failures, rows_of, same_bits};
+use crate::common::data::Sizes;
+use crate::common::executors::executors;
+use crate::common::kernels::{Kernel, batch_axis, kernels};
 use blockcell::{Context, Isa, Serial};
-use common::compare::{Failures, rows_of, same_bits};
-use common::data::Sizes;
-use common::executors::executors;
-use common::kernels::{Kernel, kernels};
 
 /// Work for one task and for many, in blocks of all heights, with sums over few and many rows.
-fn sizes() -> Vec<Sizes> {
-    [
-        (0, 3, 4),
-        (1, 16, 17),
-        (2, 5, 9),
-        (3, 5, 600),
-        (4, 64, 33),
-        (7, 33, 31),
-        (11, 1, 130),
-        (65, 64, 130),
-        (130, 1, 300),
-        (300, 1, 70),
-    ]
-    .map(|(batch, input_size, cell_size)| Sizes { batch, input_size, cell_size })
-    .to_vec()
-}
+const SIZES: [Sizes; 10] = [
+    Sizes::new(2, 0, 3, 4),
+    Sizes::new(3, 1, 16, 17),
+    Sizes::new(4, 2, 5, 9),
+    Sizes::new(2, 3, 5, 530),
+    Sizes::new(5, 4, 64, 33),
+    Sizes::new(3, 7, 33, 31),
+    Sizes::new(1, 11, 1, 130),
+    Sizes::new(2, 65, 64, 130),
+    Sizes::new(1, 130, 1, 200),
+    Sizes::new(2, 300, 1, 70),
+];
 
 #[test]
 fn executors_and_runs_agree() {
     let mut failures = Failures::default();
     for kernel in kernels() {
-        for sizes in sizes() {
+        for sizes in SIZES {
             let inputs = kernel.inputs(sizes, 1);
             for isa in Isa::available() {
                 let want = kernel.outputs(&Context { isa, executor: &Serial }, sizes, &inputs);
-                for (name, executor) in &executors() {
+                for (name, executor) in executors() {
                     let context = Context { isa, executor: &**executor };
-                    for run in 0..2 {
-                        let got = kernel.outputs(&context, sizes, &inputs);
-                        let case = format!("{}, {sizes:?}, {}", kernel.name(), isa.name());
-                        let same = kernel.compare(&got, &want, same_bits);
-                        failures.note(format!("{case}, {name}, run {run}"), same);
-                    }
+                    let got = kernel.outputs(&context, sizes, &inputs);
+                    let case = format!("{}, {sizes:?}, {}", kernel.name(), isa.name());
+                    let same = kernel.compare(&got, &want, same_bits);
+                    failures.note(format!("{case}, {name}"), same);
                 }
             }
         }
@@ -53,7 +45,7 @@ fn executors_and_runs_agree() {
 fn rows_do_not_depend_on_the_batch() {
     let mut failures = Failures::default();
     for kernel in kernels() {
-        for sizes in sizes().into_iter().filter(|sizes| sizes.batch > 0) {
+        for sizes in SIZES.into_iter().filter(|sizes| sizes.batch > 0) {
             let inputs = kernel.inputs(sizes, 2);
             for isa in Isa::available() {
                 let context = Context { isa, executor: &Serial };
@@ -72,7 +64,7 @@ fn rows_do_not_depend_on_the_batch() {
 
 /// Some rows by themselves, and some few together.
 fn samples(batch: usize) -> Vec<Vec<usize>> {
-    let picked = [0, 1, 2, 3, 4, batch / 2, batch.saturating_sub(2), batch - 1];
+    let picked = [0, 1, 4, batch / 2, batch.saturating_sub(2), batch - 1];
     let mut all: Vec<_> =
         picked.into_iter().filter(|&row| row < batch).map(|row| vec![row]).collect();
     all.dedup();
@@ -86,19 +78,20 @@ fn rows_are_same(
     context: &Context<'_>,
     sizes: Sizes,
     rows: &[usize],
-    inputs: &common::Tensors,
-    all: &common::Tensors,
+    inputs: &crate::common::Tensors,
+    all: &crate::common::Tensors,
 ) -> Result<(), String> {
     let mut picked = inputs.clone();
     for (tensor, input) in picked.iter_mut().zip(kernel.op().inputs) {
-        if input.dims[0] == blockcell::ops::Dim::Batch {
-            *tensor = rows_of(tensor, rows);
+        if let Some(axis) = batch_axis(input) {
+            *tensor = rows_of(tensor, axis, rows);
         }
     }
     let got = kernel.outputs(context, sizes, &picked);
-    let outputs = kernel.op().outputs.iter().zip(got.iter().zip(all));
-    for (output, (got, all)) in outputs.filter(|(output, _)| output.dims.len() == 2) {
-        same_bits(output.name, got, &rows_of(all, rows))?;
+    for (output, (got, all)) in kernel.op().outputs.iter().zip(got.iter().zip(all)) {
+        if let Some(axis) = batch_axis(output) {
+            same_bits(output.name, got, &rows_of(all, axis, rows))?;
+        }
     }
     Ok(())
 }

@@ -1,17 +1,4 @@
-//! Long short-term memory, one step, with optional diagonal peepholes: Gers, Schraudolph and
-//! Schmidhuber, "Learning Precise Timing with LSTM Recurrent Networks" (2002); Sak, Senior and
-//! Beaufays, "Long Short-Term Memory Recurrent Neural Network Architectures for Large Scale
-//! Acoustic Modeling" (2014).
-//!
-//! The forward step, with the gates in the column order ICFO (input, cell input, forget, output),
-//! `S` the logistic function, and the terms in brackets only with peepholes:
-//!
-//! ```text
-//! [i_bar | ci_bar | f_bar | o_bar] = [x | h_prev] @ w + b
-//! i  = S(i_bar [+ wci * cs_prev])     f  = S(f_bar + forget_bias [+ wcf * cs_prev])
-//! ci = tanh(ci_bar)                   cs = clip(i * ci + f * cs_prev)
-//! o  = S(o_bar [+ wco * cs])          co = tanh(cs)          h = o * co
-//! ```
+//! `LSTMBlockCellGrad`, the backward step.
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
@@ -168,12 +155,13 @@ impl Equation<8, 5> for WithoutPeepholes {
         simd: S,
         [cs_prev, i, f, o, ci, co, cs_grad, h_grad]: [S::F32; 8],
         _: [S::F32; 5],
-    ) -> ([S::F32; 5], [S::F32; 0]) {
+        _: [S::F32; 0],
+    ) -> ([S::F32; 5], [S::F32; 0], [S::F32; 0]) {
         let one = simd.splat(1.0);
         let d_o = h_grad * co * o * (one - o);
         let dcs = cs_grad + h_grad * o * (one - co * co);
         let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
-        ([dcs * f, di, dci, df, d_o], [])
+        ([dcs * f, di, dci, df, d_o], [], [])
     }
 }
 
@@ -187,13 +175,14 @@ impl Equation<12, 5, 3> for WithPeepholes {
         simd: S,
         [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs, wci, wcf, wco]: [S::F32; 12],
         _: [S::F32; 5],
-    ) -> ([S::F32; 5], [S::F32; 3]) {
+        _: [S::F32; 0],
+    ) -> ([S::F32; 5], [S::F32; 0], [S::F32; 3]) {
         let one = simd.splat(1.0);
         let d_o = h_grad * co * o * (one - o);
         let dcs = cs_grad + h_grad * o * (one - co * co) + d_o * wco;
         let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
         let cs_prev_grad = dcs * f + di * wci + df * wcf;
-        ([cs_prev_grad, di, dci, df, d_o], [di * cs_prev, df * cs_prev, d_o * cs])
+        ([cs_prev_grad, di, dci, df, d_o], [], [di * cs_prev, df * cs_prev, d_o * cs])
     }
 }
 

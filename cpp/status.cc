@@ -1,0 +1,22 @@
+#include "cpp/status.h"
+
+#include <string>
+
+#include "blockcell/src/bridge.rs.h"
+#include "tensorflow/core/lib/core/errors.h"
+
+namespace blockcell {
+
+tensorflow::Status ToTensorFlow(const Status& status) {
+  const std::string message(status.message.data(), status.message.size());
+  switch (status.code) {
+    case Code::Ok:
+      return tensorflow::Status();
+    case Code::InvalidArgument:
+      return tensorflow::errors::InvalidArgument(message);
+    default:
+      return tensorflow::errors::Internal(message);
+  }
+}
+
+}  // namespace blockcell

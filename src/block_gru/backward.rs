@@ -1,0 +1,336 @@
+//! The backward steps.
+
+use std::array;
+use std::ops::Range;
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+
+use super::GradInputs;
+use crate::elementwise::{self, Equation};
+use crate::executor::for_each;
+use crate::gemm::{self, Left, Right, Weights};
+use crate::gru::step;
+use crate::simd::Simd;
+use crate::tiles::{self, Place, Tiling};
+use crate::{Context, Element, Isa};
+
+/// Sums over the batch: the gradients of b_r, b_u, b_c and b_hc.
+pub(super) const SUMS: usize = 4;
+
+/// What is the same in every step.
+pub(super) struct Recurrence<'a, 'w> {
+    isa: Isa,
+    reset_after: bool,
+    tiling: Tiling,
+    cell_size: usize,
+    sequence_length: ArrayView1<'a, i64>,
+    /// The transposes of the state's rows of w_ru and of w_c.
+    weights: [Weights<'w>; 2],
+}
+
+/// Inputs of one step, `[batch, cell_size]` each.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a, E> {
+    pub(super) t: usize,
+    pub(super) h_prev: ArrayView2<'a, E>,
+    pub(super) h_grad: ArrayView2<'a, E>,
+}
+
+/// Gradients of one step by what the weights were multiplied by, in `f32`.
+pub(super) struct Products<'a> {
+    /// d_r_bar and d_u_bar, `[batch, 2 * cell_size]`.
+    pub(super) gates: ArrayViewMut2<'a, f32>,
+    /// d_c_bar, or d_hc where the reset comes after the product, `[batch, cell_size]`.
+    pub(super) candidate: ArrayViewMut2<'a, f32>,
+}
+
+impl<'a> Products<'a> {
+    /// In memory for three gates of the state's shape.
+    pub(super) fn new((batch, cell_size): (usize, usize), memory: &'a mut [f32]) -> Self {
+        let (gates, candidate) = memory.split_at_mut(2 * batch * cell_size);
+        let view = |columns, memory| {
+            ArrayViewMut2::from_shape((batch, columns), memory).expect("of this size")
+        };
+        Products { gates: view(2 * cell_size, gates), candidate: view(cell_size, candidate) }
+    }
+}
+
+/// What the steps carry to the ones before.
+pub(super) struct Carried<'a> {
+    /// The elementwise part of the gradient by the state, `[batch, cell_size]`.
+    pub(super) state: ArrayViewMut2<'a, f32>,
+    /// What each row of tiles has summed, `[SUMS, rows of tiles, cell_size]`.
+    pub(super) sums: ArrayViewMut3<'a, f32>,
+}
+
+impl<'a, 'w> Recurrence<'a, 'w> {
+    pub(super) fn new<E: Element>(
+        context: &Context<'_>,
+        inputs: &GradInputs<'a, E>,
+        reset_after: bool,
+        [gates, candidate]: [&'w mut [f32]; 2],
+    ) -> Self {
+        let GradInputs { sequence_length, x, h_prev, w_ru, w_c, .. } = *inputs;
+        let (batch, cell_size) = h_prev.dim();
+        let tiling = step::tiling(batch, cell_size, 2);
+        let state = x.dim().2..w_c.nrows();
+        let [w_ru, w_c] = [w_ru, w_c].map(|w| Right::Columns(tiles::rows(w, state.clone())));
+        let strips = |cells: &Range<usize>| [cells.clone()];
+        let (once, twice) = (cell_size, 2 * cell_size);
+        let gates = Weights::pack(context, tiling, cell_size, twice, w_ru, strips, gates);
+        let candidate = Weights::pack(context, tiling, cell_size, once, w_c, strips, candidate);
+        let (isa, weights) = (context.isa, [gates, candidate]);
+        Recurrence { isa, reset_after, tiling, cell_size, sequence_length, weights }
+    }
+
+    /// One step. `gates` holds r, u, c and hc, and then d_r_bar, d_u_bar, d_c_bar and, where the
+    /// reset comes after the product, d_hc. `next` is what the step done before left in `now`.
+    pub(super) fn step<E: Element>(
+        &self,
+        context: &Context<'_>,
+        inputs: Step<'_, E>,
+        gates: [ArrayViewMut2<'_, E>; 4],
+        next: Option<&Products<'_>>,
+        now: &mut Products<'_>,
+        carried: Carried<'_>,
+    ) {
+        let Carried { mut state, mut sums } = carried;
+        let mut each = sums.axis_iter_mut(Axis(0));
+        let [sum_r, sum_u, sum_c, sum_hc]: [_; SUMS] =
+            array::from_fn(|_| each.next().expect("as many"));
+        let (d_r, d_u) = now.gates.view_mut().split_at(Axis(1), self.cell_size);
+        let mut d_candidate = now.candidate.view_mut();
+        let [r, u, c, hc] = gates;
+        if self.reset_after {
+            let wide = [state, d_r, d_u, d_candidate];
+            let parts = self.parts([r, u, c, hc], wide, [sum_r, sum_u, sum_c, sum_hc]);
+            return self.whole_step(context, inputs, next, parts);
+        }
+        let wide = [state.view_mut(), d_u, d_candidate.view_mut()];
+        let parts = self.parts([u, c], wide, [sum_u, sum_c]);
+        self.candidate_and_update(context, inputs, next, parts);
+        let parts = self.parts([r], [state, d_r], [sum_r]);
+        self.reset(context, inputs, d_candidate.view(), parts);
+    }
+
+    /// The gradient by the state before the first step, which left `next`.
+    pub(super) fn state_gradient<E: Element>(
+        &self,
+        context: &Context<'_>,
+        next: &Products<'_>,
+        state: ArrayView2<'_, f32>,
+        out: ArrayViewMut2<'_, E>,
+    ) {
+        let tiles = self.tiling.tiles(out).collect();
+        for_each(context.executor, self.cost(3), tiles, |(place, out)| {
+            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+                tile.set(tiles::rows(state, place.rows.clone()));
+                self.add_products(tile, &place, next);
+                tile.store(out);
+            });
+        });
+    }
+
+    /// d_u_bar and d_c_bar where the reset comes before the product.
+    fn candidate_and_update<E: Element>(
+        &self,
+        context: &Context<'_>,
+        Step { t, h_prev, h_grad }: Step<'_, E>,
+        next: Option<&Products<'_>>,
+        parts: Vec<Part<'_, E, 2, 3, 2>>,
+    ) {
+        for_each(context.executor, self.cost(2), parts, |part| {
+            let place = part.place.clone();
+            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+                if let Some(next) = next {
+                    self.add_products(tile, &place, next);
+                }
+                let ([strip], [state, d_u, d_c]) = (tile.strips_mut(), part.wide);
+                let wide = [strip, state, d_u, d_c];
+                let outputs = part.outputs;
+                let inputs = [h_prev, h_grad];
+                self.elementwise(t, &place, CandidateAndUpdate, inputs, outputs, wide, part.sums);
+            });
+        });
+    }
+
+    /// d_r_bar where the reset comes before the product.
+    fn reset<E: Element>(
+        &self,
+        context: &Context<'_>,
+        Step { t, h_prev, .. }: Step<'_, E>,
+        d_c: ArrayView2<'_, f32>,
+        parts: Vec<Part<'_, E, 1, 2, 1>>,
+    ) {
+        for_each(context.executor, self.cost(1), parts, |part| {
+            let place = part.place.clone();
+            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+                let d_c = tiles::rows(d_c, place.rows.clone());
+                tile.add(Left::Rows(d_c), self.weights[1].at(&place));
+                let ([d_hc], [state, d_r]) = (tile.strips_mut(), part.wide);
+                let (outputs, wide) = (part.outputs, [d_hc, state, d_r]);
+                self.elementwise(t, &place, Reset, [h_prev], outputs, wide, part.sums);
+            });
+        });
+    }
+
+    /// Everything where the reset comes after the product.
+    fn whole_step<E: Element>(
+        &self,
+        context: &Context<'_>,
+        Step { t, h_prev, h_grad }: Step<'_, E>,
+        next: Option<&Products<'_>>,
+        parts: Vec<Part<'_, E, 4, 4, 4>>,
+    ) {
+        for_each(context.executor, self.cost(3), parts, |part| {
+            let place = part.place.clone();
+            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+                if let Some(next) = next {
+                    self.add_products(tile, &place, next);
+                }
+                let ([strip], [state, d_r, d_u, d_hc]) = (tile.strips_mut(), part.wide);
+                let wide = [strip, state, d_r, d_u, d_hc];
+                let inputs = [h_prev, h_grad];
+                self.elementwise(t, &place, ResetAfter, inputs, part.outputs, wide, part.sums);
+            });
+        });
+    }
+
+    /// Adds the part of the gradient by the state that goes through the products of the step before
+    /// which is known: all of them where the reset comes after the product.
+    fn add_products(&self, tile: &mut gemm::Tile<'_>, place: &Place, next: &Products<'_>) {
+        let gates = tiles::rows(next.gates.view(), place.rows.clone());
+        tile.add(Left::Rows(gates), self.weights[0].at(place));
+        if self.reset_after {
+            let candidate = tiles::rows(next.candidate.view(), place.rows.clone());
+            tile.add(Left::Rows(candidate), self.weights[1].at(place));
+        }
+    }
+
+    /// `equation` on the rows that have step `t`. In the others outputs are zero, and so are the wide
+    /// matrices but the first two: the product and the carried state.
+    #[allow(clippy::too_many_arguments)]
+    fn elementwise<E, Q, const I: usize, const O: usize, const R: usize, const W: usize>(
+        &self,
+        t: usize,
+        place: &Place,
+        equation: Q,
+        inputs: [ArrayView2<'_, E>; I],
+        mut outputs: [ArrayViewMut2<'_, E>; O],
+        mut wide: [ArrayViewMut2<'_, f32>; W],
+        mut sums: [&mut [f32]; R],
+    ) where
+        E: Element,
+        Q: Equation<I, O, R, W>,
+    {
+        let goes = |b: &usize| self.sequence_length[*b] > t as i64;
+        let rows: Vec<usize> = place.rows.clone().collect();
+        for run in rows.chunk_by(|a, b| goes(a) == goes(b)) {
+            let rows = run[0]..run[0] + run.len();
+            let slice = Slice::from(rows.start - place.rows.start..rows.end - place.rows.start);
+            let mut outputs = outputs.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+            let mut wide = wide.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+            if goes(&run[0]) {
+                let place = Place { rows, columns: place.columns.clone() };
+                let inputs = inputs.map(|input| place.of(input));
+                let sums = sums.each_mut().map(|sum| &mut **sum);
+                self.isa.run(elementwise::Tile { equation, inputs, outputs, wide, sums });
+            } else {
+                outputs.iter_mut().for_each(|output| output.fill(E::ZERO));
+                wide[2..].iter_mut().for_each(|d| d.fill(0.0));
+            }
+        }
+    }
+
+    /// Processor cycles of a tile with products of so many gates.
+    fn cost(&self, gates: usize) -> u64 {
+        gemm::cost(self.tiling.rows * self.tiling.columns, gates * self.cell_size)
+    }
+
+    /// Cuts what a phase of a step writes.
+    fn parts<'m, E, const O: usize, const W: usize, const R: usize>(
+        &self,
+        outputs: [ArrayViewMut2<'m, E>; O],
+        wide: [ArrayViewMut2<'m, f32>; W],
+        sums: [ArrayViewMut2<'m, f32>; R],
+    ) -> Vec<Part<'m, E, O, W, R>> {
+        let wide = self.tiling.tiles_of(wide);
+        let sums = Tiling { rows: 1, ..self.tiling }.tiles_of(sums);
+        let tiles = self.tiling.tiles_of(outputs).into_iter().zip(wide).zip(sums);
+        let part = |(((place, outputs), (_, wide)), (_, sums)): (((_, _), (_, _)), (_, [_; R]))| {
+            let sums = sums.map(|sum: ArrayViewMut2<'m, f32>| {
+                sum.into_slice().expect("one row of columns side by side")
+            });
+            Part { place, outputs, wide, sums }
+        };
+        tiles.map(part).collect()
+    }
+}
+
+/// What one tile of a phase writes.
+struct Part<'m, E, const O: usize, const W: usize, const R: usize> {
+    place: Place,
+    outputs: [ArrayViewMut2<'m, E>; O],
+    wide: [ArrayViewMut2<'m, f32>; W],
+    sums: [&'m mut [f32]; R],
+}
+
+#[derive(Clone, Copy)]
+struct CandidateAndUpdate;
+
+impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [h_prev, h_grad]: [S::F32; 2],
+        [u, c]: [S::F32; 2],
+        [strip, state, ..]: [S::F32; 4],
+    ) -> ([S::F32; 2], [S::F32; 4], [S::F32; 2]) {
+        let one = simd.splat(1.0);
+        let d_h = h_grad + state + strip;
+        let d_c = d_h * (one - u) * (one - c * c);
+        let d_u = d_h * (h_prev - c) * u * (one - u);
+        ([d_u, d_c], [strip, d_h * u, d_u, d_c], [d_u, d_c])
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Reset;
+
+impl Equation<1, 1, 1, 3> for Reset {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [h_prev]: [S::F32; 1],
+        [r]: [S::F32; 1],
+        [d_hc, state, _]: [S::F32; 3],
+    ) -> ([S::F32; 1], [S::F32; 3], [S::F32; 1]) {
+        let d_r = d_hc * h_prev * r * (simd.splat(1.0) - r);
+        ([d_r], [d_hc, simd.mul_add(d_hc, r, state), d_r], [d_r])
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ResetAfter;
+
+impl Equation<2, 4, 4, 5> for ResetAfter {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [h_prev, h_grad]: [S::F32; 2],
+        [r, u, c, hc]: [S::F32; 4],
+        [strip, state, ..]: [S::F32; 5],
+    ) -> ([S::F32; 4], [S::F32; 5], [S::F32; 4]) {
+        let one = simd.splat(1.0);
+        let d_h = h_grad + state + strip;
+        let d_c = d_h * (one - u) * (one - c * c);
+        let d_u = d_h * (h_prev - c) * u * (one - u);
+        let d_hc = d_c * r;
+        let d_r = d_hc * hc * (one - r);
+        let d = [d_r, d_u, d_c, d_hc];
+        (d, [strip, d_h * u, d_r, d_u, d_hc], d)
+    }
+}

@@ -1,0 +1,206 @@
+//! `BlockGRU`.
+
+use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice, s};
+
+use super::recurrence::Recurrence;
+use crate::gemm::{self, Left, Product, Right, Shape, weights_len};
+use crate::ops::{BLOCK_GRU, Sizes, is_half};
+use crate::tiles::{self, all_rows, unzip};
+use crate::{Context, Element, Error};
+
+/// Inputs of [`forward`], named and ordered as those of the op `BlockGRU`.
+///
+/// `x[t, b]` is not read for `t >= sequence_length[b]`. With `reset_after = false`, `b_hc` is not
+/// read and may be of any length.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a, E> {
+    /// How many steps each row has, `[batch]`, from 0 to `time`.
+    pub sequence_length: ArrayView1<'a, i64>,
+    /// Inputs of the steps, `[time, batch, input_size]`.
+    pub x: ArrayView3<'a, E>,
+    /// State before the first step, `[batch, cell_size]`.
+    pub h_prev: ArrayView2<'a, E>,
+    /// Weights of the reset and update gates, `[input_size + cell_size, 2 * cell_size]`.
+    pub w_ru: ArrayView2<'a, E>,
+    /// Weights of the candidate, `[input_size + cell_size, cell_size]`.
+    pub w_c: ArrayView2<'a, E>,
+    /// Biases of the gates, `[2 * cell_size]`.
+    pub b_ru: ArrayView1<'a, E>,
+    /// Bias of the candidate, `[cell_size]`.
+    pub b_c: ArrayView1<'a, E>,
+    /// Bias of the state's product in the candidate, `[cell_size]`.
+    pub b_hc: ArrayView1<'a, E>,
+}
+
+/// Outputs of [`forward`]; those of the steps are zero where the row has ended. Previous contents do
+/// not matter.
+#[derive(Debug)]
+pub struct Outputs<'a, E> {
+    /// Reset gate, `[time, batch, cell_size]`.
+    pub r: ArrayViewMut3<'a, E>,
+    /// Update gate, `[time, batch, cell_size]`.
+    pub u: ArrayViewMut3<'a, E>,
+    /// Candidate state, `[time, batch, cell_size]`.
+    pub c: ArrayViewMut3<'a, E>,
+    /// What the reset gate makes of the state or is applied to, `[time, batch, cell_size]`: see the
+    /// equations.
+    pub hc: ArrayViewMut3<'a, E>,
+    /// State after the step, `[time, batch, cell_size]`.
+    pub h: ArrayViewMut3<'a, E>,
+    /// State after each row's last step, `[batch, cell_size]`: `h_prev` where it has none.
+    pub h_last: ArrayViewMut2<'a, E>,
+}
+
+/// `BlockGRU`: the forward steps.
+///
+/// For every row `b` of the batch and `t` from 0 to `sequence_length[b] - 1`, where `h[-1]` is
+/// `h_prev`, and `w[:D]` and `w[D:]` are the rows of weights for x and for the state:
+///
+/// ```text
+/// [r_bar | u_bar] = [x[t] | h[t-1]] @ w_ru + b_ru        r[t] = S(r_bar)   u[t] = S(u_bar)
+///
+/// reset_after = false:   hc[t] = r[t] * h[t-1]
+///                        c[t]  = tanh(x[t] @ w_c[:D] + hc[t] @ w_c[D:] + b_c)
+/// reset_after = true:    hc[t] = h[t-1] @ w_c[D:] + b_hc
+///                        c[t]  = tanh(x[t] @ w_c[:D] + b_c + r[t] * hc[t])
+///
+/// h[t] = u[t] * h[t-1] + (1 - u[t]) * c[t]
+/// ```
+///
+/// Half-precision data is converted to `f32`, and every result rounded once: the state that enters a
+/// step is that of the step before as it is stored.
+///
+/// `scratch` is memory for intermediate values, at least [`forward_scratch`] elements; neither what
+/// it holds before nor after matters.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, a number in `sequence_length` that is negative or above
+/// `time`, too short a `scratch`; nothing is written then.
+pub fn forward<E: Element>(
+    context: &Context<'_>,
+    reset_after: bool,
+    inputs: Inputs<'_, E>,
+    outputs: Outputs<'_, E>,
+    scratch: &mut [f32],
+) -> Result<(), Error> {
+    let sizes = check(reset_after, &inputs, &outputs)?;
+    let needed = forward_scratch(&sizes, is_half::<E>(), reset_after);
+    let scratch = BLOCK_GRU.check_scratch(needed, scratch)?;
+    compute(context, sizes, reset_after, inputs, outputs, scratch);
+    Ok(())
+}
+
+/// How many elements of scratch memory [`forward`] needs, in half precision or not; `usize::MAX` if
+/// more than can be counted.
+#[must_use]
+pub fn forward_scratch(sizes: &Sizes, half: bool, reset_after: bool) -> usize {
+    let _ = (half, reset_after);
+    let Sizes { time, batch, cell_size, .. } = *sizes;
+    let rows = gemm::steps_at_once(time, batch).saturating_mul(batch);
+    weights_len(cell_size, 3, cell_size)
+        .saturating_add(rows.saturating_mul(cell_size).saturating_mul(3))
+}
+
+fn check<E: Element>(
+    reset_after: bool,
+    inputs: &Inputs<'_, E>,
+    outputs: &Outputs<'_, E>,
+) -> Result<Sizes, Error> {
+    let Inputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc } = inputs;
+    let Outputs { r, u, c, hc, h, h_last } = outputs;
+    let sizes = BLOCK_GRU.check_views(
+        reset_after,
+        [
+            sequence_length.into(),
+            x.into(),
+            h_prev.into(),
+            w_ru.into(),
+            w_c.into(),
+            b_ru.into(),
+            b_c.into(),
+            b_hc.into(),
+        ],
+        [r.into(), u.into(), c.into(), hc.into(), h.into(), h_last.into()],
+    )?;
+    BLOCK_GRU.check_steps(&sizes, sequence_length.iter().map(|&steps| steps.into()))?;
+    Ok(sizes)
+}
+
+fn compute<E: Element>(
+    context: &Context<'_>,
+    sizes: Sizes,
+    reset_after: bool,
+    inputs: Inputs<'_, E>,
+    outputs: Outputs<'_, E>,
+    scratch: &mut [f32],
+) {
+    let Sizes { time, batch, input_size, cell_size, .. } = sizes;
+    let Outputs { r, u, c, hc, h, h_last } = outputs;
+    let mut outputs = [r, u, c, hc, h];
+    let steps = longest(inputs.sequence_length);
+    for output in &mut outputs {
+        output.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
+    }
+    if batch == 0 || cell_size == 0 {
+        return;
+    }
+    let (weights, products) = scratch.split_at_mut(weights_len(cell_size, 3, cell_size));
+    let recurrence = Recurrence::new(context, &inputs, reset_after, weights);
+    let at_once = gemm::steps_at_once(time, batch);
+    for first in (0..steps).step_by(at_once) {
+        let steps = first..steps.min(first + at_once);
+        let shape = (steps.len() * batch, 3 * cell_size);
+        let products = &mut products[..shape.0 * shape.1];
+        let mut products = ArrayViewMut2::from_shape(shape, products).expect("of this size");
+        let x = all_rows(inputs.x, steps.clone());
+        let weights = [inputs.w_ru, inputs.w_c].map(|w| tiles::rows(w, 0..input_size));
+        input_products(context, x, weights, products.view_mut());
+        for (t, products) in steps.zip(products.axis_chunks_iter_mut(Axis(0), batch)) {
+            let parts = outputs.each_mut().map(|output| output.view_mut().split_at(Axis(0), t));
+            let ([.., h_done], rest) = unzip(parts);
+            let now = rest.map(|rest| rest.index_axis_move(Axis(0), 0));
+            let h_prev = match t.checked_sub(1) {
+                None => inputs.h_prev,
+                Some(t) => h_done.index_axis(Axis(0), t),
+            };
+            recurrence.step(context, t, products, h_prev, now);
+        }
+    }
+    let [.., h] = outputs;
+    last_states(inputs.sequence_length, inputs.h_prev, h.view(), h_last);
+}
+
+/// The steps of the longest row. They were checked to be no negative numbers.
+pub(super) fn longest(sequence_length: ArrayView1<'_, i64>) -> usize {
+    sequence_length.iter().map(|&steps| steps.max(0) as usize).max().unwrap_or(0)
+}
+
+/// `[x @ w_ru | x @ w_c]` of several steps, with the rows of the weights for x.
+fn input_products<E: Element>(
+    context: &Context<'_>,
+    x: ArrayView2<'_, E>,
+    [w_ru, w_c]: [ArrayView2<'_, E>; 2],
+    out: ArrayViewMut2<'_, f32>,
+) {
+    let (of_gates, of_candidate) = out.split_at(Axis(1), w_ru.ncols());
+    let results =
+        [Product { out: of_gates, terms: w_ru }, Product { out: of_candidate, terms: w_c }];
+    gemm::products(context, Shape::High, x.ncols(), results, |tile, w, place| {
+        tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w));
+    });
+}
+
+fn last_states<E: Element>(
+    sequence_length: ArrayView1<'_, i64>,
+    h_prev: ArrayView2<'_, E>,
+    h: ArrayView3<'_, E>,
+    mut h_last: ArrayViewMut2<'_, E>,
+) {
+    for (row, (mut last, &steps)) in h_last.outer_iter_mut().zip(sequence_length).enumerate() {
+        match steps {
+            1.. => last.assign(&h.slice(s![steps as isize - 1, row, ..])),
+            _ => last.assign(&h_prev.row(row)),
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! `BlockGRUGrad`.
+
+use std::ops::Range;
+
+use ndarray::{
+    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis, Slice,
+    Zip,
+};
+
+use super::backward::{self, Carried, Products, Recurrence, Step};
+use super::forward::longest;
+use crate::gemm::{self, Left, Product, Right, Shape, weights_len};
+use crate::gru::step;
+use crate::ops::{BLOCK_GRU_GRAD, Sizes, is_half};
+use crate::tiles::{self, add_parts, all_rows, all_rows_mut};
+use crate::{Context, Element, Error};
+
+/// Inputs of [`grad`] that are read only, named and ordered as those of the op `BlockGRUGrad`.
+///
+/// `b_ru`, `b_c` and `b_hc` have to have the right shapes; their values are not read. With
+/// `reset_after = false`, `b_hc` may be of any length. Where a row has ended no tensor is read, nor
+/// is h of the last of `time` steps.
+#[derive(Clone, Copy, Debug)]
+pub struct GradInputs<'a, E> {
+    /// How many steps each row has, `[batch]`, from 0 to `time`.
+    pub sequence_length: ArrayView1<'a, i64>,
+    /// Inputs of the steps, `[time, batch, input_size]`.
+    pub x: ArrayView3<'a, E>,
+    /// State before the first step, `[batch, cell_size]`.
+    pub h_prev: ArrayView2<'a, E>,
+    /// Weights of the reset and update gates, `[input_size + cell_size, 2 * cell_size]`.
+    pub w_ru: ArrayView2<'a, E>,
+    /// Weights of the candidate, `[input_size + cell_size, cell_size]`.
+    pub w_c: ArrayView2<'a, E>,
+    /// Biases of the gates, `[2 * cell_size]`; values unused.
+    pub b_ru: ArrayView1<'a, E>,
+    /// Bias of the candidate, `[cell_size]`; values unused.
+    pub b_c: ArrayView1<'a, E>,
+    /// Bias of the state's product in the candidate, `[cell_size]`; values unused.
+    pub b_hc: ArrayView1<'a, E>,
+    /// State after the step, `[time, batch, cell_size]`.
+    pub h: ArrayView3<'a, E>,
+    /// Gradient of the loss by h, `[time, batch, cell_size]`.
+    pub h_grad: ArrayView3<'a, E>,
+    /// Gradient of the loss by h_last, `[batch, cell_size]`.
+    pub h_last_grad: ArrayView2<'a, E>,
+}
+
+/// Inputs of [`grad`] whose memory it works in: it finds the activations there, and leaves the
+/// gradients of the loss. What it leaves where a row has ended is not specified.
+#[derive(Debug)]
+pub struct GradInPlace<'a, E> {
+    /// Reset gate, `[time, batch, cell_size]`; becomes `d_r_bar`.
+    pub r: ArrayViewMut3<'a, E>,
+    /// Update gate, `[time, batch, cell_size]`; becomes `d_u_bar`.
+    pub u: ArrayViewMut3<'a, E>,
+    /// Candidate state, `[time, batch, cell_size]`; becomes `d_c_bar`.
+    pub c: ArrayViewMut3<'a, E>,
+    /// What [`super::forward`] returned, `[time, batch, cell_size]`; becomes `d_hc` with
+    /// `reset_after`, and is left as it is without.
+    pub hc: ArrayViewMut3<'a, E>,
+}
+
+/// Outputs of [`grad`]: gradients of the loss. Previous contents do not matter.
+#[derive(Debug)]
+pub struct GradOutputs<'a, E> {
+    /// By x, `[time, batch, input_size]`; zero where the row has ended.
+    pub x_grad: ArrayViewMut3<'a, E>,
+    /// By h_prev, `[batch, cell_size]`.
+    pub h_prev_grad: ArrayViewMut2<'a, E>,
+    /// By w_ru, `[input_size + cell_size, 2 * cell_size]`.
+    pub w_ru_grad: ArrayViewMut2<'a, E>,
+    /// By w_c, `[input_size + cell_size, cell_size]`.
+    pub w_c_grad: ArrayViewMut2<'a, E>,
+    /// By b_ru, `[2 * cell_size]`.
+    pub b_ru_grad: ArrayViewMut1<'a, E>,
+    /// By b_c, `[cell_size]`.
+    pub b_c_grad: ArrayViewMut1<'a, E>,
+    /// By b_hc, of its shape; zeros with `reset_after = false`.
+    pub b_hc_grad: ArrayViewMut1<'a, E>,
+}
+
+/// `BlockGRUGrad`: the backward steps.
+///
+/// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, where `h[-1]` is
+/// `h_prev`, `w[:D]` and `w[D:]` are the rows of weights for x and for the state, and `carry`, at
+/// first `h_last_grad`, is the gradient by the state after the step:
+///
+/// ```text
+/// d_h     = h_grad[t] + carry
+/// d_c_bar = d_h * (1 - u) * (1 - c * c)
+/// d_u_bar = d_h * (h[t-1] - c) * u * (1 - u)
+///
+/// reset_after = false:   d_hc    = d_c_bar @ w_c[D:]^T
+///                        d_r_bar = d_hc * h[t-1] * r * (1 - r)
+///                        carry   = d_h * u + d_hc * r + [d_r_bar | d_u_bar] @ w_ru[D:]^T
+/// reset_after = true:    d_hc    = d_c_bar * r
+///                        d_r_bar = d_c_bar * hc * r * (1 - r)
+///                        carry   = d_h * u + d_hc @ w_c[D:]^T + [d_r_bar | d_u_bar] @ w_ru[D:]^T
+///
+/// x_grad[t] = d_c_bar @ w_c[:D]^T + [d_r_bar | d_u_bar] @ w_ru[:D]^T
+/// w_ru_grad += [x[t] | h[t-1]]^T @ [d_r_bar | d_u_bar]      b_ru_grad += sum_B [d_r_bar | d_u_bar]
+/// w_c_grad[:D] += x[t]^T @ d_c_bar                          b_c_grad  += sum_B d_c_bar
+///
+/// reset_after = false:   w_c_grad[D:] += hc^T @ d_c_bar     b_hc_grad  = 0
+/// reset_after = true:    w_c_grad[D:] += h[t-1]^T @ d_hc    b_hc_grad += sum_B d_hc
+/// ```
+///
+/// In the other rows the carry stays as it is. At the end it is `h_prev_grad`. The equations follow
+/// from those of [`super::forward`] by the chain rule. Half-precision data is converted to `f32`,
+/// sums are in `f32`, and every result is rounded once.
+///
+/// `scratch` is memory for intermediate values, at least [`grad_scratch`] elements; neither what it
+/// holds before nor after matters.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, a number in `sequence_length` that is negative or above
+/// `time`, too short a `scratch`; nothing is written then.
+pub fn grad<E: Element>(
+    context: &Context<'_>,
+    reset_after: bool,
+    inputs: GradInputs<'_, E>,
+    in_place: GradInPlace<'_, E>,
+    outputs: GradOutputs<'_, E>,
+    scratch: &mut [f32],
+) -> Result<(), Error> {
+    let sizes = check(reset_after, &inputs, &in_place, &outputs)?;
+    let needed = grad_scratch(&sizes, is_half::<E>(), reset_after);
+    let scratch = BLOCK_GRU_GRAD.check_scratch(needed, scratch)?;
+    compute(context, sizes, reset_after, inputs, in_place, outputs, scratch);
+    Ok(())
+}
+
+/// How many elements of scratch memory [`grad`] needs, in half precision or not; `usize::MAX` if
+/// more than can be counted.
+#[must_use]
+pub fn grad_scratch(sizes: &Sizes, half: bool, reset_after: bool) -> usize {
+    let _ = reset_after;
+    let Sizes { batch, cell_size, .. } = *sizes;
+    let in_grads = weights_fit_in_gradients(sizes, half);
+    let weights = if in_grads { 0 } else { weights_len(3 * cell_size, 1, cell_size) };
+    // What two steps multiply by the weights, and the carried state.
+    let steps = batch.saturating_mul(cell_size).saturating_mul(2 * 3 + 1);
+    weights.saturating_add(steps).saturating_add(sums_len(sizes))
+}
+
+fn check<E: Element>(
+    reset_after: bool,
+    inputs: &GradInputs<'_, E>,
+    in_place: &GradInPlace<'_, E>,
+    outputs: &GradOutputs<'_, E>,
+) -> Result<Sizes, Error> {
+    let GradInputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, .. } = inputs;
+    let GradInputs { h, h_grad, h_last_grad, .. } = inputs;
+    let GradInPlace { r, u, c, hc } = in_place;
+    let GradOutputs { x_grad, h_prev_grad, w_ru_grad, w_c_grad, .. } = outputs;
+    let GradOutputs { b_ru_grad, b_c_grad, b_hc_grad, .. } = outputs;
+    let sizes = BLOCK_GRU_GRAD.check_views(
+        reset_after,
+        [
+            sequence_length.into(),
+            x.into(),
+            h_prev.into(),
+            w_ru.into(),
+            w_c.into(),
+            b_ru.into(),
+            b_c.into(),
+            b_hc.into(),
+            r.into(),
+            u.into(),
+            c.into(),
+            hc.into(),
+            h.into(),
+            h_grad.into(),
+            h_last_grad.into(),
+        ],
+        [
+            x_grad.into(),
+            h_prev_grad.into(),
+            w_ru_grad.into(),
+            w_c_grad.into(),
+            b_ru_grad.into(),
+            b_c_grad.into(),
+            b_hc_grad.into(),
+        ],
+    )?;
+    BLOCK_GRU_GRAD.check_steps(&sizes, sequence_length.iter().map(|&steps| steps.into()))?;
+    Ok(sizes)
+}
+
+/// Whether the packed weights, which the steps need, fit in the memory of w_ru_grad and w_c_grad,
+/// which are computed after them.
+fn weights_fit_in_gradients(sizes: &Sizes, half: bool) -> bool {
+    let Sizes { input_size, cell_size, .. } = *sizes;
+    !half && weights_len(1, 1, cell_size) <= input_size + cell_size
+}
+
+fn sums_len(sizes: &Sizes) -> usize {
+    let tiles = sizes.batch.div_ceil(step::tiling(sizes.batch, sizes.cell_size, 2).rows);
+    tiles.saturating_mul(backward::SUMS).saturating_mul(sizes.cell_size)
+}
+
+fn compute<E: Element>(
+    context: &Context<'_>,
+    sizes: Sizes,
+    reset_after: bool,
+    inputs: GradInputs<'_, E>,
+    mut in_place: GradInPlace<'_, E>,
+    mut outputs: GradOutputs<'_, E>,
+    scratch: &mut [f32],
+) {
+    let steps = longest(inputs.sequence_length);
+    outputs.x_grad.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
+    if sizes.batch == 0 || sizes.cell_size == 0 || steps == 0 {
+        return outputs.without_steps(&inputs);
+    }
+    let (sums, scratch) = scratch.split_at_mut(sums_len(&sizes));
+    sums.fill(0.0);
+    go_back(context, reset_after, &inputs, &mut in_place, &mut outputs, sums, scratch);
+    outputs.set_vectors(reset_after, sizes.cell_size, sums);
+
+    let GradInPlace { r, u, c, hc } = in_place;
+    let d = [r, u, c, hc].map(|gate| all_rows_mut(gate, 0..steps));
+    let d = d.each_ref().map(|gate| gate.view());
+    input_gradient(context, &inputs, d, all_rows_mut(outputs.x_grad, 0..steps));
+    let w_grads = [outputs.w_ru_grad, outputs.w_c_grad];
+    weight_gradient(context, reset_after, steps, &inputs, d, w_grads);
+}
+
+/// All steps: what is computed in place of the activations, h_prev_grad and the sums over the batch.
+fn go_back<E: Element>(
+    context: &Context<'_>,
+    reset_after: bool,
+    inputs: &GradInputs<'_, E>,
+    in_place: &mut GradInPlace<'_, E>,
+    outputs: &mut GradOutputs<'_, E>,
+    sums: &mut [f32],
+    scratch: &mut [f32],
+) {
+    let GradInputs { sequence_length, x, h_prev, h, h_grad, h_last_grad, .. } = *inputs;
+    let (batch, cell_size) = h_prev.dim();
+    let shape = (batch, cell_size);
+    let steps = longest(sequence_length);
+    let lengths = [2, 1].map(|gates| weights_len(gates * cell_size, 1, cell_size));
+    let GradOutputs { w_ru_grad, w_c_grad, h_prev_grad, .. } = outputs;
+    let w_grads = [w_ru_grad, w_c_grad].map(|w| w.as_slice_mut().and_then(E::as_f32_mut));
+    let fits = weights_len(1, 1, cell_size) <= x.dim().2 + cell_size;
+    let (weights, scratch) = match w_grads {
+        [Some(gates), Some(candidate)] if fits => {
+            ([&mut gates[..lengths[0]], &mut candidate[..lengths[1]]], scratch)
+        }
+        _ => {
+            let (weights, scratch) = scratch.split_at_mut(lengths[0] + lengths[1]);
+            (weights.split_at_mut(lengths[0]).into(), scratch)
+        }
+    };
+    let recurrence = Recurrence::new(context, inputs, reset_after, weights);
+
+    let (state, scratch) = scratch.split_at_mut(batch * cell_size);
+    let mut state = ArrayViewMut2::from_shape(shape, state).expect("of this size");
+    Zip::from(&mut state).and(&h_last_grad).for_each(|to, d_h| *to = d_h.to_f32());
+    let mut parts = scratch.chunks_exact_mut(3 * batch * cell_size);
+    let mut products = [(); 2].map(|()| Products::new(shape, parts.next().expect("two")));
+    let tiles = sums.len() / (backward::SUMS * cell_size);
+    let shape = (backward::SUMS, tiles, cell_size);
+    let mut sums = ArrayViewMut3::from_shape(shape, sums).expect("of this size");
+    for t in (0..steps).rev() {
+        let GradInPlace { r, u, c, hc } = in_place;
+        let gates = [r, u, c, hc].map(|gate| gate.index_axis_mut(Axis(0), t));
+        let inputs = Step {
+            t,
+            h_prev: t.checked_sub(1).map_or(h_prev, |t| h.index_axis_move(Axis(0), t)),
+            h_grad: h_grad.index_axis_move(Axis(0), t),
+        };
+        let [now, next] = &mut products;
+        let known = (t + 1 < steps).then_some(&*next);
+        let carried = Carried { state: state.view_mut(), sums: sums.view_mut() };
+        recurrence.step(context, inputs, gates, known, now, carried);
+        std::mem::swap(now, next);
+    }
+    let [_, next] = &products;
+    recurrence.state_gradient(context, next, state.view(), h_prev_grad.view_mut());
+}
+
+/// `d_c_bar @ w_c[:D]^T + [d_r_bar | d_u_bar] @ w_ru[:D]^T` of all steps.
+fn input_gradient<E: Element>(
+    context: &Context<'_>,
+    inputs: &GradInputs<'_, E>,
+    [d_r, d_u, d_c, _]: [ArrayView2<'_, E>; 4],
+    x_grad: ArrayViewMut2<'_, E>,
+) {
+    let (input_size, cell_size) = (x_grad.ncols(), d_c.ncols());
+    let [w_ru, w_c] = [inputs.w_ru, inputs.w_c].map(|w| tiles::rows(w, 0..input_size));
+    let (w_r, w_u) = w_ru.split_at(Axis(1), cell_size);
+    let results = [Product { out: x_grad, terms: () }];
+    gemm::products(context, Shape::High, 3 * cell_size, results, |tile, (), place| {
+        for (d, w) in [(d_c, w_c), (d_r, w_r), (d_u, w_u)] {
+            tile.add(Left::Rows(tiles::rows(d, place.rows.clone())), Right::Columns(w));
+        }
+    });
+}
+
+/// The rows of a weight gradient, by what its products' left factor is.
+#[derive(Clone, Copy)]
+enum Rows {
+    Input,
+    /// The state before the step.
+    State,
+    /// hc, where that is what the weights were multiplied by.
+    ResetState,
+}
+
+/// The gradients by w_ru and w_c, of all steps.
+fn weight_gradient<E: Element>(
+    context: &Context<'_>,
+    reset_after: bool,
+    steps: usize,
+    inputs: &GradInputs<'_, E>,
+    [d_r, d_u, d_c, hc]: [ArrayView2<'_, E>; 4],
+    w_grads: [ArrayViewMut2<'_, E>; 2],
+) {
+    let GradInputs { sequence_length, h_prev, .. } = *inputs;
+    let (batch, cell_size) = h_prev.dim();
+    let input_size = inputs.x.dim().2;
+    let [(ru_x, ru_h), (c_x, c_h)] = w_grads.map(|w| w.split_at(Axis(0), input_size));
+    let [(r_x, u_x), (r_h, u_h)] = [ru_x, ru_h].map(|w| w.split_at(Axis(1), cell_size));
+    // Where the reset comes after the product, hc holds d_hc now.
+    let of_state = if reset_after { (Rows::State, hc) } else { (Rows::ResetState, d_c) };
+    let results = [
+        Product { out: r_x, terms: (Rows::Input, d_r) },
+        Product { out: u_x, terms: (Rows::Input, d_u) },
+        Product { out: c_x, terms: (Rows::Input, d_c) },
+        Product { out: r_h, terms: (Rows::State, d_r) },
+        Product { out: u_h, terms: (Rows::State, d_u) },
+        Product { out: c_h, terms: of_state },
+    ];
+    // What is left of rows that have ended may be anything, even NaN, though their d are zeros.
+    let rows = (0..steps as i64).flat_map(|t| sequence_length.iter().map(move |&steps| t < steps));
+    let valid: Vec<bool> = rows.collect();
+    let x = all_rows(inputs.x, 0..steps);
+    let h = all_rows(inputs.h, 0..steps - 1);
+    gemm::products(context, Shape::Wide, steps * batch, results, |tile, (rows, d), place| {
+        let mut add = |matrix, steps: Range<usize>| {
+            let matrix = tiles::columns(matrix, place.rows.clone());
+            let valid = &valid[steps.start * batch..steps.end * batch];
+            let d = tiles::rows(d, steps.start * batch..steps.end * batch);
+            tile.add(Left::Columns { matrix, valid: Some(valid) }, Right::Rows(d));
+        };
+        match rows {
+            Rows::Input => add(x, 0..steps),
+            Rows::ResetState => add(hc, 0..steps),
+            Rows::State => {
+                add(h_prev, 0..1);
+                add(h, 1..steps);
+            }
+        }
+    });
+}
+
+impl<E: Element> GradOutputs<'_, E> {
+    /// Nothing has been done: the gradient by the last state is that by the first.
+    fn without_steps(&mut self, inputs: &GradInputs<'_, E>) {
+        self.h_prev_grad.assign(&inputs.h_last_grad);
+        self.x_grad.fill(E::ZERO);
+        let GradOutputs { w_ru_grad, w_c_grad, b_ru_grad, b_c_grad, b_hc_grad, .. } = self;
+        for output in [w_ru_grad, w_c_grad] {
+            output.fill(E::ZERO);
+        }
+        for output in [b_ru_grad, b_c_grad, b_hc_grad] {
+            output.fill(E::ZERO);
+        }
+    }
+
+    /// Sets the gradients by vectors from the sums, `[SUMS, rows of tiles, cell_size]`.
+    fn set_vectors(&mut self, reset_after: bool, cell_size: usize, sums: &[f32]) {
+        let GradOutputs { b_ru_grad, b_c_grad, b_hc_grad, .. } = self;
+        let (b_r, b_u) = b_ru_grad.view_mut().split_at(Axis(0), cell_size);
+        if !reset_after {
+            b_hc_grad.fill(E::ZERO);
+        }
+        let b_hc = reset_after.then(|| b_hc_grad.view_mut());
+        let vectors = [b_r, b_u, b_c_grad.view_mut()].into_iter().chain(b_hc);
+        for (vector, sums) in vectors.zip(sums.chunks_exact(sums.len() / backward::SUMS)) {
+            add_parts(vector, sums);
+        }
+    }
+}

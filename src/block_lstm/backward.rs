@@ -1,0 +1,209 @@
+//! The backward steps: one product and one elementwise pass each, from the last step to the first.
+
+use std::array;
+use std::ops::Range;
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis};
+
+use crate::elementwise::{self, Equation};
+use crate::executor::for_each;
+use crate::gemm::{self, Left, Right, Weights};
+use crate::lstm::step::GateOrder;
+use crate::simd::Simd;
+use crate::tiles::{Place, Tiling};
+use crate::{Context, Element, Isa, tiles};
+
+/// Sums over the batch: the biases' gradients in the order of [`GateOrder`], then those of wci, wcf
+/// and wco.
+pub(super) const SUMS: usize = 7;
+
+/// What is the same in every step.
+pub(super) struct Recurrence<'a, E> {
+    isa: Isa,
+    order: GateOrder,
+    tiling: Tiling,
+    cell_size: usize,
+    /// The transpose of the state's rows of w.
+    weights: Weights<'a>,
+    /// wci, wcf, wco.
+    peepholes: Option<[ArrayView1<'a, E>; 3]>,
+}
+
+/// Inputs of one step, `[batch, cell_size]` each.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a, E> {
+    pub(super) cs_prev: ArrayView2<'a, E>,
+    pub(super) cs: ArrayView2<'a, E>,
+    pub(super) co: ArrayView2<'a, E>,
+    pub(super) cs_grad: ArrayView2<'a, E>,
+    pub(super) h_grad: ArrayView2<'a, E>,
+}
+
+/// What the steps carry to the ones before, in `f32`.
+pub(super) struct Carried<'a> {
+    /// Gradient by the cell state, `[batch, cell_size]`.
+    pub(super) dcs: ArrayViewMut2<'a, f32>,
+    /// Gradients by the pre-activations of this step, `[batch, 4 * cell_size]` in w's order.
+    pub(super) dz: ArrayViewMut2<'a, f32>,
+    /// What each row of tiles has summed, `[SUMS, rows of tiles, cell_size]`.
+    pub(super) sums: ArrayViewMut3<'a, f32>,
+}
+
+impl<'a, E: Element> Recurrence<'a, E> {
+    /// Packs `w_h`, the state's rows of w.
+    pub(super) fn new(
+        context: &Context<'_>,
+        order: GateOrder,
+        tiling: Tiling,
+        w_h: ArrayView2<'_, E>,
+        peepholes: Option<[ArrayView1<'a, E>; 3]>,
+        weights: &'a mut [f32],
+    ) -> Self {
+        let cell_size = w_h.nrows();
+        let (depth, w_h) = (4 * cell_size, Right::Columns(w_h));
+        let strips = |cells: &Range<usize>| [cells.clone()];
+        let weights = Weights::pack(context, tiling, cell_size, depth, w_h, strips, weights);
+        Recurrence { isa: context.isa, order, tiling, cell_size, weights, peepholes }
+    }
+
+    /// One step. `gates` holds i, ci, f and o, and then the gradients by their pre-activations;
+    /// `dz_next` is what the step done before left in [`Carried::dz`].
+    pub(super) fn step(
+        &self,
+        context: &Context<'_>,
+        inputs: Step<'_, E>,
+        gates: [ArrayViewMut2<'_, E>; 4],
+        dz_next: Option<ArrayView2<'_, f32>>,
+        carried: Carried<'_>,
+    ) {
+        let Carried { dcs, dz, mut sums } = carried;
+        let tiling = self.tiling;
+        let [dz_i, dz_ci, dz_f, dz_o] = gates_of(dz, self.order);
+        let wide = tiling.tiles_of([dcs, dz_i, dz_ci, dz_f, dz_o]);
+        let mut each = sums.axis_iter_mut(Axis(0));
+        let sums: [_; SUMS] = array::from_fn(|_| each.next().expect("as many"));
+        let sums = Tiling { rows: 1, ..tiling }.tiles_of(sums);
+        let tiles = tiling.tiles_of(gates).into_iter().zip(wide).zip(sums);
+        let cost = gemm::cost(tiling.rows * tiling.columns, 4 * self.cell_size);
+        for_each(context.executor, cost, tiles.collect(), |(((place, gates), wide), sums)| {
+            let cells = [place.columns.clone()];
+            gemm::tile(self.isa, place.rows.len(), &cells, |tile| {
+                if let Some(dz_next) = dz_next {
+                    self.add_product(tile, &place, dz_next);
+                }
+                let [dh] = tile.strips_mut();
+                let [dcs, dz_i, dz_ci, dz_f, dz_o] = wide.1;
+                let wide = [dh, dcs, dz_i, dz_ci, dz_f, dz_o];
+                self.elementwise(&place, inputs, gates, wide, sums.1);
+            });
+        });
+    }
+
+    /// `dz @ w_h^T`, the gradient by the state before the first step.
+    pub(super) fn state_gradient(
+        &self,
+        context: &Context<'_>,
+        dz: ArrayView2<'_, f32>,
+        out: ArrayViewMut2<'_, E>,
+    ) {
+        let cost = gemm::cost(self.tiling.rows * self.tiling.columns, 4 * self.cell_size);
+        let tiles = self.tiling.tiles(out).collect();
+        for_each(context.executor, cost, tiles, |(place, out)| {
+            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+                self.add_product(tile, &place, dz);
+                tile.store(out);
+            });
+        });
+    }
+
+    fn add_product(&self, tile: &mut gemm::Tile<'_>, place: &Place, dz: ArrayView2<'_, f32>) {
+        let dz = tiles::rows(dz, place.rows.clone());
+        tile.add(Left::Rows(dz), self.weights.at(place));
+    }
+
+    fn elementwise(
+        &self,
+        place: &Place,
+        Step { cs_prev, cs, co, cs_grad, h_grad }: Step<'_, E>,
+        outputs: [ArrayViewMut2<'_, E>; 4],
+        wide: [ArrayViewMut2<'_, f32>; 6],
+        sums: [ArrayViewMut2<'_, f32>; SUMS],
+    ) {
+        let inputs = [cs_prev, co, cs_grad, h_grad].map(|input| place.of(input));
+        let sums = sums.map(|sum| sum.into_slice().expect("one row of columns side by side"));
+        match self.peepholes {
+            Some(weights) => {
+                let [wci, wcf, wco] =
+                    weights.map(|weight| place.broadcast(weight, place.columns.clone()));
+                let [cs_prev, co, cs_grad, h_grad] = inputs;
+                let inputs = [cs_prev, co, cs_grad, h_grad, place.of(cs), wci, wcf, wco];
+                let equation = WithPeepholes;
+                self.isa.run(elementwise::Tile { equation, inputs, outputs, wide, sums });
+            }
+            None => {
+                let [b_i, b_ci, b_f, b_o, ..] = sums;
+                let (equation, sums) = (WithoutPeepholes, [b_i, b_ci, b_f, b_o]);
+                self.isa.run(elementwise::Tile { equation, inputs, outputs, wide, sums });
+            }
+        }
+    }
+}
+
+/// The columns of each gate, in the order of [`GateOrder`].
+pub(super) fn gates_of<T>(dz: ArrayViewMut2<'_, T>, order: GateOrder) -> [ArrayViewMut2<'_, T>; 4] {
+    let cell_size = dz.ncols() / 4;
+    let (first, rest) = dz.split_at(Axis(1), cell_size);
+    let (second, rest) = rest.split_at(Axis(1), cell_size);
+    let (third, fourth) = rest.split_at(Axis(1), cell_size);
+    let mut gates = [first, second, third, fourth].map(Some);
+    order.map(|gate| gates[gate].take().expect("every gate once"))
+}
+
+#[derive(Clone, Copy)]
+struct WithoutPeepholes;
+
+impl Equation<4, 4, 4, 6> for WithoutPeepholes {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [cs_prev, co, cs_grad, h_grad]: [S::F32; 4],
+        [i, ci, f, o]: [S::F32; 4],
+        [dh, dcs, ..]: [S::F32; 6],
+    ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 4]) {
+        let one = simd.splat(1.0);
+        let h_grad = h_grad + dh;
+        let d_o = h_grad * co * o * (one - o);
+        let dcs = cs_grad + dcs + h_grad * o * (one - co * co);
+        let di = dcs * ci * i * (one - i);
+        let dci = dcs * i * (one - ci * ci);
+        let df = dcs * cs_prev * f * (one - f);
+        let dz = [di, dci, df, d_o];
+        (dz, [dh, dcs * f, di, dci, df, d_o], dz)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct WithPeepholes;
+
+impl Equation<8, 4, 7, 6> for WithPeepholes {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco]: [S::F32; 8],
+        [i, ci, f, o]: [S::F32; 4],
+        [dh, dcs, ..]: [S::F32; 6],
+    ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 7]) {
+        let one = simd.splat(1.0);
+        let h_grad = h_grad + dh;
+        let d_o = h_grad * co * o * (one - o);
+        let dcs = cs_grad + dcs + h_grad * o * (one - co * co) + d_o * wco;
+        let di = dcs * ci * i * (one - i);
+        let dci = dcs * i * (one - ci * ci);
+        let df = dcs * cs_prev * f * (one - f);
+        let dcs = dcs * f + di * wci + df * wcf;
+        let sums = [di, dci, df, d_o, di * cs_prev, df * cs_prev, d_o * cs];
+        ([di, dci, df, d_o], [dh, dcs, di, dci, df, d_o], sums)
+    }
+}

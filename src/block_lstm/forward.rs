@@ -1,0 +1,248 @@
+//! `BlockLSTM` and `BlockLSTMV2`.
+
+use std::ops::Range;
+
+use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+
+use super::Variant;
+use crate::executor::for_each;
+use crate::gemm::{self, Left, Product, Right, Shape, Weights, weights_len};
+use crate::lstm::Attributes;
+use crate::lstm::step::{self, Step};
+use crate::ops::{Sizes, View, is_half};
+use crate::tiles::{self, Tiling, all_rows, unzip};
+use crate::{Context, Element, Error};
+
+/// Inputs of [`forward`], named and ordered as in `tf.raw_ops.BlockLSTM` and `BlockLSTMV2`.
+///
+/// `x` is not read in steps from `seq_len_max` on. Without peepholes `wci`, `wcf` and `wco` are not
+/// read and may be of any length.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a, E> {
+    /// How many steps there are to do, at most `time`.
+    pub seq_len_max: usize,
+    /// Inputs of the steps, `[time, batch, input_size]`.
+    pub x: ArrayView3<'a, E>,
+    /// Cell state before the first step, `[batch, cell_size]`.
+    pub cs_prev: ArrayView2<'a, E>,
+    /// Output before the first step, `[batch, cell_size]`.
+    pub h_prev: ArrayView2<'a, E>,
+    /// Weights, `[input_size + cell_size, 4 * cell_size]`, columns in the order of the variant.
+    pub w: ArrayView2<'a, E>,
+    /// Peephole weights of the input gate, `[cell_size]`.
+    pub wci: ArrayView1<'a, E>,
+    /// Peephole weights of the forget gate, `[cell_size]`.
+    pub wcf: ArrayView1<'a, E>,
+    /// Peephole weights of the output gate, `[cell_size]`.
+    pub wco: ArrayView1<'a, E>,
+    /// Biases, `[4 * cell_size]`, in the order of the variant.
+    pub b: ArrayView1<'a, E>,
+}
+
+/// Outputs of [`forward`], zero in steps from `seq_len_max` on. Previous contents do not matter.
+#[derive(Debug)]
+pub struct Outputs<'a, E> {
+    /// Input gate, `[time, batch, cell_size]`.
+    pub i: ArrayViewMut3<'a, E>,
+    /// Cell state, `[time, batch, cell_size]`.
+    pub cs: ArrayViewMut3<'a, E>,
+    /// Forget gate, `[time, batch, cell_size]`.
+    pub f: ArrayViewMut3<'a, E>,
+    /// Output gate, `[time, batch, cell_size]`.
+    pub o: ArrayViewMut3<'a, E>,
+    /// Cell input, `[time, batch, cell_size]`.
+    pub ci: ArrayViewMut3<'a, E>,
+    /// `tanh(cs)`, `[time, batch, cell_size]`.
+    pub co: ArrayViewMut3<'a, E>,
+    /// Output, `[time, batch, cell_size]`.
+    pub h: ArrayViewMut3<'a, E>,
+}
+
+/// `BlockLSTM` and `BlockLSTMV2`: the forward steps.
+///
+/// For `t` from 0 to `seq_len_max - 1`, where `cs[-1]` and `h[-1]` are `cs_prev` and `h_prev`:
+///
+/// ```text
+/// [i_bar | ci_bar | f_bar | o_bar] = [x[t] | h[t-1]] @ w + b
+///                                       (V2: [i_bar | f_bar | ci_bar | o_bar] = ...)
+/// i[t]  = S(i_bar [+ wci * cs[t-1]])     f[t]  = S(f_bar + forget_bias [+ wcf * cs[t-1]])
+/// ci[t] = tanh(ci_bar)                   cs[t] = clip(i[t] * ci[t] + f[t] * cs[t-1])
+/// o[t]  = S(o_bar [+ wco * cs[t]])       co[t] = tanh(cs[t])        h[t] = o[t] * co[t]
+/// ```
+///
+/// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`,
+/// and every result rounded once: the state that enters a step is that of the step before as it is
+/// stored. `forget_bias` (0 in V2, whatever the attribute says) and `cell_clip` are rounded to the
+/// element type first.
+///
+/// `scratch` is memory for intermediate values, at least [`forward_scratch`] elements; neither what
+/// it holds before nor after matters.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, `seq_len_max` above `time`, too short a `scratch`; nothing
+/// is written then.
+pub fn forward<E: Element>(
+    context: &Context<'_>,
+    variant: Variant,
+    attributes: &Attributes,
+    inputs: Inputs<'_, E>,
+    outputs: Outputs<'_, E>,
+    scratch: &mut [f32],
+) -> Result<(), Error> {
+    let sizes = check(variant, attributes.use_peephole, &inputs, &outputs)?;
+    let needed = forward_scratch(&sizes, is_half::<E>());
+    let scratch = variant.op().check_scratch(needed, scratch)?;
+    let forget_bias = match variant {
+        Variant::BlockLstm => attributes.forget_bias,
+        Variant::BlockLstmV2 => 0.0,
+    };
+    let attributes = Attributes { forget_bias, ..*attributes };
+    compute(context, sizes, variant, &attributes, inputs, outputs, scratch);
+    Ok(())
+}
+
+/// How many elements of scratch memory [`forward`] needs, in half precision or not; `usize::MAX` if
+/// more than can be counted.
+#[must_use]
+pub fn forward_scratch(sizes: &Sizes, half: bool) -> usize {
+    let _ = half;
+    let Sizes { time, batch, cell_size, .. } = *sizes;
+    let weights = weights_len(cell_size, 4, cell_size);
+    let rows = gemm::steps_at_once(time, batch).saturating_mul(batch);
+    weights.saturating_add(rows.saturating_mul(cell_size).saturating_mul(4))
+}
+
+fn check<E: Element>(
+    variant: Variant,
+    use_peephole: bool,
+    inputs: &Inputs<'_, E>,
+    outputs: &Outputs<'_, E>,
+) -> Result<Sizes, Error> {
+    let op = variant.op();
+    let Inputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
+    let Outputs { i, cs, f, o, ci, co, h } = outputs;
+    let sizes = op.check_views(
+        use_peephole,
+        [
+            View::SCALAR,
+            x.into(),
+            cs_prev.into(),
+            h_prev.into(),
+            w.into(),
+            wci.into(),
+            wcf.into(),
+            wco.into(),
+            b.into(),
+        ],
+        [i.into(), cs.into(), f.into(), o.into(), ci.into(), co.into(), h.into()],
+    )?;
+    op.check_steps(&sizes, [*seq_len_max as i128])?;
+    Ok(sizes)
+}
+
+fn compute<E: Element>(
+    context: &Context<'_>,
+    sizes: Sizes,
+    variant: Variant,
+    attributes: &Attributes,
+    inputs: Inputs<'_, E>,
+    outputs: Outputs<'_, E>,
+    scratch: &mut [f32],
+) {
+    let Inputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
+    let Outputs { i, cs, f, o, ci, co, h } = outputs;
+    let mut outputs = [i, cs, f, o, ci, co, h];
+    for output in &mut outputs {
+        output.slice_axis_mut(Axis(0), Slice::from(seq_len_max..)).fill(E::ZERO);
+    }
+    if sizes.batch == 0 || sizes.cell_size == 0 {
+        return;
+    }
+    let order = variant.order();
+    let (w_x, w_h) = w.split_at(Axis(0), sizes.input_size);
+    let (weights, products) =
+        scratch.split_at_mut(weights_len(sizes.cell_size, 4, sizes.cell_size));
+    let step =
+        Step { isa: context.isa, attributes: *attributes, order, b, peepholes: [wci, wcf, wco] };
+    let recurrence = Recurrence::new(context, step, &sizes, w_h, weights);
+    let at_once = gemm::steps_at_once(sizes.time, sizes.batch);
+    for first in (0..seq_len_max).step_by(at_once) {
+        let steps = first..seq_len_max.min(first + at_once);
+        let rows = steps.len() * sizes.batch;
+        let products = &mut products[..rows * 4 * sizes.cell_size];
+        let mut products =
+            ArrayViewMut2::from_shape((rows, 4 * sizes.cell_size), products).expect("of this size");
+        input_products(context, all_rows(x, steps.clone()), w_x, products.view_mut());
+        for (t, products) in steps.zip(products.axis_chunks_iter(Axis(0), sizes.batch)) {
+            let parts = outputs.each_mut().map(|output| output.view_mut().split_at(Axis(0), t));
+            let (done, rest) = unzip(parts);
+            let now = rest.map(|rest| rest.index_axis_move(Axis(0), 0));
+            let (cs_prev, h_prev) = match t.checked_sub(1) {
+                None => (cs_prev, h_prev),
+                Some(t) => (done[1].index_axis(Axis(0), t), done[6].index_axis(Axis(0), t)),
+            };
+            recurrence.step(context, products, cs_prev, h_prev, now);
+        }
+    }
+}
+
+/// `x @ w_x` of several steps.
+fn input_products<E: Element>(
+    context: &Context<'_>,
+    x: ArrayView2<'_, E>,
+    w_x: ArrayView2<'_, E>,
+    out: ArrayViewMut2<'_, f32>,
+) {
+    let results = [Product { out, terms: () }];
+    gemm::products(context, Shape::High, x.ncols(), results, |tile, (), place| {
+        tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
+    });
+}
+
+/// What is the same in every step.
+struct Recurrence<'a, E> {
+    step: Step<'a, E>,
+    tiling: Tiling,
+    cell_size: usize,
+    /// The state's rows of w.
+    weights: Weights<'a>,
+}
+
+impl<'a, E: Element> Recurrence<'a, E> {
+    fn new(
+        context: &Context<'_>,
+        step: Step<'a, E>,
+        &Sizes { batch, cell_size, .. }: &Sizes,
+        w_h: ArrayView2<'_, E>,
+        weights: &'a mut [f32],
+    ) -> Self {
+        let tiling = step::tiling(batch, cell_size);
+        let strips = |cells: &Range<usize>| step::strips(step.order, cell_size, cells);
+        let w_h = Right::Rows(w_h);
+        let weights = Weights::pack(context, tiling, cell_size, cell_size, w_h, strips, weights);
+        Recurrence { step, tiling, cell_size, weights }
+    }
+
+    /// One step. `products` are those of its x.
+    fn step(
+        &self,
+        context: &Context<'_>,
+        products: ArrayView2<'_, f32>,
+        cs_prev: ArrayView2<'_, E>,
+        h_prev: ArrayView2<'_, E>,
+        outputs: [ArrayViewMut2<'_, E>; 7],
+    ) {
+        let Recurrence { step, tiling, cell_size, weights } = *self;
+        let cost = gemm::cost(4 * tiling.rows * tiling.columns, cell_size);
+        for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
+            let strips = step::strips(step.order, cell_size, &place.columns);
+            gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
+                tile.set(tiles::rows(products, place.rows.clone()));
+                let h_prev = tiles::rows(h_prev, place.rows.clone());
+                tile.add(Left::Rows(h_prev), weights.at(&place));
+                step.finish(tile, &place, cell_size, place.of(cs_prev), outputs);
+            });
+        });
+    }
+}

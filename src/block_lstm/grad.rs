@@ -1,0 +1,385 @@
+//! `BlockLSTMGrad` and `BlockLSTMGradV2`.
+
+use ndarray::{
+    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis, Slice,
+    Zip,
+};
+
+use super::Variant;
+use super::backward::{self, Carried, Recurrence, gates_of};
+use crate::gemm::{self, Left, Product, Right, Shape, weights_len};
+use crate::lstm::step;
+use crate::ops::{Sizes, View, is_half};
+use crate::tiles::{self, add_parts, all_rows, all_rows_mut};
+use crate::{Context, Element, Error};
+
+/// Inputs of [`grad`] that are read only, named and ordered as in `tf.raw_ops.BlockLSTMGrad` and
+/// `BlockLSTMGradV2`.
+///
+/// `b` has to have the right shape; its values are not read. Steps from `seq_len_max` on are not
+/// read of any tensor, nor is `h[seq_len_max - 1]`. Without peepholes `wci`, `wcf` and `wco` are
+/// not read and may be of any length.
+#[derive(Clone, Copy, Debug)]
+pub struct GradInputs<'a, E> {
+    /// How many steps were done, at most `time`.
+    pub seq_len_max: usize,
+    /// Inputs of the steps, `[time, batch, input_size]`.
+    pub x: ArrayView3<'a, E>,
+    /// Cell state before the first step, `[batch, cell_size]`.
+    pub cs_prev: ArrayView2<'a, E>,
+    /// Output before the first step, `[batch, cell_size]`.
+    pub h_prev: ArrayView2<'a, E>,
+    /// Weights, `[input_size + cell_size, 4 * cell_size]`, columns in the order of the variant.
+    pub w: ArrayView2<'a, E>,
+    /// Peephole weights of the input gate, `[cell_size]`.
+    pub wci: ArrayView1<'a, E>,
+    /// Peephole weights of the forget gate, `[cell_size]`.
+    pub wcf: ArrayView1<'a, E>,
+    /// Peephole weights of the output gate, `[cell_size]`.
+    pub wco: ArrayView1<'a, E>,
+    /// Biases, `[4 * cell_size]`, in the order of the variant; values unused.
+    pub b: ArrayView1<'a, E>,
+    /// Cell state, `[time, batch, cell_size]`.
+    pub cs: ArrayView3<'a, E>,
+    /// `tanh(cs)`, `[time, batch, cell_size]`.
+    pub co: ArrayView3<'a, E>,
+    /// Output, `[time, batch, cell_size]`.
+    pub h: ArrayView3<'a, E>,
+    /// Gradient of the loss by cs, `[time, batch, cell_size]`.
+    pub cs_grad: ArrayView3<'a, E>,
+    /// Gradient of the loss by h, `[time, batch, cell_size]`.
+    pub h_grad: ArrayView3<'a, E>,
+}
+
+/// Inputs of [`grad`] whose memory it works in: it finds the gates there, and leaves the gradients
+/// of the loss by their pre-activations. What it leaves in steps from `seq_len_max` on is not
+/// specified.
+#[derive(Debug)]
+pub struct GradInPlace<'a, E> {
+    /// Input gate, `[time, batch, cell_size]`; becomes `di`.
+    pub i: ArrayViewMut3<'a, E>,
+    /// Forget gate, `[time, batch, cell_size]`; becomes `df`.
+    pub f: ArrayViewMut3<'a, E>,
+    /// Output gate, `[time, batch, cell_size]`; becomes `do`.
+    pub o: ArrayViewMut3<'a, E>,
+    /// Cell input, `[time, batch, cell_size]`; becomes `dci`.
+    pub ci: ArrayViewMut3<'a, E>,
+}
+
+/// Outputs of [`grad`]: gradients of the loss. Previous contents do not matter.
+#[derive(Debug)]
+pub struct GradOutputs<'a, E> {
+    /// By x, `[time, batch, input_size]`; zero in steps from `seq_len_max` on.
+    pub x_grad: ArrayViewMut3<'a, E>,
+    /// By cs_prev, `[batch, cell_size]`.
+    pub cs_prev_grad: ArrayViewMut2<'a, E>,
+    /// By h_prev, `[batch, cell_size]`.
+    pub h_prev_grad: ArrayViewMut2<'a, E>,
+    /// By w, `[input_size + cell_size, 4 * cell_size]`.
+    pub w_grad: ArrayViewMut2<'a, E>,
+    /// By wci, of its shape; zeros without peepholes.
+    pub wci_grad: ArrayViewMut1<'a, E>,
+    /// By wcf, of its shape; zeros without peepholes.
+    pub wcf_grad: ArrayViewMut1<'a, E>,
+    /// By wco, of its shape; zeros without peepholes.
+    pub wco_grad: ArrayViewMut1<'a, E>,
+    /// By b, `[4 * cell_size]`.
+    pub b_grad: ArrayViewMut1<'a, E>,
+}
+
+/// `BlockLSTMGrad` and `BlockLSTMGradV2`: the backward steps.
+///
+/// From `t = seq_len_max - 1` down to 0, where `cs[-1]` and `h[-1]` are `cs_prev` and `h_prev`, and
+/// `dcs_next` and `dh_next`, zero at first, come from the step done before (`t + 1`):
+///
+/// ```text
+/// dh  = h_grad[t] + dh_next
+/// do  = dh * co * o * (1 - o)
+/// dcs = cs_grad[t] + dcs_next + dh * o * (1 - co * co) [+ do * wco]
+/// di  = dcs * ci * i * (1 - i)      dci = dcs * i * (1 - ci * ci)
+/// df  = dcs * cs[t-1] * f * (1 - f)
+/// dz  = [di | dci | df | do]        ([di | df | dci | do] in V2)
+/// dcs_next = dcs * f [+ di * wci + df * wcf]
+/// [x_grad[t] | dh_next] = dz @ w^T
+/// w_grad   += [x[t] | h[t-1]]^T @ dz                b_grad   += sum_B dz
+/// wci_grad += [sum_B di * cs[t-1]]                  wcf_grad += [sum_B df * cs[t-1]]
+/// wco_grad += [sum_B do * cs[t]]
+/// ```
+///
+/// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The terms in brackets exist
+/// only with `use_peephole`. The clip of the forward steps is taken for the identity, as TensorFlow
+/// does: the operation has no `cell_clip`. Half-precision data is converted to `f32`, sums are in
+/// `f32`, and every result is rounded once.
+///
+/// `scratch` is memory for intermediate values, at least [`grad_scratch`] elements; neither what it
+/// holds before nor after matters.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, `seq_len_max` above `time`, too short a `scratch`; nothing
+/// is written then.
+pub fn grad<E: Element>(
+    context: &Context<'_>,
+    variant: Variant,
+    use_peephole: bool,
+    inputs: GradInputs<'_, E>,
+    in_place: GradInPlace<'_, E>,
+    outputs: GradOutputs<'_, E>,
+    scratch: &mut [f32],
+) -> Result<(), Error> {
+    let sizes = check(variant, use_peephole, &inputs, &in_place, &outputs)?;
+    let needed = grad_scratch(&sizes, is_half::<E>(), use_peephole);
+    let scratch = variant.grad_op().check_scratch(needed, scratch)?;
+    let call = Call { sizes, variant, use_peephole };
+    compute(context, call, inputs, in_place, outputs, scratch);
+    Ok(())
+}
+
+/// How many elements of scratch memory [`grad`] needs, in half precision or not; `usize::MAX` if
+/// more than can be counted.
+#[must_use]
+pub fn grad_scratch(sizes: &Sizes, half: bool, use_peephole: bool) -> usize {
+    let _ = use_peephole;
+    let Sizes { batch, cell_size, .. } = *sizes;
+    let in_w_grad = weights_fit_in_w_grad(sizes, half);
+    let weights = if in_w_grad { 0 } else { weights_len(4 * cell_size, 1, cell_size) };
+    // dz of two steps, and dcs.
+    let steps = batch.saturating_mul(cell_size).saturating_mul(2 * 4 + 1);
+    weights.saturating_add(steps).saturating_add(sums_len(sizes))
+}
+
+/// What a call is told beside its tensors.
+#[derive(Clone, Copy)]
+struct Call {
+    sizes: Sizes,
+    variant: Variant,
+    use_peephole: bool,
+}
+
+fn check<E: Element>(
+    variant: Variant,
+    use_peephole: bool,
+    inputs: &GradInputs<'_, E>,
+    in_place: &GradInPlace<'_, E>,
+    outputs: &GradOutputs<'_, E>,
+) -> Result<Sizes, Error> {
+    let op = variant.grad_op();
+    let GradInputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, .. } = inputs;
+    let GradInputs { cs, co, h, cs_grad, h_grad, .. } = inputs;
+    let GradInPlace { i, f, o, ci } = in_place;
+    let GradOutputs { x_grad, cs_prev_grad, h_prev_grad, w_grad, b_grad, .. } = outputs;
+    let GradOutputs { wci_grad, wcf_grad, wco_grad, .. } = outputs;
+    let sizes = op.check_views(
+        use_peephole,
+        [
+            View::SCALAR,
+            x.into(),
+            cs_prev.into(),
+            h_prev.into(),
+            w.into(),
+            wci.into(),
+            wcf.into(),
+            wco.into(),
+            b.into(),
+            i.into(),
+            cs.into(),
+            f.into(),
+            o.into(),
+            ci.into(),
+            co.into(),
+            h.into(),
+            cs_grad.into(),
+            h_grad.into(),
+        ],
+        [
+            x_grad.into(),
+            cs_prev_grad.into(),
+            h_prev_grad.into(),
+            w_grad.into(),
+            wci_grad.into(),
+            wcf_grad.into(),
+            wco_grad.into(),
+            b_grad.into(),
+        ],
+    )?;
+    op.check_steps(&sizes, [*seq_len_max as i128])?;
+    Ok(sizes)
+}
+
+/// Whether the packed weights, which the steps need, fit in the memory of w_grad, which is computed
+/// after them.
+fn weights_fit_in_w_grad(sizes: &Sizes, half: bool) -> bool {
+    let w_grad = (sizes.input_size + sizes.cell_size).saturating_mul(4 * sizes.cell_size);
+    !half && weights_len(4 * sizes.cell_size, 1, sizes.cell_size) <= w_grad
+}
+
+fn sums_len(sizes: &Sizes) -> usize {
+    let tiles = sizes.batch.div_ceil(step::tiling(sizes.batch, sizes.cell_size).rows);
+    tiles.saturating_mul(backward::SUMS).saturating_mul(sizes.cell_size)
+}
+
+fn compute<E: Element>(
+    context: &Context<'_>,
+    call: Call,
+    inputs: GradInputs<'_, E>,
+    mut in_place: GradInPlace<'_, E>,
+    mut outputs: GradOutputs<'_, E>,
+    scratch: &mut [f32],
+) {
+    let Sizes { batch, cell_size, .. } = call.sizes;
+    let steps = inputs.seq_len_max;
+    outputs.x_grad.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
+    if batch == 0 || cell_size == 0 || steps == 0 {
+        return outputs.fill_zeros();
+    }
+    let (sums, scratch) = scratch.split_at_mut(sums_len(&call.sizes));
+    sums.fill(0.0);
+    go_back(context, call, &inputs, &mut in_place, &mut outputs, sums, scratch);
+    outputs.set_vectors(call, sums);
+
+    let GradInPlace { i, f, o, ci } = in_place;
+    let dz = [i, ci, f, o].map(|gate| all_rows_mut(gate, 0..steps));
+    let dz = dz.each_ref().map(|gate| gate.view());
+    input_gradient(context, call, &inputs, dz, all_rows_mut(outputs.x_grad, 0..steps));
+    weight_gradient(context, call, &inputs, dz, outputs.w_grad);
+}
+
+/// All steps: dz in place of the gates, h_prev_grad, cs_prev_grad and the sums over the batch.
+fn go_back<E: Element>(
+    context: &Context<'_>,
+    call: Call,
+    inputs: &GradInputs<'_, E>,
+    in_place: &mut GradInPlace<'_, E>,
+    outputs: &mut GradOutputs<'_, E>,
+    sums: &mut [f32],
+    scratch: &mut [f32],
+) {
+    let GradInputs { seq_len_max, cs_prev, w, wci, wcf, wco, cs, co, cs_grad, h_grad, .. } =
+        *inputs;
+    let Sizes { batch, input_size, cell_size, .. } = call.sizes;
+    let tiling = step::tiling(batch, cell_size);
+    let (_, w_h) = w.split_at(Axis(0), input_size);
+    let peepholes = call.use_peephole.then_some([wci, wcf, wco]);
+    let (weights, scratch) = match outputs.w_grad.as_slice_mut().and_then(E::as_f32_mut) {
+        Some(w_grad) if weights_fit_in_w_grad(&call.sizes, is_half::<E>()) => {
+            (&mut w_grad[..weights_len(4 * cell_size, 1, cell_size)], scratch)
+        }
+        _ => scratch.split_at_mut(weights_len(4 * cell_size, 1, cell_size)),
+    };
+    let order = call.variant.order();
+    let recurrence = Recurrence::new(context, order, tiling, w_h, peepholes, weights);
+
+    let (dcs, dz) = scratch.split_at_mut(batch * cell_size);
+    dcs.fill(0.0);
+    let mut dcs = ArrayViewMut2::from_shape((batch, cell_size), dcs).expect("of this size");
+    let (dz, dz_next) = dz.split_at_mut(4 * batch * cell_size);
+    let mut dz = [dz, dz_next]
+        .map(|dz| ArrayViewMut2::from_shape((batch, 4 * cell_size), dz).expect("of this size"));
+    let tiles = sums.len() / (backward::SUMS * cell_size);
+    let shape = (backward::SUMS, tiles, cell_size);
+    let mut sums = ArrayViewMut3::from_shape(shape, sums).expect("of this size");
+    for t in (0..seq_len_max).rev() {
+        let GradInPlace { i, f, o, ci } = in_place;
+        let gates = [i, ci, f, o].map(|gate| gate.index_axis_mut(Axis(0), t));
+        let inputs = backward::Step {
+            cs_prev: t.checked_sub(1).map_or(cs_prev, |t| cs.index_axis_move(Axis(0), t)),
+            cs: cs.index_axis_move(Axis(0), t),
+            co: co.index_axis_move(Axis(0), t),
+            cs_grad: cs_grad.index_axis_move(Axis(0), t),
+            h_grad: h_grad.index_axis_move(Axis(0), t),
+        };
+        let [dz, dz_next] = &mut dz;
+        let next = (t + 1 < seq_len_max).then(|| dz_next.view());
+        let carried = Carried { dcs: dcs.view_mut(), dz: dz.view_mut(), sums: sums.view_mut() };
+        recurrence.step(context, inputs, gates, next, carried);
+        std::mem::swap(dz, dz_next);
+    }
+    let [_, dz] = dz;
+    recurrence.state_gradient(context, dz.view(), outputs.h_prev_grad.view_mut());
+    Zip::from(&mut outputs.cs_prev_grad).and(&dcs).for_each(|to, &dcs| *to = E::from_f32(dcs));
+}
+
+/// `dz @ w_x^T` of all steps.
+fn input_gradient<E: Element>(
+    context: &Context<'_>,
+    call: Call,
+    inputs: &GradInputs<'_, E>,
+    dz: [ArrayView2<'_, E>; 4],
+    x_grad: ArrayViewMut2<'_, E>,
+) {
+    let Sizes { input_size, cell_size, .. } = call.sizes;
+    let w_x = tiles::rows(inputs.w, 0..input_size);
+    let results = [Product { out: x_grad, terms: () }];
+    gemm::products(context, Shape::High, 4 * cell_size, results, |tile, (), place| {
+        for (dz, gate) in dz.iter().zip(call.variant.order()) {
+            let w = tiles::columns(w_x, gate * cell_size..(gate + 1) * cell_size);
+            tile.add(Left::Rows(tiles::rows(*dz, place.rows.clone())), Right::Columns(w));
+        }
+    });
+}
+
+/// `[x | h_prev]^T @ dz` of all steps.
+fn weight_gradient<E: Element>(
+    context: &Context<'_>,
+    call: Call,
+    inputs: &GradInputs<'_, E>,
+    dz: [ArrayView2<'_, E>; 4],
+    mut w_grad: ArrayViewMut2<'_, E>,
+) {
+    let Sizes { batch, input_size, .. } = call.sizes;
+    let steps = inputs.seq_len_max;
+    let x = all_rows(inputs.x, 0..steps);
+    // The first step's h_prev is an input, that of the others the output of the step before.
+    let h = all_rows(inputs.h, 0..steps - 1);
+    let (of_x, of_h) = w_grad.view_mut().split_at(Axis(0), input_size);
+    let results = [(of_x, true), (of_h, false)].into_iter().flat_map(|(out, of_x)| {
+        let gates = gates_of(out, call.variant.order());
+        gates.into_iter().zip(dz).map(move |(out, dz)| Product { out, terms: (of_x, dz) })
+    });
+    let depth = steps * batch;
+    gemm::products(context, Shape::Wide, depth, results, |tile, (of_x, dz), place| {
+        let left = |matrix| {
+            let matrix = tiles::columns(matrix, place.rows.clone());
+            Left::Columns { matrix, valid: None }
+        };
+        if of_x {
+            tile.add(left(x), Right::Rows(dz));
+        } else {
+            let (first, rest) = dz.split_at(Axis(0), batch);
+            tile.add(left(inputs.h_prev), Right::Rows(first));
+            tile.add(left(h), Right::Rows(rest));
+        }
+    });
+}
+
+impl<E: Element> GradOutputs<'_, E> {
+    fn fill_zeros(&mut self) {
+        let GradOutputs { x_grad, cs_prev_grad, h_prev_grad, w_grad, .. } = self;
+        x_grad.fill(E::ZERO);
+        for output in [cs_prev_grad, h_prev_grad, w_grad] {
+            output.fill(E::ZERO);
+        }
+        let GradOutputs { wci_grad, wcf_grad, wco_grad, b_grad, .. } = self;
+        for output in [wci_grad, wcf_grad, wco_grad, b_grad] {
+            output.fill(E::ZERO);
+        }
+    }
+
+    /// Sets the gradients by vectors from the sums, `[SUMS, rows of tiles, cell_size]`.
+    fn set_vectors(&mut self, call: Call, sums: &[f32]) {
+        let GradOutputs { wci_grad, wcf_grad, wco_grad, b_grad, .. } = self;
+        let biases = b_grad.view_mut().insert_axis(Axis(0));
+        let biases = gates_of(biases, call.variant.order());
+        let biases = biases.map(|gate| gate.index_axis_move(Axis(0), 0));
+        let peepholes = [wci_grad, wcf_grad, wco_grad].map(|vector| vector.view_mut());
+        let sums = sums.chunks_exact(sums.len() / backward::SUMS);
+        for (n, (vector, sums)) in biases.into_iter().chain(peepholes).zip(sums).enumerate() {
+            if n >= 4 && !call.use_peephole {
+                // Of any length.
+                vector.into_slice().into_iter().flatten().for_each(|to| *to = E::ZERO);
+                continue;
+            }
+            add_parts(vector, sums);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Whole matrices of products.
+
+use ndarray::ArrayViewMut2;
+
+use super::{MOST_STRIPS, STRIP, Tile, UNIT, cost, even, most_rows, tile};
+use crate::executor::for_each;
+use crate::simd::{Kernel, Simd};
+use crate::tiles::{Place, Tiling, row, row_mut};
+use crate::{Context, Element};
+
+/// A part of a result, to be written by [`products`].
+pub(crate) struct Product<'o, E, T> {
+    pub(crate) out: ArrayViewMut2<'o, E>,
+    /// What [`products`] passes on.
+    pub(crate) terms: T,
+}
+
+/// Rows and strips of the tiles of [`products`]: wide ones where packing the left factor is what
+/// costs, high ones where it is the right one.
+#[derive(Clone, Copy)]
+pub(crate) enum Shape {
+    Wide,
+    High,
+}
+
+/// Computes every element of some matrices: `add` adds the products that belong to a place of the
+/// matrix with these terms, which are `depth` deep all together.
+pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
+    context: &Context<'_>,
+    shape: Shape,
+    depth: usize,
+    results: impl IntoIterator<Item = Product<'o, E, T>>,
+    add: impl Fn(&mut Tile<'_>, T, &Place) + Sync,
+) {
+    let strips = match shape {
+        Shape::Wide => MOST_STRIPS,
+        Shape::High => 1,
+    };
+    let Context { isa, executor } = *context;
+    let mut tiles = Vec::new();
+    let mut largest = 0;
+    for Product { out, terms } in results {
+        let (rows, columns) = out.dim();
+        let tiling = Tiling {
+            rows: even(rows, most_rows(strips), 1),
+            columns: even(columns, strips * STRIP, UNIT),
+        };
+        largest = largest.max(tiling.rows * tiling.columns);
+        tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms)));
+    }
+    for_each(executor, cost(largest, depth), tiles, |(place, out, terms)| {
+        let columns = place.columns.clone();
+        let strips: Vec<_> = columns
+            .clone()
+            .step_by(STRIP)
+            .map(|start| start..columns.end.min(start + STRIP))
+            .collect();
+        tile(isa, place.rows.len(), &strips, |tile| {
+            add(tile, terms, &place);
+            tile.store(out);
+        });
+    });
+}
+
+/// Writes the sums of a tile.
+pub(super) struct Store<'t, 's, 'o, E> {
+    pub(super) tile: &'t Tile<'s>,
+    pub(super) out: ArrayViewMut2<'o, E>,
+}
+
+impl<E: Element> Kernel for Store<'_, '_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        let mut before = 0;
+        for (n, columns) in self.tile.strips.iter().enumerate() {
+            let sums = self.tile.strip(n);
+            for at in 0..self.tile.rows {
+                let out = &mut row_mut(&mut self.out, at)[before..before + columns.len()];
+                let from = row(sums, at).chunks(S::LANES);
+                for (from, to) in from.zip(out.chunks_mut(S::LANES)) {
+                    E::store(simd, simd.load(from), to);
+                }
+            }
+            before += columns.len();
+        }
+    }
+}
+
+/// Rows of a sequence's input whose products are computed at once: enough for packing the weights to
+/// cost little.
+const ROWS_AT_ONCE: usize = 768;
+
+/// Steps of a sequence whose inputs' products are computed at once.
+pub(crate) fn steps_at_once(time: usize, batch: usize) -> usize {
+    (ROWS_AT_ONCE / batch.max(1)).clamp(1, time.max(1))
+}

@@ -1,0 +1,127 @@
+use ndarray::Array2;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+
+fn random(rng: &mut SmallRng, rows: usize, columns: usize) -> Array2<f32> {
+    Array2::from_shape_simple_fn((rows, columns), || rng.random_range(-1.0..=1.0))
+}
+
+/// All strips of a tile, side by side.
+fn joined(tile: &Tile<'_>, strips: Strips<'_>) -> Array2<f32> {
+    let views: Vec<_> = (0..strips.len()).map(|n| tile.strip(n)).collect();
+    ndarray::concatenate(Axis(1), &views).expect("of equal height")
+}
+
+/// Strips of these widths in a matrix of `columns`, from its end backwards.
+fn strips_of(widths: &[usize], columns: usize) -> Vec<Range<usize>> {
+    let mut end = columns;
+    let strip = |&width: &usize| {
+        end -= width;
+        end..end + width
+    };
+    widths.iter().map(strip).collect()
+}
+
+fn exact(a: &Array2<f32>, b: &Array2<f32>, strips: Strips<'_>) -> Array2<f64> {
+    let [a, b] = [a, b].map(|matrix| matrix.mapv(f64::from));
+    let product = a.dot(&b);
+    let views: Vec<_> = strips.iter().map(|s| columns_of(product.view(), s.clone())).collect();
+    ndarray::concatenate(Axis(1), &views).expect("of equal height")
+}
+
+const ROWS: [usize; 10] = [1, 2, 5, 6, 7, 12, 13, 24, 25, 96];
+const DEPTHS: [usize; 9] = [0, 1, 7, 16, 31, 127, 128, 129, 300];
+const WIDTHS: [&[usize]; 9] =
+    [&[1], &[7], &[16], &[17], &[33], &[64], &[48, 49], &[64, 64, 64, 64], &[40, 40, 40, 40]];
+
+/// Every combination of sizes, with the two factors and what their product is.
+fn for_each_case(check: impl Fn(Isa, Strips<'_>, &Array2<f32>, &Array2<f32>, &Array2<f64>)) {
+    let mut rng = SmallRng::seed_from_u64(1);
+    for (rows, depth) in ROWS.iter().flat_map(|&m| DEPTHS.map(|k| (m, k))) {
+        for widths in WIDTHS {
+            let columns = widths.iter().sum::<usize>() + 3;
+            let (a, b) = (random(&mut rng, rows, depth), random(&mut rng, depth, columns));
+            let strips = strips_of(widths, columns);
+            let want = exact(&a, &b, &strips);
+            for isa in Isa::available() {
+                check(isa, &strips, &a, &b, &want);
+            }
+        }
+    }
+}
+
+fn assert_close(isa: Isa, got: &Array2<f32>, want: &Array2<f64>) {
+    let worst = got.iter().zip(want).map(|(&got, want)| (f64::from(got) - want).abs());
+    let worst = worst.fold(0.0, f64::max);
+    assert!(worst <= 1e-5, "{:?} on {}: off by {worst}", got.dim(), isa.name());
+}
+
+#[test]
+fn every_layout_gives_the_product_and_the_same_bits() {
+    for_each_case(|isa, strips, a, b, want| {
+        let (a_columns, b_columns) = (a.t().as_standard_layout().into_owned(), b.t());
+        let b_columns = b_columns.as_standard_layout();
+        let mut packed = vec![f32::NAN; packed_len(b.nrows(), strips)];
+        pack(isa, Right::Rows(b.view()), b.nrows(), strips, &mut packed);
+        let lefts = [Left::Rows(a.view()), Left::Columns { matrix: a_columns.view(), valid: None }];
+        let rights =
+            [Right::Rows(b.view()), Right::Columns(b_columns.view()), Right::Packed(&packed)];
+        let mut first: Option<Array2<f32>> = None;
+        for (left, right) in lefts.iter().flat_map(|&l| rights.map(|r| (l, r))) {
+            let got = tile(isa, a.nrows(), strips, |tile| {
+                tile.add(left, right);
+                joined(tile, strips)
+            });
+            assert_close(isa, &got, want);
+            assert_eq!(*first.get_or_insert_with(|| got.clone()), got, "on {}", isa.name());
+        }
+    });
+}
+
+#[test]
+fn products_add_up() {
+    for_each_case(|isa, strips, a, b, want| {
+        let got = tile(isa, a.nrows(), strips, |tile| {
+            tile.add(Left::Rows(a.view()), Right::Rows(b.view()));
+            tile.add(Left::Rows(a.view()), Right::Rows(b.view()));
+            joined(tile, strips)
+        });
+        assert_close(isa, &(got * 0.5), want);
+    });
+}
+
+#[test]
+fn a_row_does_not_depend_on_the_others() {
+    for_each_case(|isa, strips, a, b, _| {
+        let of = |a: ArrayView2<'_, f32>| {
+            tile(isa, a.nrows(), strips, |tile| {
+                tile.add(Left::Rows(a), Right::Rows(b.view()));
+                joined(tile, strips)
+            })
+        };
+        let last = a.nrows() - 1;
+        let alone = of(rows_of(a.view(), last..last + 1));
+        assert_eq!(of(a.view()).row(last), alone.row(0), "on {}", isa.name());
+    });
+}
+
+#[test]
+fn half_is_widened() {
+    use half::f16;
+    for_each_case(|isa, strips, a, b, _| {
+        let [a_half, b_half] = [a, b].map(|matrix| matrix.mapv(f16::from_f32));
+        let [a, b] = [&a_half, &b_half].map(|matrix| matrix.mapv(f16::to_f32));
+        let a_columns = a_half.t().as_standard_layout().into_owned();
+        for left in
+            [Left::Rows(a_half.view()), Left::Columns { matrix: a_columns.view(), valid: None }]
+        {
+            let got = tile(isa, a.nrows(), strips, |tile| {
+                tile.add(left, Right::Rows(b_half.view()));
+                joined(tile, strips)
+            });
+            assert_close(isa, &got, &exact(&a, &b, strips));
+        }
+    });
+}

@@ -1,0 +1,51 @@
+//! Weights that every step of a sequence is multiplied by.
+
+use std::ops::Range;
+
+use super::{Right, UNIT, cost, pack};
+use crate::executor::for_each;
+use crate::tiles::{Place, Tiling};
+use crate::{Context, Element};
+
+/// A right factor, packed for each column of tiles.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a> {
+    packed: &'a [f32],
+    /// Numbers for each cell: `depth` times the strips of a tile.
+    of_cell: usize,
+}
+
+/// Length of the memory for weights of so many terms for so many gates of all cells.
+pub(crate) fn weights_len(depth: usize, gates: usize, cell_size: usize) -> usize {
+    depth.saturating_mul(gates).saturating_mul(cell_size.next_multiple_of(UNIT))
+}
+
+impl<'a> Weights<'a> {
+    /// Packs `right`, of `depth`, into `to`, of [`weights_len`]. `strips` are those of the tiles
+    /// that have these cells.
+    pub(crate) fn pack<E: Element, const GATES: usize>(
+        context: &Context<'_>,
+        tiling: Tiling,
+        cell_size: usize,
+        depth: usize,
+        right: Right<'_, E>,
+        strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES] + Sync,
+        to: &'a mut [f32],
+    ) -> Self {
+        let Context { isa, executor } = *context;
+        let of_cell = depth * GATES;
+        let starts = (0..cell_size).step_by(tiling.columns);
+        let parts = to.chunks_mut((of_cell * tiling.columns).max(1)).zip(starts).collect();
+        // A number is read once and written once.
+        for_each(executor, cost(8 * of_cell, tiling.columns), parts, |(packed, start)| {
+            let cells = start..cell_size.min(start + tiling.columns);
+            pack(isa, right, depth, &strips(&cells), packed);
+        });
+        Weights { packed: to, of_cell }
+    }
+
+    /// The factor for the tile at `place`.
+    pub(crate) fn at(&self, place: &Place) -> Right<'a, f32> {
+        Right::Packed(&self.packed[self.of_cell * place.columns.start..])
+    }
+}

@@ -1,0 +1,150 @@
+//! `GRUBlockCell`, the forward step.
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
+
+use super::step;
+use crate::elementwise::Tile;
+use crate::executor::for_each;
+use crate::gemm::{self, Left, Right};
+use crate::ops::{GRU_BLOCK_CELL, Sizes};
+use crate::tiles;
+use crate::{Context, Error};
+
+/// Inputs of [`block_cell`], named and ordered as in `tf.raw_ops.GRUBlockCell`.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockCellInputs<'a> {
+    /// Input of the step, `[batch, input_size]`.
+    pub x: ArrayView2<'a, f32>,
+    /// State before the step, `[batch, cell_size]`.
+    pub h_prev: ArrayView2<'a, f32>,
+    /// Weights of the reset and update gates, `[input_size + cell_size, 2 * cell_size]`.
+    pub w_ru: ArrayView2<'a, f32>,
+    /// Weights of the candidate, `[input_size + cell_size, cell_size]`.
+    pub w_c: ArrayView2<'a, f32>,
+    /// Biases of the gates, `[2 * cell_size]`.
+    pub b_ru: ArrayView1<'a, f32>,
+    /// Bias of the candidate, `[cell_size]`.
+    pub b_c: ArrayView1<'a, f32>,
+}
+
+/// Outputs of [`block_cell`]. Previous contents do not matter.
+#[derive(Debug)]
+pub struct BlockCellOutputs<'a> {
+    /// Reset gate, `[batch, cell_size]`.
+    pub r: ArrayViewMut2<'a, f32>,
+    /// Update gate, `[batch, cell_size]`.
+    pub u: ArrayViewMut2<'a, f32>,
+    /// Candidate state, `[batch, cell_size]`.
+    pub c: ArrayViewMut2<'a, f32>,
+    /// State after the step, `[batch, cell_size]`.
+    pub h: ArrayViewMut2<'a, f32>,
+}
+
+/// `GRUBlockCell`: the forward step.
+///
+/// ```text
+/// [r_bar | u_bar] = [x | h_prev] @ w_ru + b_ru        r = S(r_bar)   u = S(u_bar)
+/// c = tanh([x | r * h_prev] @ w_c + b_c)
+/// h = u * h_prev + (1 - u) * c
+/// ```
+///
+/// `scratch` is memory for intermediate values, at least [`block_cell_scratch`] elements; neither
+/// what it holds before nor after matters.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, too short a `scratch`; nothing is written then.
+pub fn block_cell(
+    context: &Context<'_>,
+    inputs: BlockCellInputs<'_>,
+    outputs: BlockCellOutputs<'_>,
+    scratch: &mut [f32],
+) -> Result<(), Error> {
+    let sizes = check(&inputs, &outputs)?;
+    let scratch = GRU_BLOCK_CELL.check_scratch(block_cell_scratch(&sizes), scratch)?;
+    compute(context, sizes, inputs, outputs, scratch);
+    Ok(())
+}
+
+/// How many elements of scratch memory [`block_cell`] needs; `usize::MAX` if more than can be
+/// counted.
+#[must_use]
+pub fn block_cell_scratch(sizes: &Sizes) -> usize {
+    sizes.batch.saturating_mul(sizes.cell_size)
+}
+
+fn check(inputs: &BlockCellInputs<'_>, outputs: &BlockCellOutputs<'_>) -> Result<Sizes, Error> {
+    let BlockCellInputs { x, h_prev, w_ru, w_c, b_ru, b_c } = inputs;
+    let BlockCellOutputs { r, u, c, h } = outputs;
+    GRU_BLOCK_CELL.check_views(
+        false,
+        [x.into(), h_prev.into(), w_ru.into(), w_c.into(), b_ru.into(), b_c.into()],
+        [r.into(), u.into(), c.into(), h.into()],
+    )
+}
+
+fn compute(
+    context: &Context<'_>,
+    sizes: Sizes,
+    inputs: BlockCellInputs<'_>,
+    outputs: BlockCellOutputs<'_>,
+    scratch: &mut [f32],
+) {
+    let shape = (sizes.batch, sizes.cell_size);
+    let BlockCellOutputs { r, mut u, c, h } = outputs;
+    let mut hr = ArrayViewMut2::from_shape(shape, scratch).expect("of this size");
+    gates(context, &inputs, [r, u.view_mut(), hr.view_mut()]);
+    candidate(context, &inputs, hr.view(), u.view(), [c, h]);
+}
+
+/// r, u and `r * h_prev`.
+fn gates(
+    context: &Context<'_>,
+    inputs: &BlockCellInputs<'_>,
+    outputs: [ArrayViewMut2<'_, f32>; 3],
+) {
+    let BlockCellInputs { x, h_prev, w_ru, b_ru, .. } = *inputs;
+    let (batch, cell_size) = h_prev.dim();
+    let Context { isa, executor } = *context;
+    let (w_x, w_h) = w_ru.split_at(Axis(0), x.ncols());
+    let tiling = step::tiling(batch, cell_size, 2);
+    let cost = gemm::cost(2 * tiling.rows * tiling.columns, w_ru.nrows());
+    for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
+        let strips = step::gates(cell_size, &place.columns);
+        gemm::tile(isa, place.rows.len(), &strips, |tile| {
+            tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
+            tile.add(Left::Rows(tiles::rows(h_prev, place.rows.clone())), Right::Rows(w_h));
+            let [b_r, b_u] = strips.clone().map(|columns| place.broadcast(b_ru, columns));
+            let inputs = [place.of(h_prev), b_r, b_u];
+            let wide = tile.strips_mut();
+            isa.run(Tile { equation: step::Gates, inputs, outputs, wide, sums: [] });
+        });
+    });
+}
+
+/// c and h.
+fn candidate(
+    context: &Context<'_>,
+    inputs: &BlockCellInputs<'_>,
+    hr: ArrayView2<'_, f32>,
+    u: ArrayView2<'_, f32>,
+    outputs: [ArrayViewMut2<'_, f32>; 2],
+) {
+    let BlockCellInputs { x, h_prev, w_c, b_c, .. } = *inputs;
+    let (batch, cell_size) = h_prev.dim();
+    let Context { isa, executor } = *context;
+    let (w_x, w_h) = w_c.split_at(Axis(0), x.ncols());
+    let tiling = step::tiling(batch, cell_size, 1);
+    let cost = gemm::cost(tiling.rows * tiling.columns, w_c.nrows());
+    for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
+        let cells = place.columns.clone();
+        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&cells), |tile| {
+            tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
+            tile.add(Left::Rows(tiles::rows(hr, place.rows.clone())), Right::Rows(w_h));
+            let b_c = place.broadcast(b_c, cells.clone());
+            let inputs = [place.of(h_prev), place.of(u), b_c];
+            let wide = tile.strips_mut();
+            isa.run(Tile { equation: step::Candidate, inputs, outputs, wide, sums: [] });
+        });
+    });
+}

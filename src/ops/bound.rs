@@ -1,0 +1,135 @@
+//! Reading the sizes of a call off the shapes of its inputs.
+
+use super::Dim::{self, Batch, Cell, Gates, Input, InputCell, Optional, Time};
+use super::{Sizes, Tensor};
+
+/// Symbols that have a number so far, while the inputs of a call are being read.
+#[derive(Clone, PartialEq)]
+pub(super) struct Bound {
+    use_optional: bool,
+    time: Option<usize>,
+    batch: Option<usize>,
+    input_size: Option<usize>,
+    cell_size: Option<usize>,
+    /// `input_size + cell_size`, where both are unknown.
+    pub(super) rows: Option<usize>,
+    optional: [Option<usize>; 3],
+}
+
+impl Bound {
+    pub(super) fn new(use_optional: bool) -> Self {
+        Bound {
+            use_optional,
+            time: None,
+            batch: None,
+            input_size: None,
+            cell_size: None,
+            rows: None,
+            optional: [None; 3],
+        }
+    }
+
+    /// The place of a symbol that can be given a number.
+    pub(super) fn slot(&mut self, dim: Dim) -> Option<&mut Option<usize>> {
+        match dim {
+            Time => Some(&mut self.time),
+            Batch => Some(&mut self.batch),
+            Input => Some(&mut self.input_size),
+            Cell => Some(&mut self.cell_size),
+            Optional(_) if self.use_optional => Some(&mut self.cell_size),
+            Optional(n) => Some(&mut self.optional[n]),
+            InputCell | Gates(_) => None,
+        }
+    }
+
+    /// The number `dim` stands for, or `None` if it is not known yet or overflows.
+    pub(super) fn value(&self, dim: Dim) -> Option<usize> {
+        match dim {
+            Time => self.time,
+            Batch => self.batch,
+            Input => self.input_size,
+            Cell => self.cell_size,
+            Optional(_) if self.use_optional => self.cell_size,
+            Optional(n) => self.optional[n],
+            InputCell => match (self.input_size, self.cell_size) {
+                (Some(input_size), Some(cell_size)) => input_size.checked_add(cell_size),
+                _ => self.rows,
+            },
+            Gates(gates) => self.cell_size?.checked_mul(gates),
+        }
+    }
+
+    /// Whether `got` is a shape that `dims` allow; symbols without a number take it from `got`.
+    ///
+    /// Only a shape that fits as a whole binds symbols, so that a message about a tensor never
+    /// presents the tensor's own wrong dimensions as expected.
+    pub(super) fn fits(&mut self, dims: &[Dim], got: &[usize]) -> bool {
+        let fits =
+            dims.len() == got.len() && dims.iter().zip(got).all(|(&dim, &n)| self.allows(dim, n));
+        if fits {
+            for (&dim, &n) in dims.iter().zip(got) {
+                if let Some(slot) = self.slot(dim) {
+                    *slot = Some(n);
+                }
+            }
+        }
+        fits
+    }
+
+    fn allows(&mut self, dim: Dim, n: usize) -> bool {
+        match self.value(dim) {
+            Some(value) => value == n,
+            None => self.slot(dim).is_some(),
+        }
+    }
+
+    /// Size in bytes at the largest element type, if that can be addressed.
+    ///
+    /// Zeros do not count: as NumPy and `ndarray` have it, no part of a shape may overflow.
+    pub(super) fn bytes(&self, tensor: &Tensor) -> Option<usize> {
+        let element = if tensor.is_steps { size_of::<i64>() } else { size_of::<f32>() };
+        let size = tensor
+            .dims
+            .iter()
+            .try_fold(element, |size, &dim| size.checked_mul(self.value(dim)?.max(1)))?;
+        isize::try_from(size).ok().map(|_| size)
+    }
+
+    /// `[batch, 2 * cell_size] = [3, 8]`; without numbers if none is known, `?` for an unknown one.
+    pub(super) fn describe(&self, dims: &[Dim]) -> String {
+        let values: Vec<_> = dims.iter().map(|&dim| self.value(dim)).collect();
+        if values.iter().all(Option::is_none) {
+            return self.symbols(dims);
+        }
+        let numbers: Vec<_> =
+            values.iter().map(|v| v.map_or("?".to_owned(), |n| n.to_string())).collect();
+        format!("{} = [{}]", self.symbols(dims), numbers.join(", "))
+    }
+
+    /// `[batch, 2 * cell_size]`
+    pub(super) fn symbols(&self, dims: &[Dim]) -> String {
+        let names: Vec<_> = dims
+            .iter()
+            .map(|dim| match dim {
+                Time => "time".to_owned(),
+                Batch => "batch".to_owned(),
+                Input => "input_size".to_owned(),
+                InputCell => "input_size + cell_size".to_owned(),
+                Gates(gates) => format!("{gates} * cell_size"),
+                Optional(_) if !self.use_optional => "any length".to_owned(),
+                Cell | Optional(_) => "cell_size".to_owned(),
+            })
+            .collect();
+        format!("[{}]", names.join(", "))
+    }
+
+    pub(super) fn sizes(&self) -> Sizes {
+        Sizes {
+            time: self.time.unwrap_or(0),
+            batch: self.batch.unwrap_or(0),
+            input_size: self.input_size.unwrap_or(0),
+            cell_size: self.cell_size.unwrap_or(0),
+            optional: [0, 1, 2].map(|n| self.value(Optional(n)).unwrap_or(0)),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Sizes that do not fit in memory addresses, whatever they are multiplied with.
+
+use crate::common::compare::Failures;
+use crate::common::data::Sizes;
+use crate::common::kernels::{
+    Attributes, BlockGru, BlockLstm, BlockLstmGrad, GruBlockCell, GruBlockCellGrad, Kernel,
+    LstmBlockCellGrad, kernels,
+};
+use crate::errors::check;
+use blockcell::Error;
+
+#[test]
+fn sizes_that_overflow_are_errors() {
+    const HALF: usize = usize::MAX / 2;
+    let gru: &dyn Kernel = &GruBlockCellGrad;
+    let gru_forward: &dyn Kernel = &GruBlockCell;
+    let lstm: &dyn Kernel = &LstmBlockCellGrad::<f32>::new(true);
+    let block_lstm: &dyn Kernel = &BlockLstm::<f32>::v1(Attributes::of_floats()[0]);
+    let block_lstm_grad: &dyn Kernel = &BlockLstmGrad::<f32>::v2(true);
+    let block_gru: &dyn Kernel = &BlockGru::<f32>::new(false);
+    // Consistent sizes, and the tensor whose size in bytes is the first not to fit.
+    let cases: [(&dyn Kernel, [usize; 4], &str); 18] = [
+        (gru, [1, 1 << 61, 1, 0], "x"),
+        (gru, [1, 1 << 40, 1 << 40, 0], "x"),
+        (gru, [1, 1 << 57, 1, 16], "h_prev"),
+        (gru, [1, HALF, 1, 1], "x"),
+        (gru, [1, 1, 1 << 59, 4], "w_ru"),
+        (gru, [1, 0, 0, 1 << 31], "w_ru"),
+        (gru, [1, 1 << 60, 0, 1], "d_r_bar_u_bar"),
+        (gru_forward, [1, 1 << 57, 1, 16], "h_prev"),
+        (gru_forward, [1, 0, 0, 1 << 31], "w_ru"),
+        (lstm, [1, 1 << 60, 0, 1], "dicfo"),
+        (lstm, [1, 1 << 58, 2, 2], "dicfo"),
+        (lstm, [1, 0, 0, 1 << 30], "w"),
+        (block_lstm, [1 << 61, 0, 3, 4], "x"),
+        (block_lstm, [1 << 30, 1 << 31, 1, 1], "x"),
+        (block_lstm, [1 << 30, 1 << 30, 1, 2], "i"),
+        (block_lstm, [HALF, 0, 0, 1], "x"),
+        (block_lstm_grad, [1 << 30, 1 << 30, 1, 2], "i"),
+        (block_gru, [1, 1 << 60, 0, 0], "sequence_length"),
+    ];
+    let mut failures = Failures::default();
+    for (kernel, [time, batch, input_size, cell_size], tensor) in cases {
+        let sizes = Sizes { time, batch, input_size, cell_size };
+        let got = check(kernel, &kernel.input_shapes(sizes));
+        let name = kernel.op().name;
+        let right = matches!(&got, Err(Error::Overflow { op, tensor: of, .. })
+            if (*op, *of) == (name, tensor));
+        failures.check(format!("{name}, {sizes:?}"), right, format!("{tensor}: {got:?}"));
+        let start = format!("{name}: the size of {tensor}, [");
+        let message = got.err().map(|error| error.to_string()).unwrap_or_default();
+        let right = message.starts_with(&start) && message.ends_with("], is too large");
+        failures.check(name, right, message);
+    }
+    failures.finish();
+}
+
+/// Sizes whose sum or multiple is more than a `usize`: no shape can be right then.
+#[test]
+fn dimensions_that_overflow_are_errors() {
+    let mut failures = Failures::default();
+    for kernel in kernels() {
+        for huge in [usize::MAX, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX / 4 + 1, 1 << 62] {
+            for n in 0..kernel.op().inputs.len() {
+                for dim in 0..kernel.op().inputs[n].dims.len() {
+                    let mut shapes = kernel.input_shapes(Sizes::new(3, 2, 3, 4));
+                    shapes[n][dim] = huge;
+                    let name = kernel.op().inputs[n].name;
+                    let case = format!("{}, {name}, {huge}", kernel.name());
+                    failures.check(case, check(&*kernel, &shapes).is_err(), "no error");
+                }
+            }
+            for (input_size, cell_size) in [(huge, 1), (1, huge), (huge, huge)] {
+                let mut shapes = kernel.input_shapes(Sizes::new(1, 0, 1, 1));
+                for (shape, row) in shapes.iter_mut().zip(kernel.input_rows()) {
+                    for (size, dim) in shape.iter_mut().zip(row.dims) {
+                        match dim {
+                            "D" => *size = input_size,
+                            "C" => *size = cell_size,
+                            _ => {}
+                        }
+                    }
+                }
+                let result = check(&*kernel, &shapes);
+                failures.check(kernel.name(), result.is_err(), format!("{shapes:?}"));
+            }
+        }
+    }
+    failures.finish();
+}
