@@ -4,8 +4,6 @@ A library serves one minor release of TensorFlow, because TensorFlow's C++ inter
 each. Builds therefore lie in folders named after it: `tf-2.21/libblockcell.so`.
 """
 
-import contextlib
-import importlib
 import json
 import os
 import re
@@ -29,13 +27,26 @@ class LibraryNotFoundError(LibraryError):
     """There is no library for the running TensorFlow."""
 
 
-def load(path=None):
+def load(path=None, replace_gradients=True):
     """Loads the library built for the running TensorFlow.
 
-    Registers gradients for `GRUBlockCell` and `LSTMBlockCell` where TensorFlow has none, and drops
-    the kernels that eager mode has cached, so that ops and `tf.function`s which ran before use the
-    library's too. A session keeps the kernels of the graphs it has run. Loading runs no op and
-    starts no thread pool, so TensorFlow can still be configured afterwards.
+    Drops the kernels that eager mode has cached, so that ops and `tf.function`s which ran before
+    use the library's too. A session keeps the kernels of the graphs it has run. Loading runs no op
+    and starts no thread pool, so TensorFlow can still be configured afterwards.
+
+    Registers Python gradients of the library's own ops and of the block RNN ops, first and second
+    order: TensorFlow has some of the former and none of the latter. **Those that TensorFlow has are
+    replaced**, because they are wrong or incomplete:
+
+    * The one of `BlockLSTMV2` is wrong: it calls `BlockLSTMGrad`, which takes the columns of the
+      weights to be in the order of `BlockLSTM`. Ours calls `BlockLSTMGradV2`.
+    * The one of `BlockLSTM`, and in TensorFlow 1.15 those of `GRUBlockCell` and `LSTMBlockCell`
+      from tf.contrib, drop gradients that arrive at other outputs than h (and cs). In ours they
+      count, too.
+
+    Gradients taken from then on use them, also of ops and functions that ran before. A gradient
+    that is part of a graph already, or of a `tf.function` that was traced with a tape inside or
+    differentiated before, stays as it is: load the library first.
 
     Calling it again is harmless and returns the same module.
 
@@ -43,6 +54,9 @@ def load(path=None):
       path: The library's file. By default the first of these that exists: the file named by the
         environment variable `BLOCKCELL_LIBRARY`, `lib/tf-<minor>/libblockcell.so` in this package,
         `build/tf-<minor>/libblockcell.so` in the source tree this package is used from.
+      replace_gradients: Whether to replace the gradients of block RNN ops that are registered
+        already. If False, these stay, and their ops get no second order gradients, which would be
+        wrong where the first order drops something. What one call has replaced, no other puts back.
 
     Returns:
       The module of the library's own ops, as from `tf.load_op_library`.
@@ -52,6 +66,7 @@ def load(path=None):
         that builds what is missing.
       LibraryError: The file is no library for the running TensorFlow, or another one has been
         loaded into this process.
+      RuntimeError: Gradients have to be replaced, and this TensorFlow keeps them in an unknown way.
     """
     with _lock:
         if not _loaded:
@@ -62,11 +77,14 @@ def load(path=None):
                 "blockcell: cannot load {}: this process has loaded {}, and one process can load "
                 "only one library".format(path, _loaded["path"])
             )
+        from blockcell.gradients import registry
+
+        registry.register(_loaded["module"], replace_gradients)
         return _loaded["module"]
 
 
 def info():
-    """Returns what the library says of itself, and loads it first if need be.
+    """Returns what the library says of itself, and calls `load()` first if that was not done.
 
     Runs the op `BlockcellInfo`, and with it TensorFlow's runtime: configure TensorFlow before.
 
@@ -80,7 +98,9 @@ def info():
       LibraryError: As `load`; or the library was built for another TensorFlow, and loading it did
         not show.
     """
-    answer = json.loads(_run_info(load()).decode())
+    with _lock:
+        module = _loaded.get("module") or load()
+    answer = json.loads(_run_info(module).decode())
     built_for, running = answer["tensorflow_built_for"], answer["tensorflow_running"]
     if _minor(built_for) != _minor(running):
         raise LibraryError(
@@ -181,7 +201,7 @@ def _explain(problem, details=()):
 
 
 def _load_into_tensorflow(library):
-    """Does all that `load` promises, for a file that `find_library` has found."""
+    """Loads a file that `find_library` has found, for eager mode too."""
     import tensorflow as tf
 
     try:
@@ -193,7 +213,6 @@ def _load_into_tensorflow(library):
                 [f"it says: {error}", "it may have been built for another TensorFlow"],
             )
         ) from error
-    _register_gradients(tf)
     # 1.15 has nothing to drop: its eager mode never runs the library's kernels.
     if not tf.__version__.startswith("1."):
         _drop_eager_kernels()
@@ -214,27 +233,3 @@ def _drop_eager_kernels():
         from tensorflow.python import pywrap_tfe
 
         pywrap_tfe.TFE_ContextClearCaches(eager._context_handle)
-
-
-def _register_gradients(tf):
-    """Registers the gradients that TensorFlow lacks."""
-    if tf.__version__.startswith("1."):
-        _import_contrib_gradients()
-    from blockcell.gradients import gru, lstm
-
-    for op, gradient in (
-        ("GRUBlockCell", gru.gru_block_cell_gradient),
-        ("LSTMBlockCell", lstm.lstm_block_cell_gradient),
-    ):
-        with contextlib.suppress(KeyError):  # There is one already: it stays.
-            tf.RegisterGradient(op)(gradient)
-
-
-def _import_contrib_gradients():
-    """Lets tf.contrib register its gradients of the two cells.
-
-    tf.contrib is imported on first use, and would then fail on finding the names taken.
-    """
-    for module in ("gru_ops", "lstm_ops"):
-        with contextlib.suppress(ImportError):  # A TensorFlow built without contrib.
-            importlib.import_module("tensorflow.contrib.rnn.python.ops." + module)

@@ -2,71 +2,60 @@
 
 import numpy as np
 
-import oracle
+from op_table import GRU, LSTM, OPS, PEEPHOLES, SEQUENCES, unread
 
-GRU, LSTM = "GRUBlockCellGrad", "LSTMBlockCellGrad"
-GRU_OUTPUTS = ("d_x", "d_h_prev", "d_c_bar", "d_r_bar_u_bar")
-LSTM_OUTPUTS = ("cs_prev_grad", "dicfo", "wci_grad", "wcf_grad", "wco_grad")
+__all__ = ["GRU", "LSTM", "PEEPHOLES", "SHAPES", "unread"]  # For those who import them from here.
 
-# Every input's shape in symbols, in the order of the op.
-SHAPES = {
-    GRU: {
-        "x": ("batch", "input_size"),
-        "h_prev": ("batch", "cell_size"),
-        "w_ru": ("input_size + cell_size", "2 * cell_size"),
-        "w_c": ("input_size + cell_size", "cell_size"),
-        "b_ru": ("2 * cell_size",),
-        "b_c": ("cell_size",),
-        "r": ("batch", "cell_size"),
-        "u": ("batch", "cell_size"),
-        "c": ("batch", "cell_size"),
-        "d_h": ("batch", "cell_size"),
-    },
-    LSTM: {
-        "x": ("batch", "input_size"),
-        "cs_prev": ("batch", "cell_size"),
-        "h_prev": ("batch", "cell_size"),
-        "w": ("input_size + cell_size", "4 * cell_size"),
-        "wci": ("cell_size",),
-        "wcf": ("cell_size",),
-        "wco": ("cell_size",),
-        "b": ("4 * cell_size",),
-        "i": ("batch", "cell_size"),
-        "cs": ("batch", "cell_size"),
-        "f": ("batch", "cell_size"),
-        "o": ("batch", "cell_size"),
-        "ci": ("batch", "cell_size"),
-        "co": ("batch", "cell_size"),
-        "cs_grad": ("batch", "cell_size"),
-        "h_grad": ("batch", "cell_size"),
-    },
-}
-FORWARD_INPUTS = {GRU: 6, LSTM: 8}  # How many of these are inputs of the cell itself.
-PEEPHOLES = ("wci", "wcf", "wco")
-
-# Inputs whose values the op does not use.
-UNREAD = {GRU: ("x", "b_ru", "b_c"), LSTM: ("x", "h_prev", "w", "b")}
-UNREAD_WITHOUT_PEEPHOLE = PEEPHOLES + ("cs",)
+SHAPES = {op: OPS[op].inputs for op in OPS}  # Every input's shape in symbols.
+TIME = 3  # Of a sequence, unless told otherwise.
 
 
-def unread(op, attributes):
-    """Names of the inputs whose values do not matter under these attributes."""
-    more = op == LSTM and not attributes["use_peephole"]
-    return UNREAD[op] + (UNREAD_WITHOUT_PEEPHOLE if more else ())
-
-
-def shapes(op, batch, input_size, cell_size):
+def shapes(op, batch, input_size, cell_size, time=TIME):
     """The shape of every input, in numbers."""
-    sizes = {"batch": batch, "input_size": input_size, "cell_size": cell_size}
-    return {name: [eval(dim, {}, sizes) for dim in dims] for name, dims in SHAPES[op].items()}
+    return in_numbers(OPS[op].inputs, batch, input_size, cell_size, time)
 
 
-def forward_inputs(op, batch, input_size, cell_size, dtype=np.float32, seed=0):
-    """Inputs of the cell whose gradient `op` is, of sizes that keep the gates off saturation."""
-    random = np.random.RandomState([seed, batch, input_size, cell_size])
+def in_numbers(tensors, batch, input_size, cell_size, time=TIME):
+    """Symbolic shapes in numbers."""
+    sizes = dict(batch=batch, input_size=input_size, cell_size=cell_size, time=time)
+    return {name: [eval(dim, {}, sizes) for dim in dims] for name, dims in tensors.items()}
+
+
+def _length(shape, time, length, random):
+    """A value for seq_len_max, or for sequence_length: by default all steps, or random ones."""
+    if length is None:
+        length = random.randint(0, time + 1, shape) if shape else time
+    return np.full(shape, length, np.int64)
+
+
+def forward_inputs(
+    op, batch, input_size, cell_size, time=TIME, dtype=np.float32, seed=0, length=None
+):
+    """Inputs of an op, or of the op whose gradient it is; they keep the gates off saturation.
+
+    Args:
+      op: The op's name.
+      batch: A size, as the next ones.
+      input_size: A size.
+      cell_size: A size.
+      time: A size, for the sequences only.
+      dtype: The element type.
+      seed: Changes the random numbers.
+      length: What seq_len_max, or every element of sequence_length, shall be. By default all steps
+        take part in the LSTMs, and a random number for each row in the GRUs.
+
+    Returns:
+      A dictionary of arrays.
+    """
+    op = OPS[op].forward or op
+    sizes = (batch, input_size, cell_size) + ((time,) if op in SEQUENCES else ())
+    random = np.random.RandomState((seed,) + sizes)
     rows = max(1, input_size + cell_size)
     inputs = {}
-    for name, shape in list(shapes(op, batch, input_size, cell_size).items())[: FORWARD_INPUTS[op]]:
+    for name, shape in shapes(op, *sizes).items():
+        if name in ("seq_len_max", "sequence_length"):
+            inputs[name] = _length(shape, time, length, random)
+            continue
         value = random.standard_normal(shape)
         if name.startswith("w") and len(shape) == 2:
             value /= np.sqrt(rows)
@@ -74,53 +63,90 @@ def forward_inputs(op, batch, input_size, cell_size, dtype=np.float32, seed=0):
     return inputs
 
 
-def forward(op, inputs, use_peephole=False):
-    """The cell's outputs in float64, from the oracle."""
-    if op == GRU:
-        return oracle.gru_block_cell(**inputs)
-    return oracle.lstm_block_cell(use_peephole=use_peephole, cell_clip=0.0, **inputs)
+def forward(op, inputs, **attributes):
+    """The outputs of an op, or of the op whose gradient it is, in float64, without clipping."""
+    op = OPS[op].forward or op
+    if OPS[op].switch == "use_peephole":
+        attributes.setdefault("cell_clip", 0.0)
+    return OPS[op].oracle(**inputs, **attributes)
 
 
-def grad_inputs(op, batch, input_size, cell_size, dtype=np.float32, use_peephole=False, seed=0):
-    """Inputs of `op`: those of the cell, its activations, and random incoming gradients."""
-    inputs = forward_inputs(op, batch, input_size, cell_size, dtype, seed)
-    outputs = forward(op, inputs, use_peephole)
-    random = np.random.RandomState([seed + 1, batch, input_size, cell_size])
-    for name in list(SHAPES[op])[FORWARD_INPUTS[op] :]:
-        incoming = random.standard_normal([batch, cell_size])
-        inputs[name] = outputs.get(name, incoming).astype(dtype)
+def inputs_of(
+    op, batch, input_size, cell_size, time=TIME, length=None, dtype=np.float32, seed=0, **attributes
+):
+    """Inputs of an op.
+
+    Those of a gradient are the inputs of its forward op, what that one saved, and random gradients.
+
+    Args:
+      op: The op's name.
+      batch: A size, as the next ones.
+      input_size: A size.
+      cell_size: A size.
+      time: A size, for the sequences only.
+      length: As in `forward_inputs`.
+      dtype: The element type.
+      seed: Changes the random numbers.
+      **attributes: The boolean attributes of the op.
+
+    Returns:
+      A dictionary of arrays.
+    """
+    sizes = (batch, input_size, cell_size, time)
+    inputs = forward_inputs(op, *sizes, dtype=dtype, seed=seed, length=length)
+    if OPS[op].forward:
+        saved = forward(op, inputs, **attributes)
+        random = np.random.RandomState([seed + 1, batch, input_size, cell_size])
+        for name, shape in shapes(op, *sizes).items():
+            if name not in inputs:
+                incoming = random.standard_normal(shape)
+                inputs[name] = np.asarray(saved.get(name, incoming)).astype(dtype)
     return inputs
 
 
-def expected(op, inputs, use_peephole=False):
-    """What `op` has to return, from the oracle."""
-    if op == GRU:
-        return oracle.gru_block_cell_grad(**inputs)
-    return oracle.lstm_block_cell_grad(use_peephole=use_peephole, **inputs)
+grad_inputs = inputs_of
 
 
-def accuracy_limits(op, inputs, want, limit, use_peephole=False):
-    """The scaled error to accept for every output: `limit`, but for what cannot be had.
+def expected(op, inputs, **attributes):
+    """What an op has to return, from the oracle."""
+    return OPS[op].oracle(**inputs, **attributes)
 
-    Where batch and cell_size are 1, the scaled error is one element's relative error, and a
-    difference of nearly equal terms makes it large however it is computed. There, four times the
-    effect of one rounding of each input is accepted. Near zero, half has an absolute spacing, and
-    one half of that is accepted too.
-    """
+
+def _rounded(inputs):
+    """The inputs, each moved by one rounding of float up or down."""
     random = np.random.RandomState(3)
-    moved = {
-        name: value.astype(np.float64) * (1 + 2.0**-24 * random.choice([-1, 1], value.shape))
+    return {
+        name: value
+        if value.dtype.kind == "i"
+        else value.astype(np.float64) * (1 + 2.0**-24 * random.choice([-1, 1], value.shape))
         for name, value in inputs.items()
     }
-    spacing = np.nextafter(np.zeros(1, inputs["x"].dtype), np.ones(1, inputs["x"].dtype))[0]
-    limits = {}
-    for name, value in expected(op, moved, use_peephole).items():
-        limits[name] = limit
-        if inputs["h_prev"].size == 1:
-            limits[name] = max(limit, 4 * scaled_error(value, want[name]))
+
+
+def assert_accurate(op, inputs, got, limit, what="", **attributes):
+    """Compares what an op returned with the oracle, and checks its types and names.
+
+    The scaled error to accept is `limit`, but for what cannot be had: a difference of nearly equal
+    terms has a large relative error however it is computed. So four times the effect of one
+    rounding of each input to float is accepted, if that is more. Near zero, half has an absolute
+    spacing; one half of it is accepted.
+    """
+    dtype = inputs["x"].dtype
+    wrong = {name: value.dtype for name, value in got.items() if value.dtype != dtype}
+    assert not wrong, f"{what} outputs of another type: {wrong}"
+    want = expected(op, inputs, **attributes)
+    assert list(got) == list(want), f"{what} outputs are {list(got)}"
+    spacing = float(np.nextafter(np.zeros(1, dtype), np.ones(1, dtype))[0])
+    moved = None
+    for name in want:
+        most = limit
         if want[name].any():
-            limits[name] += float(spacing) / 2 / np.abs(want[name]).max()
-    return limits
+            most += spacing / 2 / np.abs(want[name]).max()
+        error = scaled_error(got[name], want[name])
+        if not error <= most:
+            moved = moved or expected(op, _rounded(inputs), **attributes)
+            most = max(most, 4 * scaled_error(moved[name], want[name]))
+        assert error <= most, f"{what} {name}: scaled error {error:.3g} is above {most:.3g}"
 
 
 def scaled_error(got, want):

@@ -18,7 +18,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 PATHS = [HERE.parent.parent / "python", HERE / "processes"]
 MARK = "isolated-outcome:"
-SECONDS = 120  # A process that takes longer hangs: the longest take 30 s on a busy machine.
+SECONDS = 240  # A process that takes longer hangs: the longest take 60 s on a busy machine.
 
 
 def run(module, names, environment=None):

@@ -4,21 +4,38 @@ The test session loads the library with BLOCKCELL_OVERRIDE=0, so that unlabelled
 Shapes are unknown when the graph is built: what checks them is the kernel.
 """
 
+import contextlib
 import functools
 
 import tensorflow as tf
 
-OURS, STOCK = "blockcell", ""
+import blockcell
+from op_table import NEW, STOCK
+
+OURS, STOCK_KERNEL = "blockcell", ""
+
+
+def call(op, inputs, **attributes):
+    """The op on tensors, as `tf.raw_ops` has it; a dictionary of its outputs."""
+    function = getattr(blockcell.load(), NEW[op]) if op in NEW else getattr(tf.raw_ops, op)
+    return dict(function(**inputs, **attributes)._asdict())
+
+
+@contextlib.contextmanager
+def labelled(kernel=OURS):
+    """Nodes made in the default graph run on our kernels, or on the stock ones."""
+    labels = {op: kernel for op in STOCK} if kernel else {}
+    with tf.compat.v1.get_default_graph()._kernel_label_map(labels):
+        yield
 
 
 @functools.lru_cache(maxsize=None)
 def _session(op, kernel, dtypes, attributes):
     """A session, its placeholders and its outputs by name, kept for all calls of this kind."""
-    graph = tf.Graph()
-    with graph.as_default(), graph._kernel_label_map({op: kernel} if kernel else {}):
+    with tf.Graph().as_default() as graph, labelled(kernel):
         feeds = {name: tf.compat.v1.placeholder(dtype, name=name) for name, dtype in dtypes}
-        outputs = getattr(tf.raw_ops, op)(**feeds, **dict(attributes))._asdict()
-    return tf.compat.v1.Session(graph=graph), feeds, dict(outputs)
+        outputs = call(op, feeds, **dict(attributes))
+    return tf.compat.v1.Session(graph=graph), feeds, outputs
 
 
 def run(op, inputs, kernel=OURS, **attributes):
@@ -27,7 +44,7 @@ def run(op, inputs, kernel=OURS, **attributes):
     Args:
       op: Name of the op.
       inputs: Dictionary of its inputs, NumPy arrays.
-      kernel: `OURS` or `STOCK`.
+      kernel: `OURS` or `STOCK_KERNEL`.
       **attributes: The op's attributes.
     """
     dtypes = tuple((name, value.dtype.name) for name, value in inputs.items())

@@ -1,11 +1,18 @@
-"""Wrong shapes of every kind, and what the library has to say about them."""
+"""Wrong shapes and lengths of every kind, and what the library has to say about them."""
 
 import numpy as np
 
 import cases
-from cases import GRU, LSTM, SHAPES
+import grids
+import op_table
+from op_table import LENGTHS, OPS, SEQUENCES
 
-BATCH, INPUT, CELL = 3, 2, 4
+BATCH, INPUT, CELL, TIME = 3, 2, 4, 5
+
+
+def good_inputs(op, on, dtype=np.float32):
+    """Inputs that the op accepts."""
+    return cases.inputs_of(op, BATCH, INPUT, CELL, TIME, dtype=dtype, **on)
 
 
 def _mutations(shape):
@@ -19,31 +26,33 @@ def _mutations(shape):
             yield f"dim{axis}{change}", shape[:axis] + (other,) + shape[axis + 1 :]
 
 
-def every_mutation():
+def every_mutation(ops=tuple(OPS)):
     """Every wrong shape of every input: a name, the op, its attributes, the input, the shape."""
-    for op, attributes in (
-        (GRU, {}),
-        (LSTM, {"use_peephole": False}),
-        (LSTM, {"use_peephole": True}),
-    ):
-        for tensor, shape in cases.shapes(op, BATCH, INPUT, CELL).items():
-            shape = tuple(shape)
-            for mutation, wrong in _mutations(shape):
-                if wrong != shape:
-                    variant = "-peephole" if attributes.get("use_peephole") else ""
-                    name = f"{op}{variant}-{tensor}-{mutation}"
-                    yield name, op, attributes, tensor, wrong
+    for op in ops:
+        for on in op_table.switches(op):
+            for tensor, shape in cases.shapes(op, BATCH, INPUT, CELL, TIME).items():
+                shape = tuple(shape)
+                for mutation, wrong in _mutations(shape):
+                    if wrong != shape:
+                        yield f"{grids.name(op, on=on)}-{tensor}-{mutation}", op, on, tensor, wrong
 
 
-def complaint(op, use_peephole, inputs):
-    """The message a call must be refused with, or None if its shapes agree.
+def mutated(op, on, tensor, shape):
+    """Good inputs but for one, which has another shape."""
+    inputs = good_inputs(op, on)
+    inputs[tensor] = np.ones(shape, inputs[tensor].dtype)
+    return inputs
+
+
+def complaint(op, on, inputs):
+    """The message a call must be refused with, or None if its shapes and lengths agree.
 
     A symbol that stands alone in a dimension gets its number from the first tensor that fits.
     """
     numbers = {}
-    for tensor, dims in SHAPES[op].items():
+    for tensor, dims in OPS[op].inputs.items():
         got = inputs[tensor].shape
-        if tensor in cases.PEEPHOLES and not use_peephole:
+        if tensor in op_table.any_length(op, on):
             if len(got) == 1:
                 continue
             return f"{op}: {tensor} must have shape [any length], got {list(got)}"
@@ -55,7 +64,7 @@ def complaint(op, use_peephole, inputs):
         sizes = ", ".join("?" if n is None else str(n) for n in known)
         sizes = f" = [{sizes}]" if any(n is not None for n in known) else ""
         return f"{op}: {tensor} must have shape [{symbols}]{sizes}, got {list(got)}"
-    return None
+    return _complaint_about_lengths(op, inputs)
 
 
 def _number_of(dim, numbers):
@@ -65,5 +74,13 @@ def _number_of(dim, numbers):
         return None
 
 
-def good_inputs(op, attributes, dtype=np.float32):
-    return cases.grad_inputs(op, BATCH, INPUT, CELL, dtype=dtype, **attributes)
+def _complaint_about_lengths(op, inputs):
+    if op not in SEQUENCES:
+        return None
+    time = len(inputs["x"])
+    tensor = next(name for name in LENGTHS if name in inputs)
+    for index, got in np.ndenumerate(inputs[tensor]):
+        if not 0 <= got <= time:
+            place = f"{tensor}[{index[0]}]" if index else tensor
+            return f"{op}: {place} must be between 0 and time = {time}, got {got}"
+    return None

@@ -4,55 +4,74 @@ import numpy as np
 import pytest
 
 import cases
+import grids
 import kernels
-from cases import GRU, LSTM
-
-BATCH, INPUT, CELL = (0, 1, 2, 3, 20), (0, 1, 7, 16, 33), (0, 1, 15, 16, 17, 64, 130)
-LARGE = [(64, 128, 256), (7, 300, 513), (200, 65, 129), (512, 1, 512)]
-GRID = [(b, d, c) for b in BATCH for d in INPUT for c in CELL] + LARGE
-LIMIT = {np.float32: 1e-6, np.float16: 1e-3}
-
-# Op, element type, attributes.
-VARIANTS = [
-    pytest.param(GRU, np.float32, {}, id="gru-float"),
-    pytest.param(LSTM, np.float32, {"use_peephole": False}, id="lstm-float"),
-    pytest.param(LSTM, np.float32, {"use_peephole": True}, id="lstm-float-peephole"),
-    pytest.param(LSTM, np.float16, {"use_peephole": False}, id="lstm-half"),
-    pytest.param(LSTM, np.float16, {"use_peephole": True}, id="lstm-half-peephole"),
-]
+import op_table
+from op_table import GRADIENTS, OPS, SEQUENCES
 
 
-@pytest.mark.parametrize("sizes", GRID, ids=lambda sizes: "x".join(map(str, sizes)))
-@pytest.mark.parametrize("op, dtype, attributes", VARIANTS)
-def test_accuracy(op, dtype, attributes, sizes):
-    inputs = cases.grad_inputs(op, *sizes, dtype=dtype, **attributes)
-    got = kernels.run(op, inputs, **attributes)
-    want = cases.expected(op, inputs, **attributes)
-    assert all(value.dtype == dtype for value in got.values())
-    limits = cases.accuracy_limits(op, inputs, want, LIMIT[dtype], **attributes)
-    cases.assert_close(got, want, limits)
+def assert_accurate(op, inputs, dtype, on, **attributes):
+    """Runs our kernel and compares."""
+    got = kernels.run(op, inputs, **on, **attributes)
+    cases.assert_accurate(op, inputs, got, grids.limit(op, dtype), op, **on, **attributes)
+
+
+@pytest.mark.parametrize("op, dtype, on, at", grids.everything())
+def test_accuracy(op, dtype, on, at):
+    assert_accurate(op, cases.inputs_of(op, **at, dtype=dtype, **on), dtype, on)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e3])
-@pytest.mark.parametrize("op, dtype, attributes", VARIANTS)
-def test_accuracy_at_other_magnitudes(op, dtype, attributes, scale):
+@pytest.mark.parametrize("op, dtype, on", grids.variants(GRADIENTS))
+def test_accuracy_at_other_magnitudes_of_gradients(op, dtype, on, scale):
     if dtype == np.float16:
         scale = {1e-4: 0.25, 1e3: 16.0}[scale]  # Within the range of half.
-    inputs = cases.grad_inputs(op, 5, 19, 33, dtype=dtype, **attributes)
-    for name in ("d_h", "cs_grad", "h_grad"):
+    inputs = cases.inputs_of(op, 5, 19, 33, dtype=dtype, **on)
+    for name in ("d_h", "cs_grad", "h_grad", "h_last_grad"):
         if name in inputs:
             inputs[name] = (inputs[name] * scale).astype(dtype)
-    got = kernels.run(op, inputs, **attributes)
-    cases.assert_close(got, cases.expected(op, inputs, **attributes), LIMIT[dtype])
+    assert_accurate(op, inputs, dtype, on)
 
 
-@pytest.mark.parametrize("op, dtype, attributes", VARIANTS)
-def test_unread_inputs_do_not_matter(op, dtype, attributes):
-    inputs = cases.grad_inputs(op, 5, 19, 33, dtype=dtype, **attributes)
-    want = kernels.run(op, inputs, **attributes)
-    for name in cases.unread(op, attributes):
+@pytest.mark.parametrize("scale", [1e-4, 30.0])
+@pytest.mark.parametrize("op, dtype, on", grids.variants(sorted(set(OPS) - set(GRADIENTS))))
+def test_accuracy_at_other_magnitudes_of_inputs(op, dtype, on, scale):
+    """From where gates are near one half to where they are saturated."""
+    inputs = cases.inputs_of(op, 5, 19, 33, dtype=dtype, **on)
+    for name in ("x", "h_prev", "cs_prev"):
+        if name in inputs:
+            inputs[name] = (inputs[name] * scale).astype(dtype)
+    assert_accurate(op, inputs, dtype, on)
+
+
+@pytest.mark.parametrize("batch, input_size, cell_size", [(1, 1, 1), (2, 3, 7), (1, 9, 4)])
+@pytest.mark.parametrize("op, dtype, on", grids.variants(SEQUENCES))
+def test_long_sequences(op, dtype, on, batch, input_size, cell_size):
+    length = None if op in (op_table.BLOCK_GRU, op_table.BLOCK_GRU_GRAD) else 1999
+    sizes = (batch, input_size, cell_size, 2000, length)
+    inputs = cases.inputs_of(op, *sizes, dtype=dtype, **on)
+    for name in ("cs_grad", "h_grad"):
+        if name in inputs:  # The sums over all steps have to be in the range of half.
+            inputs[name] = (inputs[name] / 64).astype(dtype)
+    assert_accurate(op, inputs, dtype, on)
+
+
+@pytest.mark.parametrize("op, dtype, on", grids.variants(SEQUENCES))
+def test_wide_sequences(op, dtype, on):
+    inputs = cases.inputs_of(op, 3, 97, 701, 3, None, dtype=dtype, **on)
+    assert_accurate(op, inputs, dtype, on)
+
+
+# Values that do not matter, and values that are not finite.
+
+
+@pytest.mark.parametrize("op, dtype, on", grids.variants())
+def test_unread_inputs_do_not_matter(op, dtype, on):
+    inputs = cases.inputs_of(op, 5, 19, 33, dtype=dtype, **on)
+    want = kernels.run(op, inputs, **on)
+    for name in op_table.unread(op, on):
         inputs[name] = np.full_like(inputs[name], np.nan)
-    got = kernels.run(op, inputs, **attributes)
+    got = kernels.run(op, inputs, **on)
     for name in want:
         np.testing.assert_array_equal(got[name], want[name], err_msg=name)
 
@@ -64,27 +83,51 @@ def classes(array):
 
 
 READ = [
-    pytest.param(*variant.values, name, id=f"{variant.id}-{name}")
-    for variant in VARIANTS
-    for name in cases.SHAPES[variant.values[0]]
-    if name not in cases.unread(variant.values[0], variant.values[2])
+    pytest.param(op, dtype, on, name, id=f"{grids.name(op, dtype, on)}-{name}")
+    for op, dtype, on in op_table.variants()
+    for name in OPS[op].inputs
+    if name not in op_table.unread(op, on) + op_table.LENGTHS
 ]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("op, dtype, attributes, name", READ)
-def test_nan_and_infinity_go_where_the_equations_send_them(op, dtype, attributes, name, value):
-    inputs = cases.grad_inputs(op, 5, 19, 33, dtype=dtype, **attributes)
-    clean = kernels.run(op, inputs, **attributes)
-    row, column = 3, 18
-    inputs[name][(row, column) if inputs[name].ndim == 2 else column] = value
-    got = kernels.run(op, inputs, **attributes)
-    with np.errstate(invalid="ignore"):
-        want = cases.expected(op, inputs, **attributes)
-    assert not all(np.isfinite(outcome).all() for outcome in want.values()), "nothing to see"
-    by_row = cases.SHAPES[op][name][0] == "batch"
-    for output in want:
+@pytest.mark.parametrize("op, dtype, on, name", READ)
+def test_nan_and_infinity_go_where_the_equations_send_them(op, dtype, on, name, value):
+    length = 3 if op in SEQUENCES else None
+    inputs = cases.inputs_of(op, 5, 19, 33, dtype=dtype, length=length, **on)
+    clean = kernels.run(op, inputs, **on)
+    axes = OPS[op].inputs[name]
+    row, places = 3, {"time": 1, "batch": 3}
+    inputs[name][tuple(places.get(axis, 18) for axis in axes)] = value
+    got = kernels.run(op, inputs, **on)
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = cases.expected(op, inputs, **on)
+    if np.isnan(value) or op in GRADIENTS:
+        assert not all(np.isfinite(outcome).all() for outcome in want.values()), "nothing to see"
+    for output, dims in OPS[op].outputs.items():
         np.testing.assert_array_equal(classes(got[output]), classes(want[output]), output)
-        if by_row and got[output].ndim == 2:
-            others = np.arange(len(got[output])) != row
-            np.testing.assert_array_equal(got[output][others], clean[output][others], output)
+        if "batch" in axes and "batch" in dims:
+            others = np.arange(5) != row
+            axis = dims.index("batch")
+            np.testing.assert_array_equal(
+                np.compress(others, got[output], axis),
+                np.compress(others, clean[output], axis),
+                output,
+            )
+
+
+@pytest.mark.parametrize("op, dtype, on", grids.variants())
+def test_a_row_does_not_depend_on_the_others(op, dtype, on):
+    """Bit for bit; those outputs that have rows."""
+    inputs = cases.inputs_of(op, 37, 19, 33, dtype=dtype, **on)
+    together = kernels.run(op, inputs, **on)
+    for rows in ([5], [0, 36, 7]):
+        some = {
+            name: np.take(inputs[name], rows, dims.index("batch")) if "batch" in dims else value
+            for (name, dims), value in zip(OPS[op].inputs.items(), inputs.values())
+        }
+        got = kernels.run(op, some, **on)
+        for output, dims in OPS[op].outputs.items():
+            if "batch" in dims:
+                want = np.take(together[output], rows, dims.index("batch"))
+                np.testing.assert_array_equal(got[output], want, output)

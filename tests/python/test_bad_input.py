@@ -5,83 +5,106 @@ import pytest
 import tensorflow as tf
 
 import cases
+import grids
 import isolated
 import kernels
+import op_table
 import shape_rules
-from cases import GRU, LSTM, SHAPES
+from op_table import BLOCK_GRU, BLOCK_GRU_GRAD, LENGTHS, OPS, SEQUENCES
 
 
-def assert_works(op, attributes):
-    inputs = shape_rules.good_inputs(op, attributes)
-    want = cases.expected(op, inputs, **attributes)
-    cases.assert_close(kernels.run(op, inputs, **attributes), want, 1e-6)
+def assert_works(op, on, inputs=None):
+    inputs = shape_rules.good_inputs(op, on) if inputs is None else inputs
+    cases.assert_accurate(op, inputs, kernels.run(op, inputs, **on), 4e-6, op, **on)
+
+
+def assert_refused(op, on, inputs, message):
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        kernels.run(op, inputs, **on)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
-    "op, attributes, tensor, wrong",
+    "op, on, tensor, wrong",
     [pytest.param(*rest, id=name) for name, *rest in shape_rules.every_mutation()],
 )
-def test_wrong_shape(op, attributes, tensor, wrong):
-    inputs = shape_rules.good_inputs(op, attributes)
-    inputs[tensor] = np.ones(wrong, np.float32)
-    message = shape_rules.complaint(op, attributes.get("use_peephole"), inputs)
+def test_wrong_shape(op, on, tensor, wrong):
+    inputs = shape_rules.mutated(op, on, tensor, wrong)
+    message = shape_rules.complaint(op, on, inputs)
     if message is None:
-        # Without peepholes their weights may be vectors of any length.
-        assert tensor in cases.PEEPHOLES and not attributes["use_peephole"]
-        got = kernels.run(op, inputs, **attributes)
-        cases.assert_close(got, cases.expected(op, inputs, **attributes), 1e-6)
-        assert got[tensor + "_grad"].shape == wrong
+        # Vectors that are not used may have any length; x alone tells how long a sequence is.
+        assert tensor in op_table.any_length(op, on) or (tensor == "x" and op in SEQUENCES)
+        assert_works(op, on, inputs)
     else:
-        with pytest.raises(tf.errors.InvalidArgumentError) as error:
-            kernels.run(op, inputs, **attributes)
-        assert message in str(error.value)
-    assert_works(op, attributes)
+        assert_refused(op, on, inputs, message)
+    assert_works(op, on)
 
 
-@pytest.mark.parametrize("tensor", list(SHAPES[LSTM]))
-def test_wrong_shape_of_half(tensor):
-    inputs = shape_rules.good_inputs(LSTM, {"use_peephole": True}, np.float16)
+HALVES = [
+    pytest.param(op, on, tensor, id=f"{grids.name(op, np.float16, on)}-{tensor}")
+    for op, dtype, on in op_table.variants()
+    for tensor in OPS[op].inputs
+    if dtype == np.float16 and on[OPS[op].switch] and tensor not in LENGTHS
+]
+
+
+@pytest.mark.parametrize("op, on, tensor", HALVES)
+def test_wrong_shape_of_half(op, on, tensor):
+    inputs = shape_rules.good_inputs(op, on, np.float16)
     inputs[tensor] = inputs[tensor][..., :-1]
-    with pytest.raises(tf.errors.InvalidArgumentError) as error:
-        kernels.run(LSTM, inputs, use_peephole=True)
-    assert shape_rules.complaint(LSTM, True, inputs) in str(error.value)
+    assert_refused(op, on, inputs, shape_rules.complaint(op, on, inputs))
 
 
-EMPTY = [(0, 2, 4), (3, 0, 4), (3, 2, 0), (0, 0, 4), (0, 2, 0), (3, 0, 0), (0, 0, 0)]
+BEYOND = (-1, shape_rules.TIME + 1, 2**31, 2**40, 2**63 - 1, -(2**63))
 
 
-@pytest.mark.parametrize("sizes", EMPTY, ids=lambda sizes: "x".join(map(str, sizes)))
-@pytest.mark.parametrize(
-    "op, attributes", [(GRU, {}), (LSTM, {"use_peephole": False}), (LSTM, {"use_peephole": True})]
-)
-def test_empty_but_consistent_shapes_succeed(op, attributes, sizes):
-    # Filled memory, so that an output nobody wrote to would not look like zeros.
-    kernels.run(op, cases.grad_inputs(op, 3, 2, 4, seed=5, **attributes), **attributes)
-    inputs = cases.grad_inputs(op, *sizes, **attributes)
-    got = kernels.run(op, inputs, **attributes)
-    cases.assert_close(got, cases.expected(op, inputs, **attributes), 1e-6)
+@pytest.mark.parametrize("length", BEYOND)
+@pytest.mark.parametrize("op, dtype, on", grids.variants(SEQUENCES))
+def test_length_out_of_range(op, dtype, on, length):
+    good = shape_rules.good_inputs(op, on, dtype)
+    inputs = {name: value.copy() for name, value in good.items()}
+    tensor = next(name for name in LENGTHS if name in inputs)
+    inputs[tensor][... if tensor == "seq_len_max" else 2] = length
+    place = tensor if tensor == "seq_len_max" else tensor + "[2]"
+    message = f"{op}: {place} must be between 0 and time = {shape_rules.TIME}, got {length}"
+    assert shape_rules.complaint(op, on, inputs) == message
+    assert_refused(op, on, inputs, message)
+    kernels.run(op, good, **on)
 
 
-def test_d_x_without_cells_is_zero():
-    for _ in range(20):  # The allocator reuses memory that held other values.
-        kernels.run(GRU, cases.grad_inputs(GRU, 40, 50, 3))
-        got = kernels.run(GRU, cases.grad_inputs(GRU, 40, 50, 0))["d_x"]
-        np.testing.assert_array_equal(got, np.zeros([40, 50]))
+@pytest.mark.parametrize("length", (-1, 1))
+@pytest.mark.parametrize("op, dtype, on", grids.variants(SEQUENCES))
+def test_length_of_a_sequence_without_steps(op, dtype, on, length):
+    if op in (BLOCK_GRU, BLOCK_GRU_GRAD):
+        batch, tensor = 1, "sequence_length[0]"
+    else:
+        batch, tensor = 0, "seq_len_max"  # Even where there is nothing to compute.
+    inputs = cases.inputs_of(op, batch, 2, 4, time=0, dtype=dtype, **on)
+    inputs[tensor.split("[")[0]][...] = length
+    assert_refused(op, on, inputs, f"{tensor} must be between 0 and time = 0, got {length}")
 
 
-def test_peephole_gradients_of_an_empty_batch_are_zero():
-    for _ in range(20):
-        kernels.run(LSTM, cases.grad_inputs(LSTM, 4, 2, 70, use_peephole=True), use_peephole=True)
-        inputs = cases.grad_inputs(LSTM, 0, 2, 70, use_peephole=True)
-        got = kernels.run(LSTM, inputs, use_peephole=True)
-        for name in ("wci_grad", "wcf_grad", "wco_grad"):
-            np.testing.assert_array_equal(got[name], np.zeros(70))
+# Sizes of 0.
+
+EMPTY = [(0, 2, 4, 5), (3, 0, 4, 5), (3, 2, 0, 5), (3, 2, 4, 0)]
+EMPTY += [(0, 0, 4, 5), (0, 2, 0, 5), (3, 0, 0, 5), (0, 2, 4, 0), (3, 0, 0, 0), (0, 0, 0, 5)]
+EMPTY += [(0, 0, 0, 0)]
+
+
+@pytest.mark.parametrize("op, dtype, on", grids.variants())
+def test_empty_but_consistent_shapes_succeed(op, dtype, on):
+    for sizes in EMPTY:
+        # Filled memory, so that an output nobody wrote to would not look like zeros.
+        kernels.run(op, cases.inputs_of(op, 3, 2, 4, 5, seed=5, dtype=dtype, **on), **on)
+        inputs = cases.inputs_of(op, *sizes, dtype=dtype, **on)
+        got = kernels.run(op, inputs, **on)
+        cases.assert_accurate(op, inputs, got, grids.limit(op, dtype), f"{op} {sizes}", **on)
 
 
 HUGE = [
-    prefix + name
-    for prefix in ("gru_", "lstm_")
-    for name in ("one_huge_tensor", "huge_but_empty", "overflow")
+    f"{place}_{op}"
+    for place in ("one_huge_tensor", "huge_but_empty", "overflow", "long_but_empty")
+    for op in (OPS if place != "long_but_empty" else SEQUENCES)
 ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import blockcell
 import isolated
+from op_table import BLOCK_GRU, BLOCK_LSTM_GRAD, GRU, LSTM_CELL
 
 # find_library gives build/tf-<minor>/libblockcell.so.
 FOLDER = blockcell.find_library().parent
@@ -14,13 +15,15 @@ LIBRARY = FOLDER.parent / "failpoints" / FOLDER.name / "libblockcell.so"
 
 
 @pytest.mark.skipif(not LIBRARY.is_file(), reason="make test builds build/failpoints")
-@pytest.mark.parametrize("cell, op", [("gru", "GRUBlockCellGrad"), ("lstm", "LSTMBlockCellGrad")])
-@pytest.mark.parametrize("place", ["compute", "task"])
-def test_panic(place, cell, op):
+@pytest.mark.parametrize(
+    "place, op",
+    [("compute", LSTM_CELL), ("compute", BLOCK_GRU), ("task", GRU), ("task", BLOCK_LSTM_GRAD)],
+)
+def test_panic(place, op):
     environment = {
         "BLOCKCELL_TEST_LIBRARY": str(LIBRARY),
         "FAILPOINTS": place + "=1*panic(the reason)",
     }
-    message = isolated.value(isolated.run("panics", [cell], environment)[cell])
+    message = isolated.value(isolated.run("panics", [op], environment)[op])
     assert op in message
     assert "the reason" in message

@@ -1,4 +1,4 @@
-"""One load, and every way of reaching the gradient ops runs on our kernels.
+"""One load, and every way of reaching each stock op runs on our kernels.
 
 Each test is a function of `takeover` or `late_load`, run in a process without BLOCKCELL_OVERRIDE.
 """
@@ -46,6 +46,7 @@ OF_TF2 = [
     "eager_dataset",
     "eager_threads",
     "eager_bad_input",
+    "eager_bad_length",
     "saved_functions",
 ]
 WAYS = GRAPHS + (OF_TF1 if TF1 else OF_TF2)
@@ -96,7 +97,7 @@ def test_session_before_loading():
 
 
 @pytest.mark.skipif(not TF1, reason="TensorFlow 1.15 only")
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "lstm", "fused"])
 def test_training_with_contrib(outcomes, switched_off, cell):
     ours = isolated.value(outcomes["contrib_training"])[cell]
     stock = isolated.value(switched_off["contrib_training"])[cell]

@@ -1,1 +1,15 @@
-"""Gradients of the ops that TensorFlow has kernels for but no gradient registered."""
+"""Gradients of the block RNN ops and of their gradient ops, written in TensorFlow's Python.
+
+The gradient of an op runs the op's own gradient kernel, such as `BlockLSTMGrad`, as long as
+gradients arrive only at the outputs which that kernel knows: h, cs, and the last state. For any
+other output, and for gradients of gradient ops, the equations stand a second time, in plain
+TensorFlow ops that TensorFlow can differentiate:
+
+    incoming    which gradients arrive at all
+    arithmetic  products and sums that accumulate in float32
+    partial     gradients of a function of plain ops, with respect to each argument
+    time_loop   the loop over time, from the last step to the first
+    gru, lstm   one step's equations; the gradients of the single-step ops
+    block_gru, block_lstm   the gradients of the sequence ops
+    registry    puts all of them into TensorFlow
+"""

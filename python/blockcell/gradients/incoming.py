@@ -1,4 +1,4 @@
-"""What the gradient functions share: incoming gradients that may be absent, and wide products."""
+"""Gradients that arrive at an op's outputs, and may be absent."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,9 +7,11 @@ import tensorflow as tf
 def present(gradient):
     """Returns the gradient of one output as a tensor, or None if nothing flows in there.
 
-    TensorFlow hands over None or zeros for an output that the loss does not depend on. Zeros are
-    recognised by how the graph made them, in eager mode by their values, so that nothing is
-    computed from them. Zeros of any other making are simply computed with.
+    TensorFlow hands over None or zeros for an output that the loss does not depend on. Its zeros
+    are recognised by how the graph made them, in eager mode by their values, so that nothing is
+    computed from them. Zeros of any other making are simply computed with. So are zeros that a tape
+    records or that came in through `grad_ys`: the gradient may be differentiated with respect to
+    them, and would not depend on what it was not computed from.
 
     Args:
       gradient: A tensor, `tf.IndexedSlices` or None.
@@ -17,7 +19,17 @@ def present(gradient):
     if gradient is None:
         return None
     gradient = tf.convert_to_tensor(gradient)
-    return None if _is_zeros(gradient) else gradient
+    return None if _is_zeros(gradient) and not _is_recorded(gradient) else gradient
+
+
+def or_zeros(gradient, like):
+    """Returns `gradient`, or zeros of the shape of `like` if it is None."""
+    return tf.zeros_like(like) if gradient is None else gradient
+
+
+def skipped(op):
+    """Returns the indices of inputs whose gradients nobody asks for. Only a tape knows them."""
+    return getattr(op, "skip_input_indices", None) or ()
 
 
 def _is_zeros(tensor):
@@ -27,8 +39,7 @@ def _is_zeros(tensor):
     if hasattr(tensor, "numpy"):
         return not np.any(tensor.numpy())
     op = tensor.op
-    if op.type == "Identity":
-        return _is_zeros(op.inputs[0])
+    # Not through Identity: that is what tf.gradients makes of the zeros in grad_ys.
     if op.type == "Fill":
         return _is_zeros(op.inputs[1])
     if op.type == "Const":
@@ -36,28 +47,12 @@ def _is_zeros(tensor):
     return op.type == "ZerosLike"
 
 
-def skipped(op):
-    """Returns the indices of inputs whose gradients nobody asks for. Only a tape knows them."""
-    return getattr(op, "skip_input_indices", None) or ()
+def _is_recorded(tensor):
+    """Whether a tape or a forward accumulator follows `tensor`. There is no public way to ask."""
+    try:
+        from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetPossibleGradientTypes as followers
+    except ImportError:  # TensorFlow 1.15, which knows tapes only.
+        from tensorflow.python.eager.tape import should_record
 
-
-def wide(tensor):
-    """Returns `tensor` as float32, in which half is computed."""
-    return tf.cast(tensor, tf.float32)
-
-
-def product(a, b, transpose_a=False, transpose_b=False):
-    """Returns the matrix product of `a` and `b`, accumulated in float32 and rounded once.
-
-    TensorFlow's own product of half tensors accumulates in half; and `tf.matmul` chooses the slower
-    product of batches of matrices where it does not know the rank.
-    """
-    wide_product = tf.raw_ops.MatMul(
-        a=wide(a), b=wide(b), transpose_a=transpose_a, transpose_b=transpose_b
-    )
-    return tf.cast(wide_product, a.dtype)
-
-
-def sum_rows(a):
-    """Returns the sum over the batch, accumulated in float32 and rounded once."""
-    return tf.cast(tf.reduce_sum(wide(a), axis=0), a.dtype)
+        return should_record([tensor])
+    return followers((tensor,)) != 0

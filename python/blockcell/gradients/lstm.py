@@ -1,8 +1,13 @@
-"""The gradient of `LSTMBlockCell`."""
+"""The gradients of `LSTMBlockCell` and `LSTMBlockCellGrad`."""
 
 import tensorflow as tf
 
-from blockcell.gradients.incoming import present, product, skipped, sum_rows, wide
+from blockcell.gradients.arithmetic import product, sum_rows, wide
+from blockcell.gradients.incoming import or_zeros, present, skipped
+from blockcell.gradients.partial import partial_gradients
+
+_INPUTS = ("x", "cs_prev", "h_prev", "w", "wci", "wcf", "wco", "b")
+_OUTPUTS = ("i", "cs", "f", "o", "ci", "co")  # Those that the gradient op takes.
 
 
 def lstm_block_cell_gradient(op, d_i, cs_grad, d_f, d_o, d_ci, d_co, h_grad):
@@ -29,8 +34,8 @@ def lstm_block_cell_gradient(op, d_i, cs_grad, d_f, d_o, d_ci, d_co, h_grad):
         [x_grad | h_prev_grad] = dicfo @ w^T
         w_grad = [x | h_prev]^T @ dicfo ;  b_grad = sum dicfo           (sums over the batch)
 
-    All of it is linear in the incoming gradients. `LSTMBlockCellGrad` computes the share of
-    `cs_grad` and `h_grad`; that of the others is computed by stock ops and added, if there is any.
+    `LSTMBlockCellGrad` computes the first half of it if gradients arrive at cs and h only. If any
+    arrives at another output, all of it is computed by stock ops.
 
     Args:
       op: The `LSTMBlockCell` node: inputs x [batch, input_size], cs_prev and h_prev
@@ -47,43 +52,19 @@ def lstm_block_cell_gradient(op, d_i, cs_grad, d_f, d_o, d_ci, d_co, h_grad):
     Returns:
       The gradients with respect to the eight inputs, in their order and of their shapes.
     """
-    x, cs_prev, h_prev, w, wci, wcf, wco, b = op.inputs
-    i, cs, f, o, ci, co, h = op.outputs
+    x, _, h_prev, w = op.inputs[:4]
+    h, outputs = op.outputs[6], op.outputs[:6]
     use_peephole = op.get_attr("use_peephole")
-    cs_grad, h_grad = present(cs_grad), present(h_grad)
-    gates = [present(gradient) for gradient in (d_i, d_f, d_o, d_ci, d_co)]
-    any_gate = any(gradient is not None for gradient in gates)
-
-    shares = []
-    if cs_grad is not None or h_grad is not None or not any_gate:
-        shares.append(
-            tf.raw_ops.LSTMBlockCellGrad(
-                x=x,
-                cs_prev=cs_prev,
-                h_prev=h_prev,
-                w=w,
-                wci=wci,
-                wcf=wcf,
-                wco=wco,
-                b=b,
-                i=i,
-                cs=cs,
-                f=f,
-                o=o,
-                ci=ci,
-                co=co,
-                cs_grad=tf.zeros_like(h) if cs_grad is None else cs_grad,
-                h_grad=tf.zeros_like(h) if h_grad is None else h_grad,
-                use_peephole=use_peephole,
-            )
+    incoming = [present(grad) for grad in (d_i, cs_grad, d_f, d_o, d_ci, d_co, h_grad)]
+    if only_states(incoming):
+        named = dict(zip(_INPUTS + _OUTPUTS, list(op.inputs) + list(outputs)))
+        cs_grad, h_grad = or_zeros(incoming[1], h), or_zeros(incoming[6], h)
+        grads = tf.raw_ops.LSTMBlockCellGrad(
+            cs_grad=cs_grad, h_grad=h_grad, use_peephole=use_peephole, **named
         )
-    if any_gate:
-        gates = [tf.zeros_like(h) if gradient is None else gradient for gradient in gates]
-        shares.append(_share_of_gates(op.inputs, op.outputs, use_peephole, *gates))
-    cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad = (
-        share[0] if len(share) == 1 else tf.cast(wide(share[0]) + wide(share[1]), x.dtype)
-        for share in zip(*shares)
-    )
+    else:
+        grads = _block_cell_grad(use_peephole, op.inputs, outputs, incoming)
+    cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad = grads
 
     skip = skipped(op)
     x_grad = h_prev_grad = w_grad = None
@@ -97,29 +78,90 @@ def lstm_block_cell_gradient(op, d_i, cs_grad, d_f, d_o, d_ci, d_co, h_grad):
     return x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad
 
 
-def _share_of_gates(inputs, outputs, use_peephole, d_i, d_f, d_o, d_ci, d_co):
-    """What `LSTMBlockCellGrad` would return for gradients of the gates instead of cs and h.
+def lstm_block_cell_grad_gradient(op, *incoming):
+    """Gradient of `LSTMBlockCellGrad`, for second derivatives.
 
-    The equations of `lstm_block_cell_gradient` with cs_grad = h_grad = 0, rounded at the end.
+    The op's equations are those of `lstm_block_cell_gradient` with d_i = d_f = d_o = d_ci = d_co =
+    0. All sixteen inputs count as independent of each other, i to co too: what they depend on is
+    for the gradient of `LSTMBlockCell`, which made them, to say.
+
+    Args:
+      op: The `LSTMBlockCellGrad` node: inputs x, cs_prev, h_prev, w, wci, wcf, wco, b as of
+        `LSTMBlockCell`, i, cs, f, o, ci, co, cs_grad and h_grad [batch, cell_size]; float32 or
+        half, which is computed in float32.
+      *incoming: Gradients with respect to its outputs cs_prev_grad [batch, cell_size], dicfo
+        [batch, 4 * cell_size], wci_grad, wcf_grad and wco_grad [cell_size], or None.
+
+    Returns:
+      The gradients with respect to the sixteen inputs; None for those whose values the op does not
+      use: x, h_prev, w, b, and without `use_peephole` the peephole weights and cs.
     """
-    dtype = d_i.dtype
-    _, cs_prev, _, _, wci, wcf, wco, _ = (wide(tensor) for tensor in inputs)
-    i, cs, f, o, ci, co, _ = (wide(tensor) for tensor in outputs)
-    d_i, d_f, d_o, d_ci, d_co = (wide(gradient) for gradient in (d_i, d_f, d_o, d_ci, d_co))
+    use_peephole = op.get_attr("use_peephole")
 
-    do = d_o * o * (1 - o)
-    dcs = d_co * (1 - co * co)
+    def block_cell_grad(*tensors):
+        cs_grad, h_grad = tensors[14:]
+        incoming = (None, cs_grad, None, None, None, None, h_grad)
+        return _block_cell_grad(use_peephole, tensors[:8], tensors[8:14], incoming)
+
+    return partial_gradients(block_cell_grad, op.inputs, incoming)
+
+
+def only_states(incoming):
+    """Whether the gradients of the seven outputs are None, but for those of cs and h."""
+    return all(gradient is None for k, gradient in enumerate(incoming) if k not in (1, 6))
+
+
+def _block_cell_grad(use_peephole, inputs, outputs, incoming):
+    """`LSTMBlockCellGrad` in differentiable ops, for gradients of all outputs; None counts as 0."""
+    dtype = inputs[0].dtype
+    cs_prev, wci, wcf, wco = (wide(inputs[k]) for k in (1, 4, 5, 6))
+    outputs = [wide(tensor) for tensor in outputs]
+    incoming = [0.0 if gradient is None else wide(gradient) for gradient in incoming]
+    cs_prev_grad, (di, dci, df, do) = step_gradients(
+        use_peephole, cs_prev, (wci, wcf, wco), outputs, incoming
+    )
+    vectors = peephole_gradients(
+        use_peephole, (wci, wcf, wco), cs_prev, outputs[1], (di, dci, df, do)
+    )
+    grads = [cs_prev_grad, tf.concat([di, dci, df, do], axis=1)] + vectors
+    return [tf.cast(tensor, dtype) for tensor in grads]
+
+
+def step_gradients(use_peephole, cs_prev, peepholes, outputs, incoming):
+    """One step of an LSTM backwards, up to the gates: see `lstm_block_cell_gradient`.
+
+    Args:
+      use_peephole: P of the equations.
+      cs_prev: The cell state before the step [batch, cell_size].
+      peepholes: wci, wcf and wco [cell_size].
+      outputs: i, cs, f, o, ci and co of the step [batch, cell_size].
+      incoming: Gradients with respect to these and h: tensors of that shape, or numbers.
+
+    Returns:
+      cs_prev_grad, and a tuple of di, dci, df and do.
+    """
+    wci, wcf, wco = peepholes
+    i, _, f, o, ci, co = outputs
+    d_i, cs_grad, d_f, d_o, d_ci, d_co, h_grad = incoming
+    do = (h_grad * co + d_o) * o * (1 - o)
+    dcs = cs_grad + (h_grad * o + d_co) * (1 - co * co)
     if use_peephole:
         dcs += do * wco
     di = (dcs * ci + d_i) * i * (1 - i)
     dci = (dcs * i + d_ci) * (1 - ci * ci)
     df = (dcs * cs_prev + d_f) * f * (1 - f)
     cs_prev_grad = dcs * f
-    # Without peepholes the vectors may be of any length; their gradients are zeros of that length.
-    weight_grads = [tf.zeros_like(weight) for weight in (wci, wcf, wco)]
     if use_peephole:
         cs_prev_grad += di * wci + df * wcf
-        products = (di * cs_prev, df * cs_prev, do * cs)
-        weight_grads = [tf.reduce_sum(rows, axis=0) for rows in products]
-    share = [cs_prev_grad, tf.concat([di, dci, df, do], axis=1)] + weight_grads
-    return [tf.cast(tensor, dtype) for tensor in share]
+    return cs_prev_grad, (di, dci, df, do)
+
+
+def peephole_gradients(use_peephole, peepholes, cs_prev, cs, gates):
+    """Gradients of wci, wcf and wco, from the rows of cs_prev, cs and of di, dci, df and do.
+
+    Without peepholes the vectors may be of any length; their gradients are zeros of that length.
+    """
+    if not use_peephole:
+        return [tf.zeros_like(weight) for weight in peepholes]
+    di, _, df, do = gates
+    return [sum_rows(product) for product in (di * cs_prev, df * cs_prev, do * cs)]

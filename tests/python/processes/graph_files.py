@@ -1,4 +1,4 @@
-"""Writes graphs of the gradient ops to files, in a process that knows nothing of the library.
+"""Writes graphs of the stock ops to files, in a process that knows nothing of the library.
 
 The files are read by `takeover`, in another process. `BLOCKCELL_TEST_MODELS` names the folder.
 """
@@ -7,10 +7,10 @@ import os
 
 import tensorflow as tf
 
-import cases
-from cases import GRU, LSTM
+import op_table
+from op_table import LENGTHS, OPS, STOCK
 
-ATTRIBUTES = {GRU: {}, LSTM: {"use_peephole": True}}
+ATTRIBUTES = {op: op_table.switches(op)[-1] for op in STOCK}  # All vectors are used.
 
 
 def path(kind, op):
@@ -22,16 +22,21 @@ def node(op, inputs):
     return dict(getattr(tf.raw_ops, op)(**inputs, **ATTRIBUTES[op])._asdict())
 
 
+def types(op):
+    """The type of every input of an op of floats."""
+    return {name: tf.int64 if name in LENGTHS else tf.float32 for name in OPS[op].inputs}
+
+
 def _placeholders(op):
     return {
-        name: tf.compat.v1.placeholder(tf.float32, name="input_" + name)
-        for name in cases.SHAPES[op]
+        name: tf.compat.v1.placeholder(dtype, name="input_" + name)
+        for name, dtype in types(op).items()
     }
 
 
 def write_graphs():
     """A GraphDef, a MetaGraph and a SavedModel of version 1, for each op."""
-    for op in (GRU, LSTM):
+    for op in STOCK:
         with tf.Graph().as_default() as graph:
             inputs = _placeholders(op)
             outputs = {
@@ -49,9 +54,9 @@ def write_graphs():
 
 def write_functions():
     """A SavedModel of version 2 for each op."""
-    for op in (GRU, LSTM):
+    for op in STOCK:
         module = tf.Module()
-        signature = {name: tf.TensorSpec(None, tf.float32) for name in cases.SHAPES[op]}
+        signature = {name: tf.TensorSpec(None, dtype) for name, dtype in types(op).items()}
         module.run = tf.function(
             lambda inputs, op=op: node(op, inputs), input_signature=[signature]
         )

@@ -1,12 +1,17 @@
 """Calls with sizes that no memory could hold, for `test_bad_input`."""
 
+import functools
+import time
+
+import numpy as np
 import tensorflow as tf
 
 import cases
 import kernels
-from cases import GRU, LSTM
+import op_table
+from op_table import LENGTHS, OPS, SEQUENCES
 
-ATTRIBUTES = {GRU: {}, LSTM: {"use_peephole": True}}
+SECONDS = 5  # For calls that have nothing to do: none of them may look at every step.
 
 
 def prepare():
@@ -15,74 +20,91 @@ def prepare():
     blockcell.load()
 
 
-def run_on_zeros(op, shapes):
-    """Runs our kernel on zeros of shapes that NumPy may not be able to make; returns the shapes."""
-    with tf.Graph().as_default() as graph, graph._kernel_label_map({op: kernels.OURS}):
-        feeds = {name: tf.compat.v1.placeholder(tf.int64) for name in shapes}
-        inputs = {name: tf.zeros(feed) for name, feed in feeds.items()}
-        outputs = getattr(tf.raw_ops, op)(**inputs, **ATTRIBUTES[op])._asdict()
+def on(op):
+    """The last of the op's sets of attributes: all vectors are used."""
+    return op_table.switches(op)[-1]
+
+
+@functools.lru_cache(maxsize=None)
+def _session(op, dtype):
+    """The op on zeros of shapes that are fed; its outputs' shapes."""
+    with tf.Graph().as_default() as graph, kernels.labelled():
+        feeds = {name: tf.compat.v1.placeholder(tf.int64) for name in OPS[op].inputs}
+        length = tf.compat.v1.placeholder(tf.int64)
+        inputs = {
+            name: tf.fill(feed, length) if name in LENGTHS else tf.zeros(feed, dtype)
+            for name, feed in feeds.items()
+        }
+        outputs = kernels.call(op, inputs, **on(op))
         fetches = {name: tf.shape(output, out_type=tf.int64) for name, output in outputs.items()}
-        with tf.compat.v1.Session(graph=graph) as session:
-            got = session.run(fetches, {feeds[name]: shapes[name] for name in shapes})
+    return tf.compat.v1.Session(graph=graph), feeds, length, fetches
+
+
+def run_on_zeros(op, shapes, length=0, dtype=np.float32):
+    """Runs our kernel on zeros of shapes that NumPy may not be able to make; returns the shapes."""
+    session, feeds, feed, fetches = _session(op, dtype)
+    fed = {feeds[name]: np.array(shape, np.int64) for name, shape in shapes.items()}
+    got = session.run(fetches, {feed: length, **fed})
     return {name: shape.tolist() for name, shape in got.items()}
 
 
 def assert_works(op):
-    inputs = cases.grad_inputs(op, 3, 2, 4, **ATTRIBUTES[op])
-    got = kernels.run(op, inputs, **ATTRIBUTES[op])
-    cases.assert_close(got, cases.expected(op, inputs, **ATTRIBUTES[op]), 1e-6)
+    inputs = cases.inputs_of(op, 3, 2, 4, **on(op))
+    cases.assert_accurate(op, inputs, kernels.run(op, inputs, **on(op)), 4e-6, **on(op))
 
 
 def _refused(op, shapes, words):
     try:
         run_on_zeros(op, shapes)
     except tf.errors.InvalidArgumentError as error:
-        assert words in str(error)
+        assert words in str(error), error
     else:
         raise AssertionError(f"{op} accepted {shapes}")
     assert_works(op)
 
 
+def _shapes_are(op, got, *sizes):
+    assert got == cases.in_numbers(OPS[op].outputs, *sizes), got
+    assert_works(op)
+
+
 def _one_huge_tensor(op):
-    for tensor, right in cases.shapes(op, 3, 2, 4).items():
-        shapes = dict(cases.shapes(op, 3, 2, 4))
-        shapes[tensor] = [2**40, 0] if len(right) == 2 else [2**20]
-        _refused(op, shapes, "must have shape")
+    right = cases.shapes(op, 3, 2, 4)
+    for tensor, shape in right.items():
+        huge = {0: [2**20], 1: [2**20]}.get(len(shape), [2**40] + [0] * (len(shape) - 1))
+        _refused(op, dict(right, **{tensor: huge}), "must have shape")
 
 
 def _huge_but_empty(op):
     for batch, input_size in ((2**40, 0), (0, 2**40)):
+        if batch and "sequence_length" in OPS[op].inputs:
+            continue  # Which would not be empty.
         got = run_on_zeros(op, cases.shapes(op, batch, input_size, 0))
-        assert got[next(iter(got))] == [batch, input_size if op == GRU else 0]
-        assert_works(op)
+        _shapes_are(op, got, batch, input_size, 0)
 
 
 def _overflow(op):
     # (2**62, 2**62) alone would be too much; the others contain a zero, but their bytes per row or
     # column do not fit either.
     for batch, input_size in ((2**62, 0), (0, 2**62)):
-        _refused(op, cases.shapes(op, batch, input_size, 0), "too large")
+        if batch and "sequence_length" in OPS[op].inputs:
+            continue
+        _refused(op, cases.shapes(op, batch, input_size, 0, 1), "too large")
+    if op in SEQUENCES:
+        _refused(op, cases.shapes(op, 0, 3, 4, 2**62), "too large")
 
 
-def gru_one_huge_tensor():
-    _one_huge_tensor(GRU)
+def _long_but_empty(op):
+    """Times above 2**31, all of which take part, though there is nothing to compute."""
+    for dtype in op_table.types(op):
+        for sizes in ((0, 3, 4, 2**40), (0, 3, 4, 2**31 + 5), (3, 0, 0, 2**40), (3, 0, 0, 2**33)):
+            begin = time.time()
+            got = run_on_zeros(op, cases.shapes(op, *sizes), sizes[-1], dtype)
+            took = time.time() - begin
+            assert took < SECONDS, f"{sizes} took {took:.1f} s"
+            _shapes_are(op, got, *sizes)
 
 
-def lstm_one_huge_tensor():
-    _one_huge_tensor(LSTM)
-
-
-def gru_huge_but_empty():
-    _huge_but_empty(GRU)
-
-
-def lstm_huge_but_empty():
-    _huge_but_empty(LSTM)
-
-
-def gru_overflow():
-    _overflow(GRU)
-
-
-def lstm_overflow():
-    _overflow(LSTM)
+for _op in OPS:
+    for _place in (_one_huge_tensor, _huge_but_empty, _overflow, _long_but_empty):
+        globals()[f"{_place.__name__[1:]}_{_op}"] = functools.partial(_place, _op)

@@ -5,18 +5,18 @@ import functools
 import tensorflow as tf
 
 import blockcell
-import cases
 import takeover
-from graph_files import node
+from graph_files import node, types
+from op_table import STOCK
 
 
 def eager_calls_before_loading():
     functions = {
         op: tf.function(
             functools.partial(node, op),
-            input_signature=[{name: tf.TensorSpec(None, tf.float32) for name in cases.SHAPES[op]}],
+            input_signature=[{n: tf.TensorSpec(None, dtype) for n, dtype in types(op).items()}],
         )
-        for op in cases.SHAPES
+        for op in STOCK
     }
 
     def call(op, inputs):

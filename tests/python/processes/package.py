@@ -61,15 +61,6 @@ def plain_load():
     return answer
 
 
-def gradients_registered():
-    """Names of the modules that hold the gradients of the two cells, after loading."""
-    from tensorflow.python.framework import ops
-
-    blockcell.load()
-    lookup = getattr(ops, "gradient_registry", None) or ops._gradient_registry
-    return [lookup.lookup(name).__module__ for name in ("GRUBlockCell", "LSTMBlockCell")]
-
-
 def contrib_after_loading():
     import tensorflow as tf
 

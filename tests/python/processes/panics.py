@@ -1,13 +1,13 @@
 """Calls during which the library panics, as the variable FAILPOINTS says, for `test_panics`."""
 
+import functools
+
 import tensorflow as tf
 
 import cases
 import kernels
-from cases import GRU, LSTM
-
-ATTRIBUTES = {GRU: {}, LSTM: {"use_peephole": True}}
-WORTH_SEVERAL_THREADS = {GRU: (64, 128, 256), LSTM: (512, 1, 512)}
+import op_table
+from op_table import GRU, GRU_CELL, OPS, SEQUENCES
 
 
 def prepare():
@@ -18,23 +18,26 @@ def prepare():
     blockcell.load(os.environ["BLOCKCELL_TEST_LIBRARY"])
 
 
+def sizes(op):
+    """Sizes that are worth several threads."""
+    if op in SEQUENCES:
+        return (64, 128, 256, 3)
+    return (64, 128, 256) if op in (GRU, GRU_CELL) else (512, 1, 512)
+
+
 def _panic_once(op):
     """The first call panics; returns its message. The second has to work."""
-    inputs = cases.grad_inputs(op, *WORTH_SEVERAL_THREADS[op], **ATTRIBUTES[op])
+    on = op_table.switches(op)[-1]
+    inputs = cases.inputs_of(op, *sizes(op), **on)
     try:
-        kernels.run(op, inputs, **ATTRIBUTES[op])
+        kernels.run(op, inputs, **on)
     except tf.errors.InternalError as error:
         message = str(error)
     else:
         raise AssertionError("no error")
-    got = kernels.run(op, inputs, **ATTRIBUTES[op])
-    cases.assert_close(got, cases.expected(op, inputs, **ATTRIBUTES[op]), 1e-6)
+    cases.assert_accurate(op, inputs, kernels.run(op, inputs, **on), 4e-6, op, **on)
     return message
 
 
-def gru():
-    return _panic_once(GRU)
-
-
-def lstm():
-    return _panic_once(LSTM)
+for _op in OPS:
+    globals()[_op] = functools.partial(_panic_once, _op)

@@ -1,4 +1,4 @@
-"""Ways in which a program can reach the two gradient ops, for `test_takeover`.
+"""Ways in which a program can reach the stock ops, for `test_takeover`.
 
 Each function goes one way with unlabelled nodes and proves whose kernel ran there. The library has
 been loaded by plain `tf.load_op_library`, as a program without our Python package would.
@@ -12,11 +12,12 @@ import tensorflow as tf
 
 import blockcell
 import cases
+import kernels
+import op_table
 import shape_rules
-from cases import GRU, LSTM
-from graph_files import ATTRIBUTES, node, path
+from graph_files import ATTRIBUTES, node, path, types
+from op_table import BLOCK_LSTM_GRAD, GRU, LENGTHS, LSTM, OPS, SEQUENCES, STOCK
 
-WEIGHTS = {GRU: "w_ru", LSTM: "w"}
 ROUNDS = 3  # Of loops.
 
 
@@ -27,20 +28,20 @@ def prepare():
 def prove(call, ours=True):
     """Proves that `call` computes what the op should, and on whose kernel.
 
-    Shapes are unknown until the kernel sees them. Both kernels refuse weights that have a column
+    Shapes are unknown until the kernel sees them. Both kernels refuse weights that have a row
     too many, but only ours says so in its own words.
 
     Args:
       call: Function of an op's name and a dictionary of arrays. It returns a dictionary of outputs.
       ours: Whether it has to be our kernel; otherwise it must not be.
     """
-    for op in (GRU, LSTM):
-        inputs = cases.grad_inputs(op, 3, 2, 4, **ATTRIBUTES[op])
+    for op in STOCK:
+        inputs = cases.inputs_of(op, 3, 2, 4, **ATTRIBUTES[op])
         got = {name: np.asarray(output) for name, output in call(op, inputs).items()}
-        cases.assert_close(got, cases.expected(op, inputs, **ATTRIBUTES[op]), 1e-6, op)
+        cases.assert_close(got, cases.expected(op, inputs, **ATTRIBUTES[op]), 4e-6, op)
 
-        weights = WEIGHTS[op]
-        inputs[weights] = np.concatenate([inputs[weights], inputs[weights][:, :1]], axis=1)
+        weights = "w" if "w" in inputs else "w_ru"
+        inputs[weights] = np.concatenate([inputs[weights], inputs[weights][:1]])
         try:
             call(op, inputs)
         except tf.errors.InvalidArgumentError as error:
@@ -52,7 +53,7 @@ def prove(call, ours=True):
 def in_session(build, op, inputs, config=None):
     """Calls by a v1 session a graph that `build` makes from an op's name and placeholders."""
     with tf.Graph().as_default() as graph:
-        feeds = {name: tf.compat.v1.placeholder(tf.float32) for name in inputs}
+        feeds = {n: tf.compat.v1.placeholder(dtype) for n, dtype in types(op).items()}
         fetches = build(op, feeds)
         with tf.compat.v1.Session(graph=graph, config=config) as session:
             return session.run(fetches, {feeds[name]: inputs[name] for name in inputs})
@@ -74,7 +75,7 @@ def in_function(build):
     """In a tf.function that knows no shapes."""
 
     def run(op, inputs):
-        signature = {name: tf.TensorSpec(None, tf.float32) for name in inputs}
+        signature = {name: tf.TensorSpec(None, dtype) for name, dtype in types(op).items()}
         return tf.function(functools.partial(build, op), input_signature=[signature])(inputs)
 
     return run
@@ -129,7 +130,7 @@ def in_map(build):
 
 
 def output_names(op):
-    return cases.GRU_OUTPUTS if op == GRU else cases.LSTM_OUTPUTS
+    return list(OPS[op].outputs)
 
 
 def control_flow(version):
@@ -241,7 +242,7 @@ def dataset_in_graph():
 
     def call(op, inputs):
         with tf.Graph().as_default() as graph:
-            feeds = {name: tf.compat.v1.placeholder(tf.float32) for name in inputs}
+            feeds = {n: tf.compat.v1.placeholder(dtype) for n, dtype in types(op).items()}
             dataset = tf.data.Dataset.from_tensors(feeds).map(lambda at: node(op, at))
             iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
             fetches = iterator.get_next()
@@ -287,10 +288,12 @@ def saved_model():
 
 def several_sessions():
     """Threads with a session each, and threads that share one."""
-    inputs = {op: cases.grad_inputs(op, 3, 2, 4, **ATTRIBUTES[op]) for op in (GRU, LSTM)}
     with tf.Graph().as_default() as graph:
-        feeds = {op: {n: tf.compat.v1.placeholder(tf.float32) for n in inputs[op]} for op in inputs}
-        fetches = {op: node(op, feeds[op]) for op in inputs}
+        feeds = {
+            op: {name: tf.compat.v1.placeholder(dtype) for name, dtype in types(op).items()}
+            for op in STOCK
+        }
+        fetches = {op: node(op, feeds[op]) for op in STOCK}
     shared = tf.compat.v1.Session(graph=graph)
 
     def share(op, inputs):
@@ -304,7 +307,7 @@ def in_threads(functions):
 
     def run(function):
         try:
-            for _ in range(5):
+            for _ in range(2):
                 function()
         except Exception as error:
             failures.append(error)
@@ -321,10 +324,10 @@ def in_threads(functions):
 def empty_shapes():
     """Stock kernels of 1.15 end the process where input_size or cell_size is 0."""
     for sizes in ((0, 2, 4), (3, 0, 4), (3, 2, 0), (0, 0, 0)):
-        for op in (GRU, LSTM):
-            inputs = cases.grad_inputs(op, *sizes, **ATTRIBUTES[op])
+        for op in STOCK:
+            inputs = cases.inputs_of(op, *sizes, **ATTRIBUTES[op])
             got = in_session(node, op, inputs)
-            cases.assert_close(got, cases.expected(op, inputs, **ATTRIBUTES[op]), 1e-6)
+            cases.assert_close(got, cases.expected(op, inputs, **ATTRIBUTES[op]), 4e-6, op)
 
 
 # TensorFlow 1.15 only.
@@ -336,7 +339,7 @@ def _defun(**options):
     def build(op, inputs):
         names = list(inputs)
 
-        @function.Defun(*[tf.float32] * len(names), **options)
+        @function.Defun(*types(op).values(), **options)
         def run(*values):
             outputs = node(op, dict(zip(names, values)))
             return [outputs[name] for name in output_names(op)]
@@ -361,21 +364,33 @@ def defun_in_loop():
 
 
 def contrib_training():
-    """Trains both cells of tf.contrib; returns losses, and the labels of the gradient ops."""
+    """Trains the cells of tf.contrib; returns losses, and the labels of the gradient ops."""
     return {
-        "gru": _train(lambda: tf.contrib.rnn.GRUBlockCellV2(8), GRU),
-        "lstm": _train(lambda: tf.contrib.rnn.LSTMBlockCell(8, use_peephole=True), LSTM),
+        "gru": _train(_dynamic(lambda: tf.contrib.rnn.GRUBlockCellV2(8)), GRU),
+        "lstm": _train(_dynamic(lambda: tf.contrib.rnn.LSTMBlockCell(8, use_peephole=True)), LSTM),
+        "fused": _train(_fused, BLOCK_LSTM_GRAD),
     }
 
 
-def _train(make_cell, op):
+def _dynamic(make_cell):
+    return lambda inputs: tf.nn.dynamic_rnn(make_cell(), inputs, dtype=tf.float32)[0]
+
+
+def _fused(inputs):
+    """`BlockLSTM`, which is time-major, on rows of different lengths."""
+    cell = tf.contrib.rnn.LSTMBlockFusedCell(8, use_peephole=True)
+    lengths = tf.constant([10, 3, 10, 7, 1, 9])
+    outputs, _ = cell(tf.transpose(inputs, [1, 0, 2]), dtype=tf.float32, sequence_length=lengths)
+    return tf.transpose(outputs, [1, 0, 2])
+
+
+def _train(apply, op):
     with tf.Graph().as_default():
         tf.set_random_seed(5)
         random = np.random.RandomState(5)
         inputs = tf.constant(random.standard_normal([6, 10, 3]).astype("f"))
         targets = tf.constant(random.standard_normal([6, 10, 8]).astype("f"))
-        outputs, _ = tf.nn.dynamic_rnn(make_cell(), inputs, dtype=tf.float32)
-        loss = tf.reduce_mean(tf.square(outputs - targets))
+        loss = tf.reduce_mean(tf.square(apply(inputs) - targets))
         step = tf.train.AdamOptimizer(0.05).minimize(loss)
         with tf.Session() as session:
             session.run(tf.global_variables_initializer())
@@ -445,18 +460,38 @@ def eager_threads():
 
 
 def eager_bad_input():
-    """Every wrong shape there is, without the shape functions that a graph would run first."""
-    for name, op, attributes, tensor, wrong in shape_rules.every_mutation():
-        inputs = shape_rules.good_inputs(op, attributes)
-        inputs[tensor] = np.ones(wrong, np.float32)
-        message = shape_rules.complaint(op, attributes.get("use_peephole"), inputs)
-        run = functools.partial(getattr(tf.raw_ops, op), **inputs, **attributes)
-        try:
-            run()
-        except tf.errors.InvalidArgumentError as error:
-            assert message is not None and message in str(error), f"{name}: {error}"
-        else:
-            assert message is None, f"{name} was accepted"
+    """Wrong shapes, without the shape functions that a graph would run first.
+
+    Every third there is: in graphs, `test_bad_input` has them all.
+    """
+    for name, op, attributes, tensor, wrong in list(shape_rules.every_mutation())[::3]:
+        inputs = shape_rules.mutated(op, attributes, tensor, wrong)
+        _refuses(name, op, attributes, inputs, shape_rules.complaint(op, attributes, inputs))
+
+
+def eager_bad_length():
+    """Every op that has lengths."""
+    for op in SEQUENCES:
+        for on in op_table.switches(op):
+            tensor = next(name for name in LENGTHS if name in OPS[op].inputs)
+            for length in (-1, shape_rules.TIME + 1, 2**62):
+                inputs = shape_rules.good_inputs(op, on)
+                inputs[tensor] = np.full_like(inputs[tensor], length)
+                message = shape_rules.complaint(op, on, inputs)
+                assert "must be between 0 and time" in message
+                _refuses(f"{op} {length}", op, on, inputs, message)
+
+
+def _refuses(name, op, attributes, inputs, message):
+    """Whether an eager call fails with a message; without one, it has to work."""
+    try:
+        got = kernels.call(op, inputs, **attributes)
+    except tf.errors.InvalidArgumentError as error:
+        assert message is not None and message in str(error), f"{name}: {error}"
+    else:
+        assert message is None, f"{name} was accepted"
+        got = {output: value.numpy() for output, value in got.items()}
+        cases.assert_accurate(op, inputs, got, 4e-6, name, **attributes)
 
 
 def saved_functions():

@@ -3,21 +3,18 @@
 import hashlib
 import os
 
-import numpy as np
 import tensorflow as tf
 
 import blockcell
 import cases
-from cases import GRU, LSTM
+import grids
+import kernels
+import op_table
+from op_table import SEQUENCES
 
-VARIANTS = [
-    (GRU, np.float32, {}),
-    (LSTM, np.float32, {"use_peephole": True}),
-    (LSTM, np.float32, {"use_peephole": False}),
-    (LSTM, np.float16, {"use_peephole": True}),
-]
 # From what stays on one thread to what is worth many.
-SIZES = [(3, 2, 4), (33, 65, 130), (64, 128, 256), (257, 31, 63), (1, 512, 512), (512, 1, 512)]
+CELL_SIZES = [(3, 2, 4), (33, 65, 130), (64, 128, 256), (257, 31, 63), (1, 512, 512), (512, 1, 99)]
+SEQUENCE_SIZES = [(3, 2, 4, 5), (33, 65, 130, 4), (257, 31, 63, 2), (1, 256, 256, 3), (2, 3, 5, 90)]
 
 
 def prepare():
@@ -25,23 +22,24 @@ def prepare():
 
 
 def digests():
-    """Runs every case three times; returns the digests of the results, one per case."""
+    """Runs every case twice; returns the digests of the results, one per case."""
     threads = int(os.environ["BLOCKCELL_TEST_THREADS"])
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1
     )
     found = {}
-    for op, dtype, attributes in VARIANTS:
-        with tf.Graph().as_default() as graph:
-            feeds = {name: tf.compat.v1.placeholder(dtype) for name in cases.SHAPES[op]}
-            fetches = list(getattr(tf.raw_ops, op)(**feeds, **attributes))
+    for op, dtype, on in op_table.variants():
+        with tf.Graph().as_default() as graph, kernels.labelled():
+            inputs = cases.inputs_of(op, 1, 1, 1, dtype=dtype, **on)
+            feeds = {n: tf.compat.v1.placeholder(value.dtype) for n, value in inputs.items()}
+            fetches = list(kernels.call(op, feeds, **on).values())
         with tf.compat.v1.Session(graph=graph, config=config) as session:
-            for sizes in SIZES:
-                inputs = cases.grad_inputs(op, *sizes, dtype=dtype, **attributes)
+            for sizes in SEQUENCE_SIZES if op in SEQUENCES else CELL_SIZES:
+                inputs = cases.inputs_of(op, *sizes, dtype=dtype, **on)
                 fed = {feeds[name]: value for name, value in inputs.items()}
-                runs = {_digest(session.run(fetches, fed)) for _ in range(3)}
+                runs = {_digest(session.run(fetches, fed)) for _ in range(2)}
                 assert len(runs) == 1, f"{op} {sizes}: results differ from run to run"
-                found[f"{op} {np.dtype(dtype).name} {attributes} {sizes}"] = runs.pop()
+                found[f"{grids.name(op, dtype, on)} {sizes}"] = runs.pop()
     return found
 
 

@@ -1,0 +1,124 @@
+"""What loading does to the gradients of a fresh process, for `test_gradients_registry`."""
+
+import blockcell
+
+
+def _registered():
+    """The module of each op's gradient function, by op; ours have the name of the package."""
+    from tensorflow.python.framework import ops
+
+    import gradient_cases
+
+    names = list(gradient_cases.OPS) + list(gradient_cases.GRADIENT_OPS.values())
+    found = {}
+    for name in names:
+        try:
+            function = ops._gradient_registry.lookup(name)
+        except LookupError:
+            found[name] = None
+        else:
+            module = getattr(function, "func", function).__module__
+            found[name] = module.replace("tensorflow_core", "tensorflow")
+    return found
+
+
+def keep_then_replace_then_keep():
+    """Whose gradients are registered after each of four calls."""
+    found = []
+    blockcell.load(replace_gradients=False)
+    found.append(_registered())
+    blockcell.info()
+    found.append(_registered())
+    blockcell.load()
+    found.append(_registered())
+    blockcell.load(replace_gradients=False)
+    found.append(_registered())
+    return found
+
+
+def one_that_the_user_registered():
+    """Replaced like TensorFlow's, or kept, and without a second order then."""
+    import tensorflow as tf
+
+    @tf.RegisterGradient("GRUBlockCell")
+    def users(op, *incoming):
+        return [None] * 6
+
+    found = []
+    for replace in (False, True):
+        blockcell.load(replace_gradients=replace)
+        found.append(_registered())
+    return [(each["GRUBlockCell"], each["GRUBlockCellGrad"]) for each in found]
+
+
+def _inputs():
+    import tensorflow as tf
+
+    import gradient_cases
+    from op_table import BLOCK_LSTM_V2
+
+    inputs = gradient_cases.inputs_for(BLOCK_LSTM_V2)
+    return inputs, {name: tf.constant(value) for name, value in inputs.items()}
+
+
+def _errors(gradients):
+    import cases
+    import ways
+    from op_table import BLOCK_LSTM_V2
+
+    want = ways.truth(BLOCK_LSTM_V2, _inputs()[0], ("h",), {})
+    got = {name: value.numpy() for name, value in gradients.items()}
+    return {name: cases.scaled_error(got[name], want[name]) for name in ("x", "w", "b")}
+
+
+def what_ran_before():
+    """Errors of gradients taken before loading, and after it of what ran before it."""
+    import tensorflow as tf
+
+    import ways
+
+    _, tensors = _inputs()
+    sources = ways.floating(tensors)
+
+    def loss(tensors):
+        factor = ways.weights(["h"])["h"]
+        h = tf.raw_ops.BlockLSTMV2(**tensors)[6]
+        return tf.reduce_sum(factor * h * (h + factor))
+
+    traced = tf.function(loss)
+    traced(tensors)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(sources)
+        value = loss(tensors)
+    found = {"before": _errors(tape.gradient(value, sources))}
+    blockcell.load()
+    found["tape"] = _errors(tape.gradient(value, sources))
+    found["function"] = _errors(ways.by_tape(traced, tensors))
+    return found
+
+
+def eager_mode_of_1_15():
+    """Errors of gradients of both orders, by tapes."""
+    import tensorflow as tf
+
+    tf.compat.v1.enable_eager_execution()
+    import cases
+    import gradient_cases
+    import ways
+
+    blockcell.load()
+    found = {}
+    for op, attributes in gradient_cases.WITH_SWITCH:
+        if op == "BlockGRU":  # Eager mode of 1.15 does not run the library's kernels.
+            continue
+        inputs = gradient_cases.inputs_for(op, time=2)
+        for names in (gradient_cases.STATES[op], gradient_cases.OUTPUTS[op]):
+            for order in (1, 2):
+                loss = ways.loss_of(ways.real(op, attributes), names)
+                if order == 2:
+                    loss = ways.penalty_of(ways.by_tape, loss)
+                got = ways.run_eagerly(ways.by_tape, loss, inputs)
+                want = ways.truth(op, inputs, names, attributes, order)
+                key = "{} {} {}".format(op, "+".join(names), order)
+                found[key] = max(cases.scaled_error(got[n], want[n]) for n in want)
+    return found
