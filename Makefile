@@ -12,8 +12,12 @@ endif
 # CI sets this: without Python 3.7 the tests fail instead of leaving TensorFlow 1.15 out.
 REQUIRE_TF_1_15 ?=
 
+# CI sets this, too: the lines of TensorFlow whose Java tests fail instead of being left out.
+REQUIRE_JAVA ?=
+java_tests = test-java-1.15 test-java-2.4 test-java-2.18
+
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-host matrix bench lint format docs clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix bench bench-peers lint format docs clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -24,7 +28,7 @@ lib: $(environment) ## Build build/tf-<major.minor>/libblockcell.so for the Tens
 demo: lib ## Train a language model with TensorFlow's kernels and with ours, side by side (TF=1.15 too)
 	@$(PYTHON) examples/char_lm/demo.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so"
 
-test: test-rust test-python test-1.15 test-host ## Run all tests
+test: test-rust test-python test-1.15 test-host test-java ## Run all tests
 
 test-rust: ## Test the Rust crate alone: no Python, no C++, no TensorFlow
 	cargo test --locked --quiet
@@ -41,11 +45,22 @@ test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 test-host: lib ## Test the library in a Rust program that hosts TensorFlow without Python
 	@scripts/test_host.sh $(PYTHON)
 
+test-java: $(java_tests) ## Test the library in Java programs, one for each Java API of TensorFlow, where Java is found
+
+$(java_tests): test-java-%:
+	@if missing=$$({ scripts/find_java.sh && scripts/find_python.sh $*; } 2>&1 > /dev/null) || [ -n "$(filter $*,$(REQUIRE_JAVA))" ]; \
+	then $(MAKE) --no-print-directory lib TF=$* && scripts/test_java.sh $(call venv,$*)/bin/python; \
+	else echo "skipped Java on TensorFlow $*: $$missing"; fi
+
 matrix: $(environment) ## Build, load and test with every supported TensorFlow whose Python is found
 	@$(PYTHON) scripts/matrix.py
 
 bench: lib ## Time TensorFlow's kernels and ours side by side
 	@$(PYTHON) -m bench
+
+bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, Keras's and PyTorch's (3 GB download)
+	@scripts/build_lib.sh .venv-peers/bin/python
+	@.venv-peers/bin/python -m bench.peers
 
 lint: .venv-lint/.complete $(environment) ## Check formats and lints of Rust, C++ and Python
 	cargo fmt --check
@@ -66,7 +81,7 @@ docs: ## Build the Rust documentation in target/doc
 	cargo doc --locked --no-deps
 
 clean: ## Remove what was built; keeps the virtual environments
-	rm -rf build target
+	rm -rf build target examples/java/*/target
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +91,9 @@ help: ## Show this list
 
 .venv-lint/.complete: python/requirements/lint.txt
 	@scripts/make_venv.sh .venv-lint "$$(scripts/find_python.sh 2.21)" $<
+
+.venv-peers/.complete: python/requirements/peers.txt python/requirements/tf-2.21.txt
+	@scripts/make_venv.sh .venv-peers "$$(scripts/find_python.sh 2.21)" $<
 
 .venv-%/.complete: python/requirements/tf-%.txt
 	@scripts/make_venv.sh .venv-$* "$$(scripts/find_python.sh $*)" $<

@@ -1,71 +1,142 @@
 """The command line of the benchmark."""
 
 import argparse
-import datetime
-import json
 import os
-import shlex
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import machine, ops, report
+from bench import machine, plots, report, run, shapes
+from bench.ops import DTYPES
+from bench.tables import OPS, USUAL_OPS
+from bench.workers import WorkerError
 
-
-class WorkerError(Exception):
-    """A worker did not do its job; says why."""
+MEMORY = shapes.Shape(35, 20, 1500, 1500)
+"""The training step whose memory is measured unless told otherwise."""
 
 
 def main():
     """Runs the benchmark; the exit code is 1 if a check fails."""
     arguments = parse_arguments()
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
+    console = new_console()
     try:
-        about, limits, rows = measure(arguments, console)
+        found = run.measure(arguments, console)
     except (WorkerError, machine.MachineError) as error:
         sys.exit(f"bench: {error}")
-    report.print_tables(console, rows)
-    write(arguments.output, about, limits, rows, console)
-    disturbed = sum(row.disturbed() for row in rows)
+    if found.left_out:
+        console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")
+    if not found.rows:
+        sys.exit("bench: nothing to measure with these ops, dtypes and shapes")
+    report.print_tables(console, found)
+    write(arguments, found, console)
+    disturbed = sum(row.disturbed() for row in found.rows)
     if disturbed:
         console.print(
-            f"Other processes took cores from {disturbed} of {len(rows)} rows (marked !): "
+            f"Other processes took cores from {disturbed} of {len(found.rows)} rows (marked !): "
             "measure those again on a quiet machine."
         )
-    slow = [row for row in rows if row.ratio < (arguments.check_ratio or 0.0)]
+    slow = [row for row in found.rows if row.ratio < (arguments.check_ratio or 0.0)]
     if slow:
-        named = "\n".join(f"  {row.case}, {at(row.threads)}: {row.ratio:.2f}" for row in slow)
+        named = "\n".join(f"  {row.named()}: {row.ratio:.2f}" for row in slow)
         sys.exit(f"bench: below the ratio of {arguments.check_ratio}:\n{named}")
 
 
-def parse_arguments():
+def new_console(width=140):
+    """A console wide enough for the tables where there is no terminal to ask."""
+    console = Console()
+    return console if console.is_terminal else Console(width=width)
+
+
+def parse_arguments(words=None):
     """Parses the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description="Times TensorFlow's kernels and ours side by side."
+        prog="python -m bench",
+        description="Times TensorFlow's kernels and ours side by side. BLOCKCELL_ISA=avx2 or "
+        "portable in the environment holds for our kernels and for the machine's limits.",
     )
+    _add_what(parser)
+    _add_how(parser)
+    arguments = parser.parse_args(words)
+    if "all" in arguments.ops:
+        arguments.ops = list(OPS)
+    arguments.threads = sorted(set(arguments.threads))
+    arguments.peephole = {"off": [False], "on": [True], "both": [False, True], None: None}[
+        arguments.peephole
+    ]
+    special = arguments.random or arguments.linear
+    if arguments.dtypes is None:
+        arguments.dtypes = ["float32"] if special else list(DTYPES)
+    if special and (arguments.shapes or arguments.sequences):
+        parser.error("--random and --linear choose the shapes themselves")
+    if arguments.memory is None and not special:
+        arguments.memory = MEMORY
+    return arguments
+
+
+def _add_what(parser):
+    """Adds the options that say what is measured."""
     add = parser.add_argument
-    add("--ops", nargs="+", choices=list(ops.OPS), default=list(ops.OPS), help="default: all")
+    add(
+        "--ops",
+        nargs="+",
+        choices=[*OPS, "all"],
+        default=list(USUAL_OPS),
+        metavar="OP",
+        help=f"of {', '.join(OPS)}; or all (default: all but the last two)",
+    )
     add(
         "--shapes",
         nargs="+",
-        type=shape,
-        default=ops.SHAPES,
-        metavar="BxC or BxDxC",
-        help="batch, input (default: as cell) and cell size; default: seven from 1x128 to 128x1024",
+        type=_all_or(shapes.cell_shape),
+        metavar="BxC",
+        help="of single steps: batch and cell size, or BxDxC with an input size of its own; or "
+        "all, which holds for sequences, too (default: seven from 1x128 to 128x1024)",
     )
-    add("--dtypes", nargs="+", choices=list(ops.ITEM_BYTES), default=list(ops.ITEM_BYTES))
+    add(
+        "--sequences",
+        nargs="+",
+        type=_all_or(shapes.sequence_shape),
+        metavar="TxBxC",
+        help="time, batch and cell size, or TxBxDxC; or all (default: six, 20x20x200 to "
+        "100x64x512)",
+    )
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--random",
+        type=positive(int),
+        metavar="N",
+        help="instead: N random shapes; prints those where ours is slower",
+    )
+    mode.add_argument(
+        "--linear",
+        action="store_true",
+        help=f"instead: from 1 to {shapes.MOST_ROWS:,} rows, in the batch and in time",
+    )
+    add(
+        "--dtypes",
+        nargs="+",
+        choices=list(DTYPES),
+        help="default: both; float32 with --random and --linear",
+    )
     add(
         "--peephole",
         choices=["off", "on", "both"],
-        default="both",
-        help="use_peephole of the LSTM ops (default: both)",
+        help="use_peephole of the LSTM ops (default: both of single steps, off of sequences; drawn "
+        "with --random)",
     )
+    add(
+        "--memory",
+        type=_off_or(shapes.sequence_shape),
+        metavar="TxBxC",
+        help="training step whose peak memory is measured, or off (default: 35x20x1500; off with "
+        "--random and --linear)",
+    )
+
+
+def _add_how(parser):
+    """Adds the options that say how it is measured."""
+    add = parser.add_argument
     add(
         "--threads",
         nargs="+",
@@ -96,24 +167,24 @@ def parse_arguments():
         type=Path,
         default=machine.ROOT / "build" / "bench",
         metavar="FOLDER",
-        help="where JSON and Markdown go (default: build/bench)",
+        help="where JSON, Markdown and plots go (default: build/bench)",
     )
-    add("--seed", type=int, default=20191018, help="of the inputs (default: %(default)s)")
-    arguments = parser.parse_args()
-    arguments.threads = sorted(set(arguments.threads))
-    arguments.peephole = {"off": [False], "on": [True], "both": [False, True]}[arguments.peephole]
-    return arguments
+    add(
+        "--seed",
+        type=int,
+        default=20191018,
+        help="of the inputs and of random shapes (default: %(default)s)",
+    )
 
 
-def shape(text):
-    """Batch, input and cell size of `BxC` or `BxDxC`."""
-    try:
-        sizes = [int(size) for size in text.split("x")]
-    except ValueError:
-        sizes = []
-    if len(sizes) not in (2, 3) or min(sizes) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no shape such as 20x200 or 20x100x200")
-    return sizes[0], sizes[1], sizes[-1]
+def _all_or(kind):
+    """A type of argument: the word all, or what `kind` makes of it."""
+    return lambda text: text if text == "all" else kind(text)
+
+
+def _off_or(kind):
+    """A type of argument: False for the word off, or what `kind` makes of it."""
+    return lambda text: False if text == "off" else kind(text)
 
 
 def positive(kind):
@@ -128,109 +199,23 @@ def positive(kind):
     return parse
 
 
-def measure(arguments, console):
-    """Measures all cases at all numbers of threads, and the machine before and after."""
-    cases = ops.cases(arguments.ops, arguments.dtypes, arguments.peephole, arguments.shapes)
-    about = {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": shlex_join(["python", "-m", "bench", *sys.argv[1:]]),
-        "machine": machine.describe(),
-    }
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    ) as progress:
-        bar = progress.add_task("the machine's limits", total=len(cases) * len(arguments.threads))
-        before = machine.measure_limits(arguments.threads)
-        results = []
-        for threads in arguments.threads:
-            messages = run_worker(job(arguments, cases, threads))
-            about.update(next(messages))
-            for case in cases:
-                progress.update(bar, description=f"{case}, {at(threads)}")
-                results.append((case, threads, next(messages)))
-                progress.advance(bar)
-            messages.close()
-        progress.update(bar, description="the machine's limits again")
-        after = machine.measure_limits(arguments.threads)
-        progress.update(bar, description="measured")
-    limits = {threads: before[threads].best_of(after[threads]) for threads in arguments.threads}
-    rows = [
-        report.make_row(case, threads, result, limits[threads]) for case, threads, result in results
-    ]
-    return about, limits, rows
-
-
-def at(threads):
-    """A number of threads, in words."""
-    return f"{threads} thread{'s' if threads > 1 else ''}"
-
-
-def job(arguments, cases, threads):
-    """What a worker is told to do."""
-    return {
-        "cases": cases,
-        "threads": threads,
-        "seconds": arguments.seconds,
-        "seed": arguments.seed,
-        "library": arguments.library,
-    }
-
-
-def run_worker(work):
-    """Starts a worker, and yields its messages.
-
-    Raises:
-      WorkerError: It found a problem, or ended before its work was done.
-    """
-    paths = [str(machine.ROOT), str(machine.ROOT / "python"), os.environ.get("PYTHONPATH")]
-    environment = dict(
-        os.environ,
-        PYTHONPATH=os.pathsep.join(path for path in paths if path),
-        # Without this there would be no stock kernel to compare with.
-        BLOCKCELL_OVERRIDE="0",
-        TF_CPP_MIN_LOG_LEVEL=os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
-    )
-    with tempfile.TemporaryFile("w+") as log, subprocess.Popen(
-        [sys.executable, "-m", "bench.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        env=environment,
-        universal_newlines=True,
-    ) as worker:
-        try:
-            json.dump(work, worker.stdin)
-            worker.stdin.close()
-            for line in worker.stdout:
-                message = json.loads(line)
-                if "problem" in message:
-                    raise WorkerError(message["problem"])
-                yield message
-            if worker.wait() != 0:
-                log.seek(0)
-                tail = "".join(log.readlines()[-20:])
-                raise WorkerError(f"the measuring process ended ({worker.returncode}):\n{tail}")
-        finally:
-            worker.kill()
-
-
-def write(folder, about, limits, rows, console):
-    """Writes JSON and Markdown, named after what was measured."""
-    minor = ".".join(about["versions"]["tensorflow"].split(".")[:2])
+def write(arguments, found, console):
+    """Writes JSON, Markdown and plots, named after what was measured."""
+    minor = ".".join(found.about["versions"]["tensorflow"].split(".")[:2])
+    mode = f"-{found.mode}" if found.mode else ""
+    folder, stem = arguments.output, f"tf-{minor}-{found.about['isa']}{mode}"
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"tf-{minor}-{about['isa']}"
-    report.write_json(folder / (stem + ".json"), about, limits, rows)
-    report.write_markdown(folder / (stem + ".md"), about, limits, rows)
-    console.print(f"Written to {folder / stem}.json and .md", soft_wrap=True)
-
-
-def shlex_join(words):
-    """`shlex.join`, which Python 3.7 does not have."""
-    return " ".join(map(shlex.quote, words))
+    report.write_json(folder / (stem + ".json"), found)
+    if arguments.linear:
+        drawn = [plots.time_over_rows(folder / (stem + ".svg"), found.rows)]
+    else:
+        drawn = [
+            plots.ratios(folder / (stem + "-ratio.svg"), found.rows),
+            plots.shares(folder / (stem + "-floor.svg"), found.rows),
+        ]
+    report.write_markdown(folder / (stem + ".md"), found, [path.name for path in drawn])
+    names = ", ".join([stem + ".json", stem + ".md", *(path.name for path in drawn)])
+    console.print(f"Written to {os.path.relpath(str(folder))}: {names}", soft_wrap=True)
 
 
 if __name__ == "__main__":

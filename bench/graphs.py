@@ -1,14 +1,22 @@
-"""An op in a TensorFlow graph, run by the stock kernel and by ours."""
+"""An op in a TensorFlow graph, run by the stock kernels and by ours."""
 
 import json
+from types import SimpleNamespace
 
-from bench.ops import OPS, Case
+import numpy as np
 
 LABEL = "blockcell"
-"""The label that our kernels are registered under."""
+"""The label that our kernels of stock ops are registered under."""
 
 SIDES = ("stock", "ours")
 """The two kernels of an op."""
+
+OWN_FUNCTIONS = {"BlockGRU": "block_gru", "BlockGRUGrad": "block_gru_grad"}
+"""The ops that the library itself defines, and what its module calls them."""
+
+
+class LabelError(Exception):
+    """A side does not run the kernel that it should."""
 
 
 def configuration(tf, threads):
@@ -30,20 +38,95 @@ def library_info(tf, module, config):
         return json.loads(session.run(module.blockcell_info()).decode())
 
 
+class Sides:
+    """What runs either side: TensorFlow, the loaded library, and session options."""
+
+    def __init__(self, tf, module, config):
+        """Keeps them."""
+        self.tf, self.module, self.config = tf, module, config
+
+    def add(self, graph, op, side, values, attributes):
+        """Adds an op's kernels to a graph.
+
+        Args:
+          graph: The `tf.Graph`.
+          op: A `bench.ops.Op`.
+          side: One of `SIDES`.
+          values: Tensors by name: the op's inputs.
+          attributes: Values of attributes by name; a kernel takes those that it has.
+
+        Returns:
+          All outputs by name, and the last kernel's operation.
+        """
+        values, outputs = dict(values), {}
+        labels = {kernel.name: LABEL for kernel in op.kernels if kernel.name not in OWN_FUNCTIONS}
+        with graph._kernel_label_map(labels if side == "ours" else {}):
+            for kernel in op.kernels:
+                arguments = {tensor.name: values[tensor.name] for tensor in kernel.inputs}
+                arguments.update((k, v) for k, v in attributes.items() if k in kernel.attributes)
+                added = self._function(kernel)(**arguments)
+                for tensor, value in zip(kernel.outputs, added):
+                    values[tensor.name] = outputs[tensor.name] = value
+        return outputs, added[0].op
+
+    def _function(self, kernel):
+        own = OWN_FUNCTIONS.get(kernel.name)
+        return getattr(self.module, own) if own else getattr(self.tf.raw_ops, kernel.name)
+
+    def check_labels(self, kernel):
+        """Makes sure that nodes with our label run our kernel, and nodes without it do not.
+
+        Only our kernels say "must have shape [" of a matrix of weights with a column too many;
+        the stock kernels refuse it in other words.
+
+        Args:
+          kernel: A `bench.ops.Kernel` of a stock op.
+
+        Raises:
+          LabelError: It is not so.
+        """
+        from bench.ops import Case, Op
+
+        op = Op(kernel.name, (kernel,))
+        case = Case(op, "float32", False, 3 if op.is_sequence else None, 2, 3, 4)
+        arrays = case.inputs(seed=1)
+        name = next(tensor.name for tensor in kernel.inputs if tensor.values == "weight")
+        arrays[name] = np.pad(arrays[name], ((0, 0), (0, 1)), mode="constant")
+        for side in SIDES:
+            graph = self.tf.Graph()
+            with graph.as_default(), self.tf.compat.v1.Session(config=self.config) as session:
+                feeds = {
+                    name: self.tf.compat.v1.placeholder(array.dtype, None)
+                    for name, array in arrays.items()
+                }
+                _, operation = self.add(graph, op, side, feeds, {"use_peephole": False})
+                try:
+                    session.run(operation, {feeds[name]: array for name, array in arrays.items()})
+                    said = ""
+                except self.tf.errors.InvalidArgumentError as error:
+                    said = str(error)
+            if (f"{kernel.name}: {name} must have shape [" in said) != (side == "ours"):
+                # Of TensorFlow's words, those of the kernel are in the middle.
+                said = said.split("Node: ")[-1].split("[[")[0].strip()
+                raise LabelError(
+                    f"{kernel.name}: the side called {side} does not run that kernel: of a {name} "
+                    f"with a column too many it says {said!r}"
+                )
+
+
 class Pair:
-    """A session in which both kernels of a case can be run, on one set of variables.
+    """A session in which both sides of an op can be run, on one set of variables.
 
     Variables because they stay where they are from run to run, and because TensorFlow cannot
     reuse their memory for outputs. Use it as a context manager.
     """
 
-    def __init__(self, tf, case: Case, config, seed):
-        """Sets the variables to the case's inputs."""
-        self._tf = tf
-        self._case = case
+    def __init__(self, sides: Sides, op, arrays, attributes):
+        """Sets the variables to the arrays, the op's inputs by name."""
+        tf = sides.tf
+        self._sides, self._op, self._attributes = sides, op, attributes
         self._graph = tf.Graph()
         with self._graph.as_default():
-            arrays = case.inputs(seed)
             feeds = {
                 name: tf.compat.v1.placeholder(array.dtype, array.shape)
                 for name, array in arrays.items()
@@ -53,7 +136,7 @@ class Pair:
                 for name, feed in feeds.items()
             }
             self._values = {name: variable.value() for name, variable in variables.items()}
-            self._session = tf.compat.v1.Session(graph=self._graph, config=config)
+            self._session = tf.compat.v1.Session(graph=self._graph, config=sides.config)
             self._session.run(
                 [variable.initializer for variable in variables.values()],
                 {feeds[name]: array for name, array in arrays.items()},
@@ -68,25 +151,44 @@ class Pair:
         self._session.close()
 
     def outputs(self, side):
-        """What a side's kernel computes, by the output's name."""
+        """What a side's kernels compute, by the output's name."""
         with self._graph.as_default():
-            arrays = self._session.run(list(self._add(side)))
-        return {tensor.name: array for tensor, array in zip(OPS[self._case.op].outputs, arrays)}
+            return self._session.run(self._add(side).outputs)
 
     def chain(self, side, length):
-        """A function that runs a side's kernel `length` times, one after the other."""
+        """A function that runs a side's kernels `length` times, one after the other."""
         with self._graph.as_default():
             last = []
             for _ in range(length):
-                with self._tf.control_dependencies(last):
-                    last = [self._add(side)[0].op]
+                with self._sides.tf.control_dependencies(last):
+                    last = [self._add(side).operation]
             return self._session.make_callable(last[0])
+
+    def traced_bytes(self, side):
+        """Bytes that TensorFlow's own allocator gave to a side's kernels in one run.
+
+        Returns:
+          By the kernel's name, the bytes in use at its peak, and those that outlive it.
+        """
+        tf = self._sides.tf
+        with self._graph.as_default():
+            operation = self._add(side).operation
+        trace = tf.compat.v1.RunMetadata()
+        options = tf.compat.v1.RunOptions(trace_level=tf.compat.v1.RunOptions.FULL_TRACE)
+        self._session.run(operation, options=options, run_metadata=trace)
+        kinds = {operation.name: operation.type for operation in self._graph.get_operations()}
+        found = {kernel.name: (0, 0) for kernel in self._op.kernels}
+        for device in trace.step_stats.dev_stats:
+            for node in device.node_stats:
+                kind = kinds.get(node.node_name)
+                if kind in found:
+                    peak = sum(memory.peak_bytes for memory in node.memory)
+                    found[kind] = (peak, sum(memory.live_bytes for memory in node.memory))
+        return found
 
     def _add(self, side):
         """Adds the op to the graph once more."""
-        attributes = {"use_peephole": self._case.use_peephole}
-        if not OPS[self._case.op].has_peephole:
-            attributes = {}
-        labels = {self._case.op: LABEL} if side == "ours" else {}
-        with self._graph._kernel_label_map(labels):
-            return getattr(self._tf.raw_ops, self._case.op)(**self._values, **attributes)
+        outputs, operation = self._sides.add(
+            self._graph, self._op, side, self._values, self._attributes
+        )
+        return SimpleNamespace(outputs=outputs, operation=operation)

@@ -84,12 +84,23 @@ class Neighbours:
         """Starts to count."""
         self._start = _processor_seconds()
 
-    def cores(self):
-        """Cores in use by others, or None where the system does not tell (no /proc/stat)."""
+    def spent(self):
+        """Seconds that others used processors, and that passed; None without /proc/stat."""
         if self._start is None:
             return None
         busy, own, clock = (now - then for now, then in zip(_processor_seconds(), self._start))
-        return max(0.0, (busy - own) / clock)
+        return busy - own, clock
+
+    def cores(self):
+        """Cores in use by others, or None where the system does not tell (no /proc/stat)."""
+        return cores_of([self.spent()])
+
+
+def cores_of(spent):
+    """Cores in use by others, given what `Neighbours.spent` returned; None if it did not know."""
+    if None in spent:
+        return None
+    return max(0.0, sum(others for others, _ in spent) / sum(clock for _, clock in spent))
 
 
 def _processor_seconds():

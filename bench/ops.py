@@ -1,18 +1,21 @@
-"""The ops that are measured: their tensors, and the least work that they can be done with."""
+"""What is measured: ops on tensors of some shape, and the least work that they can be done with.
 
-from typing import Dict, NamedTuple, Tuple
+The tables of the ops themselves are in `bench.tables`.
+"""
+
+from typing import Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 ALWAYS, PEEPHOLE, NEVER = "always", "with use_peephole", "never"
-"""When an op uses the values of an input."""
+"""When a kernel uses the values of an input."""
 
-ITEM_BYTES = {"float32": 4, "half": 2}
-"""Bytes of a number of each dtype."""
+DTYPES = {"float32": np.dtype(np.float32), "half": np.dtype(np.float16)}
+"""NumPy's name of each dtype."""
 
 
 class Tensor(NamedTuple):
-    """An input or output of an op."""
+    """An input or output of a kernel."""
 
     name: str
     shape: Tuple[str, ...]
@@ -20,28 +23,65 @@ class Tensor(NamedTuple):
     values: str = "gradient"
     """What the values of an input look like: a key of `_DRAW`."""
     read: str = ALWAYS
-    """When the op uses the values of an input."""
+    """When the kernel uses the values of an input."""
 
 
-class Op(NamedTuple):
-    """An op of `tf.raw_ops`."""
+class Kernel(NamedTuple):
+    """A kernel: an op of TensorFlow's, or one of the library's own."""
 
     name: str
     inputs: Tuple[Tensor, ...]
     outputs: Tuple[Tensor, ...]
     products: Tuple[Tuple[str, str, str], ...]
-    """Rows, columns and inner size of the matrix products that the op cannot do without."""
-    dtypes: Tuple[str, ...]
-    has_peephole: bool
-    """Whether it has the attribute `use_peephole`."""
+    """Rows, columns and inner size of the matrix products that it cannot do without."""
+    attributes: Tuple[str, ...] = ()
+    dtypes: Tuple[str, ...] = tuple(DTYPES)
+
+
+class Op(NamedTuple):
+    """What a row measures: a kernel, or several of which each uses the outputs of those before."""
+
+    name: str
+    kernels: Tuple[Kernel, ...]
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether its tensors have a dimension of time."""
+        return any("time" in tensor.shape for tensor in self.kernels[0].outputs)
+
+    @property
+    def has_peephole(self) -> bool:
+        """Whether it has the attribute `use_peephole`."""
+        return any("use_peephole" in kernel.attributes for kernel in self.kernels)
+
+    @property
+    def dtypes(self) -> Tuple[str, ...]:
+        """The dtypes that all its kernels have."""
+        return tuple(name for name in DTYPES if all(name in k.dtypes for k in self.kernels))
+
+    @property
+    def inputs(self) -> Tuple[Tensor, ...]:
+        """The inputs that do not come from one of its own kernels; the first use counts."""
+        known, inputs = set(), []
+        for kernel in self.kernels:
+            inputs += [tensor for tensor in kernel.inputs if tensor.name not in known]
+            known.update(tensor.name for tensor in kernel.inputs + kernel.outputs)
+        return tuple(inputs)
+
+    @property
+    def outputs(self) -> Tuple[Tensor, ...]:
+        """The outputs of all its kernels."""
+        return tuple(tensor for kernel in self.kernels for tensor in kernel.outputs)
 
 
 class Case(NamedTuple):
     """An op on tensors of one shape and type."""
 
-    op: str
+    op: Op
     dtype: str
     use_peephole: bool
+    time: Optional[int]
+    """None where the op has no time."""
     batch: int
     input_size: int
     cell_size: int
@@ -50,7 +90,16 @@ class Case(NamedTuple):
     def shape(self) -> str:
         """The sizes, as on the command line."""
         sizes = [self.batch, self.input_size, self.cell_size]
-        return "x".join(map(str, sizes[:2] if self.input_size == self.cell_size else sizes))
+        if self.input_size == self.cell_size:
+            sizes.pop()
+        if self.time is not None:
+            sizes.insert(0, self.time)
+        return "x".join(map(str, sizes))
+
+    @property
+    def rows(self) -> int:
+        """Rows of the input: the batch, at every step of time."""
+        return self.batch * (1 if self.time is None else self.time)
 
     @property
     def variant(self) -> str:
@@ -59,14 +108,16 @@ class Case(NamedTuple):
 
     def __str__(self) -> str:
         """All of it, in words."""
-        return f"{self.op} {self.variant} {self.shape}"
+        return f"{self.op.name} {self.variant} {self.shape}"
 
     @property
     def sizes(self) -> Dict[str, int]:
         """The sizes that shapes are made of, by name."""
-        batch, input_size, cell_size = self.batch, self.input_size, self.cell_size
+        input_size, cell_size = self.input_size, self.cell_size
         return {
-            "batch": batch,
+            "time": 1 if self.time is None else self.time,
+            "batch": self.batch,
+            "rows": self.rows,
             "input": input_size,
             "cell": cell_size,
             "2 cell": 2 * cell_size,
@@ -79,7 +130,7 @@ class Case(NamedTuple):
         return tuple(self.sizes[name] for name in tensor.shape)
 
     def reads(self, tensor: Tensor) -> bool:
-        """Whether the op uses the input's values."""
+        """Whether the input's values are used."""
         return tensor.read == ALWAYS or (tensor.read == PEEPHOLE and self.use_peephole)
 
     @property
@@ -90,26 +141,45 @@ class Case(NamedTuple):
         writing their operands, which `bytes` counts.
         """
         sizes = self.sizes
-        return sum(2 * sizes[m] * sizes[n] * sizes[k] for m, n, k in OPS[self.op].products)
+        products = (product for kernel in self.op.kernels for product in kernel.products)
+        return sum(2 * sizes[m] * sizes[n] * sizes[k] for m, n, k in products)
 
     @property
     def bytes(self) -> int:
-        """Bytes of all inputs whose values are used, and of all outputs, each counted once."""
-        op = OPS[self.op]
-        tensors = [tensor for tensor in op.inputs if self.reads(tensor)] + list(op.outputs)
-        items = sum(int(np.prod(self.shape_of(tensor))) for tensor in tensors)
-        return items * ITEM_BYTES[self.dtype]
+        """Bytes of all inputs whose values are used, and of all outputs, once for each kernel."""
+        tensors = [
+            tensor
+            for kernel in self.op.kernels
+            for tensor in [*filter(self.reads, kernel.inputs), *kernel.outputs]
+        ]
+        items = sum(int(np.prod(self.shape_of(tensor), dtype=np.int64)) for tensor in tensors)
+        return items * DTYPES[self.dtype].itemsize
+
+    @property
+    def largest_error(self) -> float:
+        """How much two kernels' outputs may differ, relative to an output's largest element.
+
+        The stock kernels add up in the dtype itself, in half too: the more terms, the farther off.
+        A constant covers short sums: half is rounded after every elementwise step.
+        """
+        sizes = self.sizes
+        terms = [sizes[k] for kernel in self.op.kernels for _, _, k in kernel.products]
+        rounding = float(np.finfo(DTYPES[self.dtype]).eps) / 2
+        shortest = {"float32": 4e-6, "half": 3e-2}[self.dtype]
+        return max(shortest, 4.0 * rounding * max(terms, default=1) ** 0.5)
 
     def inputs(self, seed: int) -> Dict[str, np.ndarray]:
         """Input tensors by name: like those of a training step; zeros where they are not used."""
         random = np.random.RandomState(seed)
-        dtype = np.float16 if self.dtype == "half" else np.float32
         scale = 1.0 / np.sqrt(self.input_size + self.cell_size)
         arrays = {}
-        for tensor in OPS[self.op].inputs:
+        for tensor in self.op.inputs:
             shape = self.shape_of(tensor)
+            if tensor.values == "length":
+                arrays[tensor.name] = np.full(shape, self.time, np.int64)
+                continue
             draw = _DRAW[tensor.values] if self.reads(tensor) else _zeros
-            arrays[tensor.name] = draw(random, shape, scale).astype(dtype)
+            arrays[tensor.name] = draw(random, shape, scale).astype(DTYPES[self.dtype])
         return arrays
 
 
@@ -124,98 +194,3 @@ _DRAW = {
     "gradient": lambda random, shape, scale: random.standard_normal(shape),
 }
 """Values by kind, given the scale of weights that keeps their products with a state near 1."""
-
-_ROW = ("batch", "cell")
-
-GRU_BLOCK_CELL_GRAD = Op(
-    name="GRUBlockCellGrad",
-    inputs=(
-        Tensor("x", ("batch", "input"), read=NEVER),
-        Tensor("h_prev", _ROW, "state"),
-        Tensor("w_ru", ("input + cell", "2 cell"), "weight"),
-        Tensor("w_c", ("input + cell", "cell"), "weight"),
-        Tensor("b_ru", ("2 cell",), read=NEVER),
-        Tensor("b_c", ("cell",), read=NEVER),
-        Tensor("r", _ROW, "gate"),
-        Tensor("u", _ROW, "gate"),
-        Tensor("c", _ROW, "state"),
-        Tensor("d_h", _ROW),
-    ),
-    outputs=(
-        Tensor("d_x", ("batch", "input")),
-        Tensor("d_h_prev", _ROW),
-        Tensor("d_c_bar", _ROW),
-        Tensor("d_r_bar_u_bar", ("batch", "2 cell")),
-    ),
-    products=(("batch", "input + cell", "cell"), ("batch", "input + cell", "2 cell")),
-    dtypes=("float32",),
-    has_peephole=False,
-)
-
-LSTM_BLOCK_CELL_GRAD = Op(
-    name="LSTMBlockCellGrad",
-    inputs=(
-        Tensor("x", ("batch", "input"), read=NEVER),
-        Tensor("cs_prev", _ROW, "state"),
-        Tensor("h_prev", _ROW, read=NEVER),
-        Tensor("w", ("input + cell", "4 cell"), read=NEVER),
-        Tensor("wci", ("cell",), "weight", read=PEEPHOLE),
-        Tensor("wcf", ("cell",), "weight", read=PEEPHOLE),
-        Tensor("wco", ("cell",), "weight", read=PEEPHOLE),
-        Tensor("b", ("4 cell",), read=NEVER),
-        Tensor("i", _ROW, "gate"),
-        Tensor("cs", _ROW, "state", read=PEEPHOLE),
-        Tensor("f", _ROW, "gate"),
-        Tensor("o", _ROW, "gate"),
-        Tensor("ci", _ROW, "state"),
-        Tensor("co", _ROW, "state"),
-        Tensor("cs_grad", _ROW),
-        Tensor("h_grad", _ROW),
-    ),
-    outputs=(
-        Tensor("cs_prev_grad", _ROW),
-        Tensor("dicfo", ("batch", "4 cell")),
-        Tensor("wci_grad", ("cell",)),
-        Tensor("wcf_grad", ("cell",)),
-        Tensor("wco_grad", ("cell",)),
-    ),
-    products=(),
-    dtypes=("float32", "half"),
-    has_peephole=True,
-)
-
-OPS = {op.name: op for op in (GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD)}
-"""All ops, by name."""
-
-SHAPES = (
-    (1, 128, 128),
-    (20, 200, 200),
-    (32, 256, 256),
-    (64, 512, 512),
-    (20, 650, 650),
-    (20, 1500, 1500),
-    (128, 1024, 1024),
-)
-"""The usual batch, input and cell sizes: language models small to large, and a batch of one."""
-
-
-def cases(ops, dtypes, peephole, shapes):
-    """All cases of these ops, dtypes and (batch, input, cell) sizes.
-
-    Args:
-      ops: Names of ops.
-      dtypes: Names of dtypes; an op is left out for those that it does not have.
-      peephole: Values of `use_peephole`; an op without that attribute has one case.
-      shapes: Batch, input and cell size of each shape.
-
-    Returns:
-      A list of `Case`, with the shapes of one op and variant next to each other.
-    """
-    return [
-        Case(name, dtype, use_peephole, *shape)
-        for name in ops
-        for dtype in dtypes
-        if dtype in OPS[name].dtypes
-        for use_peephole in (peephole if OPS[name].has_peephole else [False])
-        for shape in shapes
-    ]

@@ -11,20 +11,6 @@ from rich.table import Table
 
 from bench.ops import Case
 
-COLUMNS = (
-    "op",
-    "dtype",
-    "shape",
-    "threads",
-    "stock us",
-    "ours us",
-    "ratio",
-    "quartiles",
-    "of floor",
-    "others",
-)
-"""Heads of the table; `NOTE` explains them."""
-
 NOTE = (
     "Median time of a call; ratio stock/ours of the medians, and the quartiles of the ratios of "
     "single rounds. Floor: the time that the machine needs at least for the arithmetic or for the "
@@ -32,11 +18,24 @@ NOTE = (
     "meanwhile; a row where they left fewer cores than it has threads is marked by !, and tells "
     "little."
 )
-"""What the columns mean."""
+"""What the columns of the results mean."""
 
+MEMORY_NOTE = (
+    "A step forward and backward, each side in a process of its own. Resident: the most that the "
+    "process had resident during the step above what it had before (TensorFlow, inputs, weights). "
+    "Allocated: the same of TensorFlow's allocator. Of each kernel, what the allocator gave it at "
+    "its peak. MiB."
+)
+"""What the columns of the memory table mean."""
 
 TOLERATED = 0.15
 """Cores that others may take from a row before it is marked."""
+
+
+def disturbed(neighbours, threads):
+    """Whether other processes left noticeably fewer cores than so many threads need."""
+    free = len(os.sched_getaffinity(0)) - (neighbours or 0.0)
+    return free < threads - TOLERATED
 
 
 class Row(NamedTuple):
@@ -69,13 +68,16 @@ class Row(NamedTuple):
 
     def disturbed(self) -> bool:
         """Whether other processes left noticeably fewer cores than the row has threads."""
-        free = len(os.sched_getaffinity(0)) - (self.neighbours or 0.0)
-        return free < self.threads - TOLERATED
+        return disturbed(self.neighbours, self.threads)
+
+    def named(self) -> str:
+        """What it measured, in words."""
+        return f"{self.case}, {self.threads} thread{'s' if self.threads > 1 else ''}"
 
     def cells(self) -> List[str]:
         """What the tables show of it, in the order of `COLUMNS`."""
         return [
-            self.case.op,
+            self.case.op.name,
             self.case.variant,
             self.case.shape,
             str(self.threads),
@@ -84,25 +86,41 @@ class Row(NamedTuple):
             f"{self.ratio:.2f}",
             "{:.2f} to {:.2f}".format(*self.quartiles),
             f"{self.share:.0%}",
-            "?"
-            if self.neighbours is None
-            else f"{self.neighbours:.2f}{'!' if self.disturbed() else ''}",
+            others(self.neighbours, self.threads),
         ]
+
+
+COLUMNS = (
+    *("op", "dtype", "shape", "threads", "stock us", "ours us", "ratio", "quartiles"),
+    *("of floor", "others"),
+)
+"""Heads of the table of `Row`s."""
+
+
+def others(neighbours, threads):
+    """A cell: the cores that others used, and a mark if they were too many."""
+    if neighbours is None:
+        return "?"
+    return f"{neighbours:.2f}{'!' if disturbed(neighbours, threads) else ''}"
+
+
+def ratio_quartiles(rival, ours):
+    """The quartiles of the ratios of single rounds."""
+    low, high = np.percentile(np.array(rival) / np.array(ours), [25, 75])
+    return float(low), float(high)
 
 
 def make_row(case, threads, result, limits):
     """The row of a worker's result (`bench.worker.measure`)."""
-    stock, ours = np.array(result["stock"]), np.array(result["ours"])
-    low, high = np.percentile(stock / ours, [25, 75])
     return Row(
         case=case,
         threads=threads,
-        stock=float(np.median(stock)),
-        ours=float(np.median(ours)),
-        quartiles=(float(low), float(high)),
+        stock=float(np.median(result["stock"])),
+        ours=float(np.median(result["ours"])),
+        quartiles=ratio_quartiles(result["stock"], result["ours"]),
         floor=limits.floor(case),
         neighbours=result["neighbours"],
-        rounds=len(stock),
+        rounds=len(result["stock"]),
         repetitions=result["repetitions"],
         errors=result["errors"],
     )
@@ -114,32 +132,42 @@ class Mean(NamedTuple):
     op: str
     variant: str
     threads: int
+    rows: int
     geometric_mean: float
     lowest: float
+    below_one: int
+
+    def cells(self) -> List[str]:
+        """What the tables show of it, in the order of `MEAN_COLUMNS`."""
+        counts = [str(self.threads), str(self.rows)]
+        ratios = [f"{self.geometric_mean:.2f}", f"{self.lowest:.2f}", str(self.below_one)]
+        return [self.op, self.variant, *counts, *ratios]
+
+
+MEAN_COLUMNS = ("op", "dtype", "threads", "rows", "geometric mean", "lowest", "below 1")
+"""Heads of the table of `Mean`s."""
+
+
+def geometric_mean(ratios):
+    """The geometric mean of numbers above zero."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def means(rows) -> List[Mean]:
     """The geometric mean and the lowest of the ratios of each op, dtype and number of threads."""
     groups = OrderedDict()
-    for row in rows:
-        key = (row.case.op, row.case.variant, row.threads)
+    for row in sorted(rows, key=lambda row: row.threads):
+        key = (row.case.op.name, row.case.variant, row.threads)
         groups.setdefault(key, []).append(row.ratio)
     return [
-        Mean(*key, math.exp(sum(map(math.log, ratios)) / len(ratios)), min(ratios))
+        Mean(
+            *key,
+            len(ratios),
+            geometric_mean(ratios),
+            min(ratios),
+            sum(ratio < 1.0 for ratio in ratios),
+        )
         for key, ratios in groups.items()
-    ]
-
-
-_MEAN_COLUMNS = ("op", "dtype", "threads", "geometric mean", "lowest")
-
-
-def _mean_cells(mean) -> List[str]:
-    return [
-        mean.op,
-        mean.variant,
-        str(mean.threads),
-        f"{mean.geometric_mean:.2f}",
-        f"{mean.lowest:.2f}",
     ]
 
 
@@ -159,35 +187,78 @@ def _limit_cells(limits) -> List[List[str]]:
     ]
 
 
-def print_tables(console, rows):
-    """Prints the results and their means."""
-    results = Table(title="Stock and ours, side by side", caption=NOTE)
-    for column in COLUMNS:
-        text = column in COLUMNS[:2]
-        results.add_column(column, justify="left" if text else "right", no_wrap=True)
-    previous = None
-    for row in rows:
-        group = (row.case.op, row.case.variant, row.threads)
-        if previous not in (None, group):
-            results.add_section()
-        previous = group
-        style = "red" if row.ratio < 1.0 else None
-        results.add_row(*row.cells(), style=style)
-    console.print(results)
-
-    summary = Table(title="Ratios over all shapes")
-    for column in _MEAN_COLUMNS:
-        text = column in _MEAN_COLUMNS[:2]
-        summary.add_column(column, justify="left" if text else "right", no_wrap=True)
-    for mean in means(rows):
-        summary.add_row(*_mean_cells(mean))
-    console.print(summary)
+_MEMORY_COLUMNS = ("kernels", "shape", "threads", "before", "resident", "allocated", "of each")
 
 
-def write_json(path, about, limits, rows):
-    """Writes everything that was measured; times in seconds."""
-    content = dict(about)
-    content["limits"] = [
+def _memory_cells(peak) -> List[str]:
+    def mib(count):
+        return f"{count / 2**20:,.1f}"
+
+    kernels = ", ".join(f"{name} {mib(most)}" for name, (most, _) in peak.kernels.items())
+    allocated = "?" if peak.allocated is None else mib(peak.allocated)
+    numbers = [str(peak.threads), mib(peak.before), mib(peak.peak), allocated]
+    return [peak.side, peak.shape, *numbers, kernels]
+
+
+def rich_table(title, columns, lines, texts, note=None, styles=None, sections=None):
+    """A table for the terminal.
+
+    Args:
+      title: Its title.
+      columns: Heads.
+      lines: Cells of each line.
+      texts: How many of the first columns are text, and not numbers.
+      note: What stands below it.
+      styles: A style for each line, or None.
+      sections: A key of each line; where it changes, a rule is drawn.
+    """
+    table = Table(title=title, caption=note)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < texts else "right", no_wrap=True)
+    for number, cells in enumerate(lines):
+        if sections and number and sections[number] != sections[number - 1]:
+            table.add_section()
+        table.add_row(*cells, style=styles[number] if styles else None)
+    return table
+
+
+def markdown_table(columns, lines, texts):
+    """A Markdown table whose first `texts` columns are text, and the others numbers."""
+    rule = ["---" if at < texts else "---:" for at in range(len(columns))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [columns, rule, *lines])
+
+
+def below_one(rows):
+    """Rows where ours is slower, the slowest first."""
+    return sorted((row for row in rows if row.ratio < 1.0), key=lambda row: row.ratio)
+
+
+def print_tables(console, found):
+    """Prints the results, their means, the slower ones and the memory."""
+    rows = found.rows
+    styles = ["red" if row.ratio < 1.0 else None for row in rows]
+    sections = [(row.case.op.name, row.case.variant, row.threads) for row in rows]
+    if found.mode == "random":
+        sections = [(row.case[3:], row.threads) for row in rows]
+    lines = [row.cells() for row in rows]
+    console.print(rich_table(found.title, COLUMNS, lines, 2, NOTE, styles, sections))
+    lines = [mean.cells() for mean in means(rows)]
+    console.print(rich_table("Ratios over all shapes", MEAN_COLUMNS, lines, 2))
+    slower = below_one(rows)
+    if slower:
+        lines = [row.cells() for row in slower]
+        console.print(rich_table("Below 1.0", COLUMNS, lines, 2))
+    else:
+        console.print(f"None of {len(rows)} rows is below 1.0.")
+    if found.peaks:
+        lines = [_memory_cells(peak) for peak in found.peaks]
+        title = "Peak memory of a training step, MiB"
+        console.print(rich_table(title, _MEMORY_COLUMNS, lines, 2, MEMORY_NOTE))
+
+
+def json_limits(limits):
+    """The machine's limits, for JSON."""
+    return [
         {
             "threads": threads,
             "flops_per_second": limit.flops_per_second,
@@ -198,41 +269,66 @@ def write_json(path, about, limits, rows):
         }
         for threads, limit in limits.items()
     ]
-    content["rows"] = [_json_row(row) for row in rows]
-    content["means"] = [mean._asdict() for mean in means(rows)]
+
+
+def write_json(path, found):
+    """Writes everything that was measured; times in seconds, sizes in bytes."""
+    content = dict(found.about, title=found.title)
+    content["limits"] = json_limits(found.limits)
+    content["rows"] = [_json_row(row, found.limits[row.threads]) for row in found.rows]
+    content["means"] = [mean._asdict() for mean in means(found.rows)]
+    content["memory"] = [peak._asdict() for peak in found.peaks]
+    content["left_out"] = found.left_out
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def _json_row(row):
-    fields = OrderedDict(row.case._asdict())
+def _json_row(row, limits):
+    case = row.case
+    fields = OrderedDict(case._asdict(), op=case.op.name)
     fields.update(row._asdict())
     del fields["case"]
     fields.update(ratio=row.ratio, share_of_floor=row.share)
-    fields.update(disturbed=row.disturbed())
-    fields.update(flops=row.case.flops, bytes=row.case.bytes)
+    fields.update(share_of_peak=case.flops / row.ours / limits.flops_per_second)
+    fields.update(disturbed=row.disturbed(), flops=case.flops, bytes=case.bytes)
     return fields
 
 
-def write_markdown(path, about, limits, rows):
-    """Writes the tables for people to read."""
+def where_and_when(about):
+    """A paragraph: date, machine and versions; and the command."""
     machine, versions = about["machine"], about["versions"]
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
-    parts = [
-        "# Stock and ours, side by side",
+    return [
         f"{about['date']}: {machine['cpu']}, {machine['cores']} cores, {machine['system']}, "
         f"instruction set {about['isa']}, load average {machine['load_average']:.1f} at the start. "
         f"{named}.",
         f"`{about['command']}`",
-        _markdown(COLUMNS, [row.cells() for row in rows], 2),
-        NOTE,
-        _markdown(_MEAN_COLUMNS, [_mean_cells(mean) for mean in means(rows)], 2),
-        "What the machine can do, measured before and after:",
-        _markdown(_LIMIT_COLUMNS, _limit_cells(limits), 0),
     ]
+
+
+def limit_parts(limits):
+    """What the machine can do, for Markdown."""
+    return [
+        "What the machine can do, measured before and after:",
+        markdown_table(_LIMIT_COLUMNS, _limit_cells(limits), 0),
+    ]
+
+
+def write_markdown(path, found, images):
+    """Writes the tables for people to read, and the plots by the names of their files."""
+    rows, slower = found.rows, below_one(found.rows)
+    parts = [f"# {found.title}", *where_and_when(found.about)]
+    parts += [f"![{name}]({name})" for name in images]
+    parts += [markdown_table(COLUMNS, [row.cells() for row in rows], 2), NOTE]
+    parts += [markdown_table(MEAN_COLUMNS, [mean.cells() for mean in means(rows)], 2)]
+    if slower:
+        parts += ["Below 1.0:", markdown_table(COLUMNS, [row.cells() for row in slower], 2)]
+    else:
+        parts += [f"None of {len(rows)} rows is below 1.0."]
+    if found.left_out:
+        parts += [f"Left out, as the library has no kernel: {', '.join(found.left_out)}."]
+    if found.peaks:
+        lines = [_memory_cells(peak) for peak in found.peaks]
+        parts += ["Peak memory of a training step:"]
+        parts += [markdown_table(_MEMORY_COLUMNS, lines, 2), MEMORY_NOTE]
+    parts += limit_parts(found.limits)
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-
-
-def _markdown(columns, lines, texts):
-    """A Markdown table whose first `texts` columns are text, and the others numbers."""
-    rule = ["---" if at < texts else "---:" for at in range(len(columns))]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [columns, rule, *lines])

@@ -7,8 +7,14 @@ from typing import List, NamedTuple, Optional
 
 from bench.machine import Neighbours
 
-FEWEST_ROUNDS, MOST_ROUNDS = 6, 200
-"""Rounds of a measurement, however long or short they are."""
+MOST_ROUNDS = 200
+"""Most rounds of a measurement, however short they are."""
+
+FEWEST_ROUNDS = ((1.0, 6), (4.0, 4), (math.inf, 2))
+"""Fewest rounds of a measurement, where a round of one function takes up to so many seconds."""
+
+LONG = 0.5
+"""Seconds from which a first call is not so different from the next that it must be repeated."""
 
 LONGEST_CHAIN = 600
 """Most repetitions in a round: building longer graphs takes longer than running them."""
@@ -31,6 +37,11 @@ def seconds_of(run):
     return time.perf_counter() - start
 
 
+def fewest_rounds(seconds):
+    """Fewest rounds of a measurement, where a round of one function takes so many seconds."""
+    return next(count for bound, count in FEWEST_ROUNDS if seconds <= bound)
+
+
 def long_enough(build, seconds):
     """Repeats two functions until a round of either takes long enough for the clock.
 
@@ -39,18 +50,19 @@ def long_enough(build, seconds):
       seconds: The least that a round should take.
 
     Returns:
-      The number of repetitions, and the two functions, already warm.
+      The number of repetitions, the two functions, already warm, and the seconds that a round of
+      the slower one took.
     """
     repetitions = 1
     while True:
         rounds = build(repetitions)
-        for run in rounds:
-            run()
-        shortest = min(seconds_of(run) for run in rounds)
-        if shortest >= seconds or repetitions >= LONGEST_CHAIN:
-            return repetitions, rounds
+        times = [seconds_of(run) for run in rounds]
+        if min(times) < LONG:
+            times = [seconds_of(run) for run in rounds]
+        if min(times) >= seconds or repetitions >= LONGEST_CHAIN:
+            return repetitions, rounds, max(times)
         # Short rounds are mostly overhead and would promise too few: approach in steps.
-        factor = min(1.25 * seconds / shortest, 16.0)
+        factor = min(1.25 * seconds / min(times), 16.0)
         repetitions = min(math.ceil(repetitions * factor), LONGEST_CHAIN)
 
 
@@ -65,16 +77,15 @@ def take_turns(build, round_seconds, seconds) -> Turns:
     Returns:
       The `Turns`.
     """
-    repetitions, runs = long_enough(build, round_seconds)
+    repetitions, runs, longest = long_enough(build, round_seconds)
+    fewest = fewest_rounds(longest)
     times = ([], [])
     gc.collect()
     gc.disable()
     try:
         neighbours = Neighbours()
         end = time.perf_counter() + seconds
-        while len(times[0]) < FEWEST_ROUNDS or (
-            len(times[0]) < MOST_ROUNDS and time.perf_counter() < end
-        ):
+        while len(times[0]) < fewest or (len(times[0]) < MOST_ROUNDS and time.perf_counter() < end):
             order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
             for side in order:
                 times[side].append(seconds_of(runs[side]) / repetitions)

@@ -1,0 +1,29 @@
+"""Whether two kernels compute the same."""
+
+import numpy as np
+
+
+class DisagreementError(Exception):
+    """The two kernels do not compute the same."""
+
+
+def compare(case, stock, ours):
+    """Checks that two sets of outputs agree, and returns the scaled error of each output."""
+    errors = {name: scaled_error(ours[name], want) for name, want in stock.items()}
+    for name, error in errors.items():
+        # Written so that NaN, which compares false, does not pass.
+        if not error <= case.largest_error:
+            raise DisagreementError(
+                f"{case}: {name} differs by {error:.1e} of its largest element, allowed are "
+                f"{case.largest_error:.1e}"
+            )
+    return errors
+
+
+def scaled_error(got, want):
+    """The largest difference of two arrays, relative to the largest element wanted."""
+    want, got = want.astype(np.float64), got.astype(np.float64)
+    error = float(np.max(np.abs(got - want), initial=0.0))
+    if error > 0.0:
+        error /= max(float(np.max(np.abs(want))), np.finfo(np.float64).tiny)
+    return error

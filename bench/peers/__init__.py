@@ -1,0 +1,6 @@
+"""Times our sequence kernels, TensorFlow's, Keras's and PyTorch's: `python -m bench.peers --help`.
+
+Each of them in a process of its own: they bring pools of threads of their own, whose idle threads
+keep processors busy for a while, and which must not be set up by anybody else. The processes take
+turns, after their answers, gradients too, were compared.
+"""

@@ -1,0 +1,106 @@
+"""The layers on TensorFlow's block ops: stock kernels, and ours."""
+
+import numpy as np
+
+from bench import graphs
+from bench.peers.nets import GATES, TRAINING, in_order, joined, split
+from bench.worker import start
+
+ICFO = ("i", "c", "f", "o")
+"""The order of the gates in `BlockLSTM`."""
+
+
+class Blocks:
+    """A side of the comparison: see `bench.peers.worker`."""
+
+    def __init__(self, name, job):
+        """Starts TensorFlow, and loads the library."""
+        self._name = name
+        self._sides, self._about = start(job)
+        self._pair = self._net = None
+        self._checked = set()
+
+    def about(self):
+        """Versions, instruction set, and the kernels of the library."""
+        return self._about
+
+    def prepare(self, net, arrays):
+        """Makes the graph of a net."""
+        if self._pair:
+            self._pair.__exit__()
+        self._net, op = net, net.case.op
+        for kernel in op.kernels:
+            if kernel.name not in self._checked and kernel.name not in graphs.OWN_FUNCTIONS:
+                self._sides.check_labels(kernel)
+            self._checked.add(kernel.name)
+        values = {"LSTM": lstm_inputs, "GRU": gru_inputs}[net.kind](net, arrays)
+        values = {tensor.name: values[tensor.name] for tensor in op.inputs}
+        attributes = {"forget_bias": 0.0, "cell_clip": 0.0, "use_peephole": False}
+        attributes["reset_after"] = True
+        self._pair = graphs.Pair(self._sides, op, values, attributes)
+        self._run = self._pair.chain(self._name, 1)
+
+    def run(self):
+        """One call."""
+        self._run()
+
+    def results(self):
+        """Outputs and gradients, named and laid out as `bench.peers.nets` says."""
+        outputs = self._pair.outputs(self._name)
+        found = {"h": outputs["h"]}
+        if self._net.work == TRAINING:
+            gradients = {"LSTM": lstm_gradients, "GRU": gru_gradients}[self._net.kind]
+            found.update(gradients(self._net, outputs))
+        return found
+
+
+def lstm_inputs(net, arrays):
+    """The inputs of `BlockLSTM` and its gradient."""
+    weights = np.concatenate([arrays["kernel"], arrays["recurrent"]])
+    return {
+        **{name: arrays[name] for name in ("x", "cs_prev", "h_prev", "h_grad")},
+        **{name: np.zeros(net.cell_size, np.float32) for name in ("wci", "wcf", "wco")},
+        "seq_len_max": np.int64(net.time),
+        "w": in_order(weights, GATES["LSTM"], ICFO),
+        "b": in_order(arrays["bias"], GATES["LSTM"], ICFO),
+        "cs_grad": np.zeros_like(arrays["h_grad"]),
+    }
+
+
+def lstm_gradients(net, outputs):
+    """The gradients that `BlockLSTMGrad` computes."""
+    w_grad, b_grad = (in_order(outputs[n], ICFO, GATES["LSTM"]) for n in ("w_grad", "b_grad"))
+    found = {name: outputs[name] for name in ("x_grad", "h_prev_grad", "cs_prev_grad")}
+    kernel, recurrent = np.split(w_grad, [net.input_size])
+    return dict(found, kernel_grad=kernel, recurrent_grad=recurrent, bias_grad=b_grad)
+
+
+def gru_inputs(net, arrays):
+    """The inputs of `BlockGRU` and its gradient."""
+    kernel, recurrent = (split("GRU", arrays[name]) for name in ("kernel", "recurrent"))
+    of_input, of_state = (split("GRU", row) for row in arrays["bias"])
+    weights = {gate: np.concatenate([kernel[gate], recurrent[gate]]) for gate in GATES["GRU"]}
+    biases = {gate: of_input[gate] + of_state[gate] for gate in "rz"}
+    return {
+        **{name: arrays[name] for name in ("x", "h_prev", "h_grad")},
+        "sequence_length": np.full(net.batch, net.time, np.int64),
+        "w_ru": np.concatenate([weights["r"], weights["z"]], axis=1),
+        "w_c": weights["h"],
+        "b_ru": np.concatenate([biases["r"], biases["z"]]),
+        "b_c": of_input["h"],
+        "b_hc": of_state["h"],
+        "h_last_grad": np.zeros_like(arrays["h_prev"]),
+    }
+
+
+def gru_gradients(net, outputs):
+    """The gradients that `BlockGRUGrad` computes."""
+    (w_r, w_z), (b_r, b_z) = (np.split(outputs[n], 2, axis=-1) for n in ("w_ru_grad", "b_ru_grad"))
+    weights = joined("GRU", {"r": w_r, "z": w_z, "h": outputs["w_c_grad"]})
+    kernel, recurrent = np.split(weights, [net.input_size])
+    biases = [
+        joined("GRU", {"r": b_r, "z": b_z, "h": outputs[name]})
+        for name in ("b_c_grad", "b_hc_grad")
+    ]
+    found = {name: outputs[name] for name in ("x_grad", "h_prev_grad")}
+    return dict(found, kernel_grad=kernel, recurrent_grad=recurrent, bias_grad=np.stack(biases))

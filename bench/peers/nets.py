@@ -1,0 +1,89 @@
+"""What is compared: one layer of LSTM or GRU on a sequence, with the same weights everywhere.
+
+Weights and gradients are exchanged as Keras has them: `kernel` [input, gates * cell], `recurrent`
+[cell, gates * cell] and `bias`, with the gates of `GATES`, one block of columns after the other.
+The bias of a GRU has two rows, one for the input and one for the state, because the reset gate is
+applied after the product (`reset_after`, as in PyTorch and cuDNN).
+"""
+
+from typing import Dict, NamedTuple
+
+import numpy as np
+
+from bench.ops import Case
+from bench.tables import BLOCK_GRU_OPS, OPS
+
+GATES = {"LSTM": ("i", "f", "c", "o"), "GRU": ("z", "r", "h")}
+"""Keras's order of the gates: input, forget, candidate, output; update, reset, candidate."""
+
+FORWARD, TRAINING = "forward", "forward+backward"
+"""What a call does: compute h of all steps; or that, and all gradients given that of h."""
+
+SIDES = {"LSTM": ("stock", "ours", "keras", "torch"), "GRU": ("ours", "keras", "torch")}
+"""Who has the layer. TensorFlow has no op for a sequence of a GRU."""
+
+LARGEST_ERROR = 2e-5
+"""How much results may differ, relative to the largest element."""
+
+
+class Net(NamedTuple):
+    """A layer, what a call of it does, and its sizes."""
+
+    kind: str
+    work: str
+    time: int
+    batch: int
+    input_size: int
+    cell_size: int
+
+    @property
+    def case(self) -> Case:
+        """The same on our ops."""
+        ops = OPS if self.kind == "LSTM" else BLOCK_GRU_OPS
+        name = {"LSTM": "BlockLSTM", "GRU": "BlockGRU"}[self.kind]
+        op = ops[name + ("+Grad" if self.work == TRAINING else "")]
+        return Case(op, "float32", False, *self[2:])
+
+    def __str__(self) -> str:
+        """All of it, in words."""
+        return f"{self.kind} {self.work} {self.case.shape}"
+
+    def arrays(self, seed: int) -> Dict[str, np.ndarray]:
+        """Inputs, weights and the gradient of h, by name."""
+        random = np.random.RandomState(seed)
+        width = len(GATES[self.kind]) * self.cell_size
+        scale = 1.0 / np.sqrt(self.input_size + self.cell_size)
+        state = (self.batch, self.cell_size)
+        arrays = {
+            "x": random.uniform(-1.0, 1.0, (self.time, self.batch, self.input_size)),
+            "h_prev": random.uniform(-1.0, 1.0, state),
+            "kernel": random.uniform(-scale, scale, (self.input_size, width)),
+            "recurrent": random.uniform(-scale, scale, (self.cell_size, width)),
+            "bias": random.uniform(-1.0, 1.0, (width,) if self.kind == "LSTM" else (2, width)),
+            "h_grad": random.standard_normal((self.time, *state)),
+        }
+        if self.kind == "LSTM":
+            arrays["cs_prev"] = random.uniform(-1.0, 1.0, state)
+        return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+def split(kind, array):
+    """The gates' blocks of the last dimension, by name."""
+    return dict(zip(GATES[kind], np.split(array, len(GATES[kind]), axis=-1)))
+
+
+def joined(kind, blocks):
+    """What `split` took apart."""
+    return np.concatenate([blocks[gate] for gate in GATES[kind]], axis=-1)
+
+
+def in_order(array, gates, order):
+    """An array whose blocks of the last dimension are in another order.
+
+    Args:
+      array: Its last dimension is as many blocks as there are gates.
+      gates: The gates' names as they are.
+      order: As they shall be.
+    """
+    blocks = dict(zip(gates, np.split(array, len(gates), axis=-1)))
+    return np.concatenate([blocks[gate] for gate in order], axis=-1)

@@ -1,0 +1,216 @@
+"""Tables of the comparison with Keras and PyTorch: on the terminal, in Markdown and in JSON."""
+
+import json
+from collections import OrderedDict
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from bench import machine, plots
+from bench.peers.nets import Net
+from bench.report import (
+    disturbed,
+    geometric_mean,
+    json_limits,
+    limit_parts,
+    markdown_table,
+    others,
+    ratio_quartiles,
+    rich_table,
+    where_and_when,
+)
+
+TITLE = "Sequences: ours, TensorFlow's block op, Keras and PyTorch"
+
+NOTE = (
+    "Median milliseconds of a call, of processes that took turns; ratio rival/ours of the medians, "
+    "and the quartiles of the ratios of single rounds. Floor: the time that the machine needs at "
+    "least for the arithmetic or for the bytes, whichever takes longer, as a share of ours. "
+    "Others: cores that other processes used meanwhile; a row where they left fewer cores than it "
+    "has threads is marked by !, and tells little."
+)
+"""What the columns mean."""
+
+RIVALS = ("stock", "keras", "torch")
+"""All that ours are compared with, in the order of the columns."""
+
+
+class Turns(NamedTuple):
+    """The rounds of a measurement."""
+
+    seconds: Dict[str, List[float]]
+    """Seconds a call in each round, by side."""
+    spent: List[Optional[Tuple[float, float]]]
+    """What `bench.machine.Neighbours.spent` returned at each turn."""
+    errors: Dict[str, float]
+    """The largest scaled difference of each rival's results from ours."""
+
+
+class Row(NamedTuple):
+    """The result for a net at a number of threads; times in seconds a call."""
+
+    net: Net
+    threads: int
+    seconds: Dict[str, float]
+    """Median by side."""
+    quartiles: Dict[str, Tuple[float, float]]
+    """Of the ratios of single rounds, by rival."""
+    floor: float
+    neighbours: Optional[float]
+    rounds: int
+    errors: Dict[str, float]
+
+    def ratio(self, rival):
+        """How many times faster ours is; None if the rival was not measured."""
+        return self.seconds[rival] / self.seconds["ours"] if rival in self.seconds else None
+
+    @property
+    def share(self):
+        """Share of the machine's limit that ours reaches."""
+        return self.floor / self.seconds["ours"]
+
+    def cells(self):
+        """What the tables show of it, in the order of `COLUMNS`."""
+        cells = [self.net.kind, self.net.work, self.net.case.shape, str(self.threads)]
+        cells.append(_milliseconds(self.seconds["ours"]))
+        cells += [_milliseconds(self.seconds.get(rival)) for rival in RIVALS]
+        for rival in RIVALS:
+            if rival in self.seconds:
+                cells += [
+                    "{:.2f} ({:.2f} to {:.2f})".format(self.ratio(rival), *self.quartiles[rival])
+                ]
+            else:
+                cells.append("")
+        return [*cells, f"{self.share:.0%}", others(self.neighbours, self.threads)]
+
+
+COLUMNS = (
+    *("layer", "work", "shape", "threads", "ours", *RIVALS),
+    *(f"ratio {rival}" for rival in RIVALS),
+    *("of floor", "others"),
+)
+"""Heads of the table of `Row`s."""
+
+
+def _milliseconds(seconds):
+    return (
+        ""
+        if seconds is None
+        else f"{seconds * 1e3:,.3g}"
+        if seconds < 0.1
+        else f"{seconds * 1e3:,.0f}"
+    )
+
+
+class Found(NamedTuple):
+    """All that was measured."""
+
+    about: dict
+    limits: Dict[int, machine.Limits]
+    rows: List[Row]
+    left_out: List[str]
+
+
+def make_row(net, threads, turns, limits):
+    """The row of `Turns`."""
+    ours = turns.seconds["ours"]
+    return Row(
+        net=net,
+        threads=threads,
+        seconds={name: float(np.median(found)) for name, found in turns.seconds.items()},
+        quartiles={
+            name: ratio_quartiles(found, ours)
+            for name, found in turns.seconds.items()
+            if name != "ours"
+        },
+        floor=limits.floor(net.case),
+        neighbours=machine.cores_of(turns.spent),
+        rounds=len(ours),
+        errors=turns.errors,
+    )
+
+
+MEAN_COLUMNS = ("layer", "work", "rival", "threads", "rows", "geometric mean", "lowest")
+"""Heads of the table of means."""
+
+
+def means(rows):
+    """The geometric mean and the lowest of the ratios to each rival, as cells and as fields."""
+    groups = OrderedDict()
+    for row in rows:
+        for rival in RIVALS:
+            if rival in row.seconds:
+                key = (row.net.kind, row.net.work, rival, row.threads)
+                groups.setdefault(key, []).append(row.ratio(rival))
+    return [
+        dict(zip(MEAN_COLUMNS, [*key, len(ratios), geometric_mean(ratios), min(ratios)]))
+        for key, ratios in groups.items()
+    ]
+
+
+def _mean_cells(mean):
+    return [f"{value:.2f}" if isinstance(value, float) else str(value) for value in mean.values()]
+
+
+def print_tables(console, found):
+    """Prints the results and their means."""
+    sections = [(row.net.kind, row.net.work, row.threads) for row in found.rows]
+    lines = [row.cells() for row in found.rows]
+    console.print(rich_table(TITLE, COLUMNS, lines, 2, NOTE, sections=sections))
+    lines = [_mean_cells(mean) for mean in means(found.rows)]
+    console.print(rich_table("Ratios over all shapes", MEAN_COLUMNS, lines, 3))
+
+
+def write(folder, stem, found):
+    """Writes JSON, Markdown and the plot; returns the files' names."""
+    names = [stem + ending for ending in (".json", ".md", "-ratio.svg")]
+    (folder / names[0]).write_text(json.dumps(_json(found), indent=1) + "\n", encoding="utf-8")
+    plot(folder / names[2], found.rows)
+    parts = [f"# {TITLE}", *where_and_when(found.about), f"![{names[2]}]({names[2]})"]
+    parts += [markdown_table(COLUMNS, [row.cells() for row in found.rows], 2), NOTE]
+    parts += [markdown_table(MEAN_COLUMNS, [_mean_cells(m) for m in means(found.rows)], 3)]
+    if found.left_out:
+        parts += [f"Left out, as the library has no kernel: {', '.join(found.left_out)}."]
+    parts += limit_parts(found.limits)
+    (folder / names[1]).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return names
+
+
+def _json(found):
+    """Everything that was measured; times in seconds."""
+    rows = []
+    for row in found.rows:
+        case, ours = row.net.case, row.seconds["ours"]
+        fields = OrderedDict(row.net._asdict())
+        fields.update(row._asdict())
+        del fields["net"]
+        fields.update(ratios={rival: row.ratio(rival) for rival in row.quartiles})
+        fields.update(share_of_floor=row.share, flops=case.flops, bytes=case.bytes)
+        peak = found.limits[row.threads].flops_per_second
+        fields.update(share_of_peak=case.flops / ours / peak)
+        fields.update(disturbed=disturbed(row.neighbours, row.threads))
+        rows.append(fields)
+    content = dict(found.about, title=TITLE, limits=json_limits(found.limits), rows=rows)
+    content.update(means=means(found.rows), left_out=found.left_out)
+    return content
+
+
+def plot(path, rows):
+    """Bars of rival/ours: a panel for each layer, work and number of threads."""
+    groups = plots.grouped(rows, lambda row: (row.net.kind, row.net.work, plots.in_threads(row)))
+    figure, axes = plots.panels(len(groups))
+    for axis, (names, group) in zip(axes, groups.items()):
+        shapes = list(plots.grouped(group, lambda row: row.net.case.shape))
+        series = {
+            rival: {
+                row.net.case.shape: (row.ratio(rival), *row.quartiles[rival])
+                for row in group
+                if rival in row.seconds
+            }
+            for rival in RIVALS
+        }
+        plots.bars(axis, shapes, series)
+        axis.set_title(", ".join(names))
+    axes[0].legend(frameon=False)
+    figure.suptitle("Times faster than the rival (quartiles of rounds in black)")
+    return plots.save(figure, path)

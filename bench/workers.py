@@ -1,0 +1,72 @@
+"""Processes that the benchmark starts, and talks to in lines of JSON."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from bench import machine
+
+
+class WorkerError(Exception):
+    """A worker did not do its job; says why."""
+
+
+class Worker:
+    """A running worker module, as `bench.worker.answer` makes them. Use as a context manager."""
+
+    def __init__(self, module, *arguments):
+        """Starts it."""
+        paths = [str(machine.ROOT), str(machine.ROOT / "python"), os.environ.get("PYTHONPATH")]
+        environment = dict(
+            os.environ,
+            PYTHONPATH=os.pathsep.join(path for path in paths if path),
+            # Without this there would be no stock kernel to compare with.
+            BLOCKCELL_OVERRIDE="0",
+            TF_CPP_MIN_LOG_LEVEL=os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
+        )
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (open as long as the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            universal_newlines=True,
+        )
+
+    def __enter__(self):
+        """Returns itself."""
+        return self
+
+    def __exit__(self, *exception):
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+    def ask(self, message):
+        """Sends a message, and returns the answer.
+
+        Raises:
+          WorkerError: It found a problem, or ended.
+        """
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            code = self._process.wait()
+            self._log.seek(0)
+            tail = "".join(self._log.readlines()[-20:])
+            raise WorkerError(f"a measuring process ended ({code}):\n{tail}")
+        answer = json.loads(line)
+        if "problem" in answer:
+            raise WorkerError(answer["problem"])
+        return answer
