@@ -1,8 +1,8 @@
 """Trains character language models with stock kernels and with blockcell's, side by side.
 
-The training graphs were made by TensorFlow 1.15.5 and are left as they are; `README.md` in this
-folder says what is shown. Exit code 0 means that the library's kernels ran and that the losses
-agree, 1 that they did not, 130 that it was interrupted.
+Some training graphs were made by TensorFlow 1.15.5 and are left as they are, others are built here;
+`README.md` in this folder says what is shown. Exit code 0 means that the library's kernels ran and
+that the losses agree, 1 that they did not, 130 that it was interrupted.
 """
 
 import argparse
@@ -26,10 +26,12 @@ from worker import Worker, WorkerError
 TRACED = 8
 """Steps that are traced after the measured ones; the first of them is not counted."""
 EXPLANATION = (
-    "Each training is a process of its own; their steps alternate. Ratio: stock / blockcell. Share"
-    " of the step: time within calls of the gradient op, which wait for each other, divided by the"
-    " time from the start of the step's first op to the end of its last one; median of"
-    f" {TRACED - 1} traced steps."
+    "Each training is a process of its own; their steps alternate. Losses are in nats a byte."
+    " Ratio: stock / blockcell. Slope: how fast the loss changes along the gradient of the layer's"
+    " weights before the first step, by finite differences, divided by what the gradient says."
+    " Times within ops, and their share of the step: calls wait for each other, so it is the time"
+    " within them, and that divided by the time from the start of the step's first op to the end"
+    f" of its last one; medians of {TRACED - 1} traced steps."
 )
 
 
@@ -39,7 +41,11 @@ def arguments():
         description="Train language models with stock kernels and with blockcell's, and compare."
     )
     parser.add_argument("--library", type=pathlib.Path, required=True, help="libblockcell.so")
-    parser.add_argument("--steps", type=int, default=200, help="steps a model (default: 200)")
+    parser.add_argument("--steps", type=int, default=150, help="steps a model (default: 150)")
+    names = {model.name: model for model in models.MODELS}
+    parser.add_argument(
+        "--models", nargs="+", choices=names, default=list(names), help="which ones (default: all)"
+    )
     parser.add_argument(
         "--output",
         type=pathlib.Path,
@@ -51,27 +57,29 @@ def arguments():
         parser.error(f"there is no {result.library}; `make lib` builds it")
     if result.steps < 20:
         parser.error("--steps must be 20 or more")
+    result.models = [names[name] for name in result.models]
     return result
 
 
 @contextlib.contextmanager
-def two_workers(model, library, logs):
-    """Starts the stock worker and the library's for a model, and ends them in any case."""
+def started(model, library, logs):
+    """Starts a worker for each setting of a model, and ends them in any case."""
     with contextlib.ExitStack() as stack:
         workers = []
-        for name, path in (("stock", None), ("blockcell", library)):
-            workers.append(Worker(name, model, path, str(logs / f"{model.name}-{name}.log")))
+        for setting in model.settings:
+            log = str(logs / f"{model.name}-{setting.name}.log")
+            workers.append(Worker(model, setting, library, log))
             stack.callback(workers[-1].stop)
         yield workers
 
 
-def compare(console, model, windows, library, steps, logs):
-    """Trains a model both ways.
+def compare(console, model, batches, library, steps, logs):
+    """Trains a model in all its settings.
 
     Args:
       console: Where to draw the progress bar.
       model: The `models.Model`.
-      windows: What `text.windows` returned.
+      batches: What each step is fed; they are used again when they are used up.
       library: Path of libblockcell.so.
       steps: How many steps to train.
       logs: Folder for what the processes write.
@@ -90,16 +98,20 @@ def compare(console, model, windows, library, steps, logs):
         console=console,
         refresh_per_second=4,
     )
-    with progress, two_workers(model, library, logs) as workers:
+    with progress, started(model, library, logs) as workers:
         task = progress.add_task(model.title, total=steps + TRACED, state="starting TensorFlow")
-        trainings = [Training(worker.ready(), [], []) for worker in workers]
+        ready = [worker.ready() for worker in workers]
         progress.update(task, state="first step")
+        trainings = [
+            Training(setting, its, worker.slopes(batches[0]), [], [])
+            for setting, its, worker in zip(model.settings, ready, workers)
+        ]
         for step in range(steps + TRACED):
-            window = windows[step % len(windows)]
+            batch = batches[step % len(batches)]
             traced = step >= steps
-            # The one and the other go first in turn.
-            for which in (0, 1) if step % 2 else (1, 0):
-                result = workers[which].step(window, traced)
+            for turn in range(len(workers)):  # each goes first in its turn
+                which = (step + turn) % len(workers)
+                result = workers[which].step(batch, traced)
                 kind = trainings[which].traced if traced else trainings[which].steps
                 kind.append(result)
             loss = trainings[0].steps[-1].loss
@@ -116,15 +128,16 @@ def run(console, options):
     logs = options.output / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     corpus = text.corpus()
-    windows = text.windows(corpus)
+    windows, lines = text.windows(corpus), text.lines(corpus)
     console.print(
-        f"Text: {len(corpus):,} bytes of the Python standard library;"
-        f" a step reads {models.BATCH} x {models.TIME} of them"
+        f"Text: {len(corpus):,} bytes of the Python standard library; a step reads {models.BATCH} x"
+        f" {models.TIME} of them, or {models.BATCH} lines of up to {models.LINE_TIME}"
     )
     failures, pictures = [], []
-    for model in models.MODELS:
-        library = str(options.library.resolve())
-        comparison = compare(console, model, windows, library, options.steps, logs)
+    library = str(options.library.resolve())
+    for model in options.models:
+        batches = lines if model.lines else windows
+        comparison = compare(console, model, batches, library, options.steps, logs)
         console.print(report.table(comparison))
         console.print(escape(report.proof(comparison)), style="dim")
         console.print()
@@ -137,7 +150,7 @@ def run(console, options):
     for failure in failures:
         console.print(f"[bold red]FAILED[/] {escape(failure)}", soft_wrap=True)
     if not failures:
-        console.print("[bold green]Both models trained on blockcell's kernels to the same losses.")
+        console.print("[bold green]All models trained on blockcell's kernels to the same losses.")
     return 1 if failures else 0
 
 

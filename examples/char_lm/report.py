@@ -3,14 +3,14 @@
 import json
 import logging
 import statistics
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Optional
 
 import matplotlib
 import models
 import numpy as np
 import rich.box
 from rich.table import Table
-from worker import Ready, Step
+from worker import Ready, Slopes, Step
 
 # Both before pyplot is imported: no display is needed, nor word of a font cache being built.
 matplotlib.use("Agg")
@@ -22,13 +22,17 @@ WARM_UP = 5
 """First steps that are left out of the step times: TensorFlow prepares the graph in them."""
 LIMIT = 1e-4
 """Largest relative difference of losses that passes."""
-COLOURS = {"stock": "#8d99ae", "blockcell": "#d1495b"}
+SLOPE_LIMIT = 1e-2
+"""Largest relative difference of a slope by gradient and by finite differences that passes."""
+COLOURS = {"stock": "#8d99ae", "blockcell": "#d1495b", "tensorflow": "#edae49"}
 
 
 class Training(NamedTuple):
-    """One of the two trainings of a model."""
+    """One of the trainings of a model."""
 
+    setting: models.Setting
     ready: Ready
+    slopes: Optional[Slopes]
     steps: List[Step]
     traced: List[Step]
 
@@ -43,22 +47,33 @@ class Training(NamedTuple):
         return statistics.median(step.seconds for step in self.steps[WARM_UP:])
 
     @property
-    def gradient_share(self):
-        """Median share of a traced step that is spent in the gradient op."""
-        return statistics.median(step.gradient / step.span for step in self.traced)
+    def share(self):
+        """Median share of a traced step that is spent in the two ops."""
+        return statistics.median(
+            sum(seconds for _, seconds in step.ops) / step.span for step in self.traced
+        )
 
-    @property
-    def gradient_call(self):
-        """Median seconds of a call of the gradient op: of the traced steps' means."""
-        return statistics.median(step.gradient / step.calls for step in self.traced)
+    def time_in(self, which):
+        """Median seconds of a traced step within op `which`."""
+        return statistics.median(step.ops[which][1] for step in self.traced)
+
+    def calls(self, which):
+        """Calls of op `which` in a step."""
+        return self.traced[0].ops[which][0]
 
 
 class Comparison(NamedTuple):
-    """A model trained with stock kernels and with the library's."""
+    """A model trained with stock kernels, with the library's, and maybe in a third way."""
 
     model: models.Model
     stock: Training
     blockcell: Training
+    contrast: Optional[Training] = None
+
+    @property
+    def trainings(self):
+        """All of them."""
+        return [self.stock, self.blockcell] + ([self.contrast] if self.contrast else [])
 
     @property
     def differences(self):
@@ -68,15 +83,11 @@ class Comparison(NamedTuple):
 
     def failures(self):
         """Returns what is wrong, one line each; nothing if all is as it should be."""
-        gradient = self.model.gradient
-        ours, stock = self.blockcell.ready, self.stock.ready
-        result = []
-        if gradient not in json.loads(ours.info)["taken_over"]:
-            result.append(f"the library has not taken over {gradient}: {ours.info}")
-        if ours.refusal != ours.labelled_refusal:
-            result.append(f"{gradient} did not run on the library's kernel: {ours.refusal!r}")
-        if stock.refusal == ours.refusal:
-            result.append(f"{gradient} ran on the same kernel in both: {stock.refusal!r}")
+        result = [*self._wrong_kernels(), *self._wrong_slopes()]
+        for training in self.trainings:
+            for which, op in enumerate(training.setting.ops):
+                if not training.calls(which):
+                    result.append(f"{op} was not called by {training.setting.title}")
         difference = self.differences.max()
         if not difference <= LIMIT:  # NaN must fail too
             result.append(
@@ -84,10 +95,35 @@ class Comparison(NamedTuple):
             )
         return result
 
+    def _wrong_kernels(self):
+        ours, stock = self.blockcell.ready, self.stock.ready
+        info = json.loads(ours.info)
+        for op in self.blockcell.setting.ops:
+            if op not in ours.refusals:  # an op of the library's own
+                if op not in info["ops"]:
+                    yield f"the library has no {op}: {ours.info}"
+                continue
+            if op not in info["taken_over"]:
+                yield f"the library has not taken over {op}: {ours.info}"
+            if ours.refusals[op] != ours.labelled_refusals[op]:
+                yield f"{op} did not run on the library's kernel: {ours.refusals[op]!r}"
+        for op in self.stock.setting.ops:
+            if stock.refusals[op] == ours.labelled_refusals[op]:
+                yield f"{op} ran on the library's kernel in both: {stock.refusals[op]!r}"
+
+    def _wrong_slopes(self):
+        for training in (self.stock, self.blockcell):
+            slopes = training.slopes
+            if slopes and not abs(slopes.ratio - 1) <= SLOPE_LIMIT:
+                yield (
+                    f"{self.model.title}, {training.setting.title}: the gradient says that the"
+                    f" loss has the slope {slopes.computed:.4f}, but it is {slopes.measured:.4f}"
+                )
+
 
 def table(comparison):
     """Returns the `rich.table.Table` of a comparison."""
-    model, stock, ours = comparison
+    model, stock, ours, contrast = comparison
     info = json.loads(ours.ready.info)
     result = Table(
         title=f"{model.title}, {models.UNITS} units, {len(stock.steps)} steps"
@@ -97,39 +133,67 @@ def table(comparison):
         box=rich.box.SIMPLE_HEAD,
     )
     result.add_column("")
-    result.add_column("stock kernel", justify="right")
-    result.add_column("blockcell", justify="right", style="bold")
+    result.add_column(_narrow(stock), justify="right")
+    result.add_column(_narrow(ours), justify="right", style="bold")
     result.add_column("ratio", justify="right")
+    if contrast:
+        result.add_column(_narrow(contrast), justify="right", style="dim")
 
-    def times(name, digits, a, b):
-        values = (f"{seconds * 1e3:.{digits}f} ms" for seconds in (a, b))
-        result.add_row(name, *values, f"{a / b:.2f} x")
+    def row(name, values, ratio=None):
+        cells = list(values)
+        cells.insert(2, "" if ratio is None else f"{ratio:.2f} x")
+        result.add_row(name, *cells)
 
+    trainings = comparison.trainings
     for name, index in (("loss at the start", 0), ("loss at the end", -1)):
-        losses = (f"{training.losses[index]:.6f}" for training in (stock, ours))
-        result.add_row(f"{name} (nats a byte)", *losses)
-    largest = comparison.differences.max()
-    result.add_row("largest relative difference of losses", "", f"{largest:.1e}")
-    times("median step time", 1, stock.median, ours.median)
-    times(
-        f"{model.gradient}, a call ({stock.traced[0].calls} a step)",
-        3,
-        stock.gradient_call,
-        ours.gradient_call,
-    )
-    shares = (f"{training.gradient_share:.1%}" for training in (stock, ours))
-    result.add_row(f"{model.gradient}, share of the step", *shares)
+        row(name, [f"{it.losses[index]:.6f}" for it in trainings])
+    row("largest relative difference", ["", f"{comparison.differences.max():.1e}"])
+    if stock.slopes:
+        row("slope, measured / gradient", [f"{it.slopes.ratio:.4f}" for it in trainings])
+    medians = [_milliseconds(it.median) for it in trainings]
+    row("median step time", medians, stock.median / ours.median)
+    for which in (0, 1):
+        times = [_milliseconds(it.time_in(which)) for it in trainings]
+        # Ops that do not do the same work cannot be compared, nor one that was not called.
+        comparable = stock.setting.ops == ours.setting.ops and ours.calls(which)
+        ratio = stock.time_in(which) / ours.time_in(which) if comparable else None
+        row(_name_of_op(comparison, which), times, ratio)
+    row("both, share of the step", [f"{it.share:.1%}" for it in trainings])
     return result
+
+
+def _narrow(training):
+    """A title in as many lines as it has words, to leave room for the others."""
+    return training.setting.title.replace(" ", "\n")
+
+
+def _milliseconds(seconds):
+    return f"{seconds * 1e3:.1f} ms"
+
+
+def _name_of_op(comparison, which):
+    """What the time within the trainings' ops is called: each op once, with its calls."""
+    names = {}
+    for training in comparison.trainings:
+        names[training.setting.ops[which]] = training.calls(which)
+    return "\n".join(f"{op}, {calls} a step" for op, calls in names.items())
 
 
 def proof(comparison):
     """Returns what shows which kernel ran in which process."""
-    info = json.loads(comparison.blockcell.ready.info)
-    return (
-        f"Taken over: {', '.join(info['taken_over']) or 'nothing'} (override: {info['override']})."
-        f" To a malformed {comparison.model.gradient} the stock process says"
-        f' "{comparison.stock.ready.refusal}", blockcell\'s "{comparison.blockcell.ready.refusal}".'
-    )
+    _, stock, ours, _ = comparison
+    info = json.loads(ours.ready.info)
+    words = [
+        f"{op} is taken over ({info['override']})."
+        if op in info["taken_over"]
+        else f"{op} is the library's own."
+        for op in ours.setting.ops
+        if op in info["ops"]
+    ]
+    op = stock.setting.ops[1]
+    words.append(f'To a malformed {op} the stock process says "{stock.ready.refusals[op]}",')
+    words.append(f'blockcell\'s "{ours.ready.refusals[op]}".')
+    return " ".join(words)
 
 
 def picture(comparison, path):
@@ -154,10 +218,10 @@ def picture(comparison, path):
 
 def _draw_losses(axes, comparison):
     steps = range(1, len(comparison.stock.steps) + 1)
-    axes.plot(steps, comparison.stock.losses, color=COLOURS["stock"], lw=4, label="stock kernel")
-    axes.plot(
-        steps, comparison.blockcell.losses, color=COLOURS["blockcell"], lw=1.2, label="blockcell"
-    )
+    for training in comparison.trainings:
+        name, title = training.setting.name, training.setting.title
+        width = 4 if name == "stock" else 1.2  # the next one lies on top of it
+        axes.plot(steps, training.losses, color=COLOURS[name], lw=width, label=title)
     axes.set_title("Training loss", loc="left")
     axes.set_ylabel("loss (nats a byte)")
     axes.tick_params(labelbottom=False)
@@ -192,21 +256,20 @@ def _draw_differences(axes, comparison):
 
 def _draw_times(axes, comparison):
     everything = []
-    for name, label, training in (
-        ("stock", "stock kernel", comparison.stock),
-        ("blockcell", "blockcell", comparison.blockcell),
-    ):
+    for training in comparison.trainings:
+        colour = COLOURS[training.setting.name]
         times = np.array([step.seconds for step in training.steps[WARM_UP:]]) * 1e3
         steps = np.arange(WARM_UP + 1, len(training.steps) + 1)
         median = training.median * 1e3
-        axes.plot(steps, times, ".", ms=4, alpha=0.5, color=COLOURS[name])
-        axes.axhline(median, color=COLOURS[name], lw=2.2, label=f"{label}: median {median:.1f} ms")
+        label = f"{training.setting.title}: median {median:.1f} ms"
+        axes.plot(steps, times, ".", ms=4, alpha=0.5, color=colour)
+        axes.axhline(median, color=colour, lw=2.2, label=label)
         everything.append(times)
     top = 1.4 * np.percentile(everything, 97)
     beyond = np.sum(np.array(everything) > top)
     axes.set_ylim(0, top)
     axes.set_title("Step time" + (f" (beyond the frame: {beyond})" if beyond else ""), loc="left")
-    axes.set_xlabel("training step (the two trainings take turns)")
+    axes.set_xlabel("training step (the trainings take turns)")
     axes.set_ylabel("step time (ms)")
     axes.grid(alpha=0.25)
     axes.legend(frameon=False, loc="lower right")

@@ -46,9 +46,45 @@ def windows(text):
       text: uint8 array [length].
 
     Returns:
-      int32 array [steps, BATCH, TIME + 1]: inputs are [:, :, :-1], targets are [:, :, 1:].
+      A list with what each step is fed: `models.INPUTS` and `models.TARGETS`, int32 [BATCH, TIME].
     """
     length = len(text) // models.BATCH
     streams = text[: models.BATCH * length].reshape(models.BATCH, length).astype(np.int32)
     starts = range(0, length - models.TIME, models.TIME)
-    return np.stack([streams[:, start : start + models.TIME + 1] for start in starts])
+    parts = (streams[:, start : start + models.TIME + 1] for start in starts)
+    return [{models.INPUTS: part[:, :-1], models.TARGETS: part[:, 1:]} for part in parts]
+
+
+def lines(text):
+    """Cuts the text into its lines; each step reads BATCH of them, in an order drawn by lot.
+
+    A line is read from the line feed before it to the symbol before its own line feed, or its first
+    LINE_TIME symbols; the symbols to predict are those of the line itself. What is left of a row is
+    filled with zeros.
+
+    Args:
+      text: uint8 array [length].
+
+    Returns:
+      A list with what each step is fed: `models.INPUTS` and `models.TARGETS`, int32
+      [BATCH, LINE_TIME], and `models.LENGTHS`, int64 [BATCH].
+    """
+    feed = b"\n"
+    rows = [line + feed for line in text.tobytes().split(feed)[:-1]]
+    # Lines that stand together are alike: tables, say. RandomState draws the same in every NumPy.
+    np.random.RandomState(models.GRAPH_SEED).shuffle(rows)
+    lengths = np.array([min(len(row), models.LINE_TIME) for row in rows], np.int64)
+    symbols = np.zeros((len(rows), models.LINE_TIME + 1), np.int32)
+    for row, length, into in zip(rows, lengths, symbols):
+        into[: length + 1] = np.frombuffer(feed + row, np.uint8)[: length + 1]
+    inputs = np.where(np.arange(models.LINE_TIME) < lengths[:, np.newaxis], symbols[:, :-1], 0)
+
+    starts = range(0, len(rows) - models.BATCH + 1, models.BATCH)
+    return [
+        {
+            models.INPUTS: inputs[start : start + models.BATCH],
+            models.TARGETS: symbols[start : start + models.BATCH, 1:],
+            models.LENGTHS: lengths[start : start + models.BATCH],
+        }
+        for start in starts
+    ]

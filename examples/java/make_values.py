@@ -1,0 +1,86 @@
+"""Writes calls of all ops, and what they must return, for the Java programs to check.
+
+The values come from the float64 oracle of the tests; NumPy is all that is needed::
+
+    python examples/java/make_values.py FOLDER
+
+writes ``FOLDER/ops.npz``, with the same values at every run. Arrays are called
+``case/kind/name``: a case is the name of the op and what sets it apart, a kind is ``attribute``,
+``input`` or ``output``.
+"""
+
+import argparse
+import pathlib
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+import cases  # noqa: E402
+import op_table  # noqa: E402
+
+SIZES = {"batch": 5, "input_size": 7, "cell_size": 6, "time": 4}
+LENGTH = SIZES["time"] - 1
+"""The LSTMs' seq_len_max: the last step is padding. BlockGRU's lengths are random."""
+NO_CELLS = {"batch": 2, "input_size": 3, "cell_size": 0, "time": 2}
+"""Sizes at which stock kernels end the process in TensorFlow 1.15."""
+ATTRIBUTES = {
+    "LSTMBlockCell": {"forget_bias": 0.5, "cell_clip": 0.75},
+    "BlockLSTM": {"forget_bias": 0.5, "cell_clip": 0.75},
+    "BlockLSTMV2": {"cell_clip": 0.75},
+}
+"""Float attributes, none of them at its default."""
+
+
+def arrays(name, op, inputs, attributes):
+    """Returns the arrays of one case by name.
+
+    Args:
+      name: The name of the case.
+      op: The op's name.
+      inputs: Its inputs by name.
+      attributes: Its attributes by name.
+    """
+    values = {
+        "attribute": {
+            key: np.array(value, np.bool_ if isinstance(value, bool) else np.float32)
+            for key, value in attributes.items()
+        },
+        "input": inputs,
+        "output": cases.expected(op, inputs, **attributes),
+    }
+    return {
+        f"{name}/{kind}/{key}": np.array(array, order="C")
+        for kind, named in values.items()
+        for key, array in named.items()
+    }
+
+
+def all_arrays():
+    """Returns the arrays of all cases by name."""
+    result = {}
+    for op in op_table.OPS:
+        length = LENGTH if "seq_len_max" in op_table.OPS[op].inputs else None
+        for switches in op_table.switches(op):
+            words = [f"{name}={str(on).lower()}" for name, on in switches.items()]
+            attributes = {**ATTRIBUTES.get(op, {}), **switches}
+            inputs = cases.inputs_of(op, length=length, **SIZES, **switches)
+            result.update(arrays(" ".join([op, *words]), op, inputs, attributes))
+        empty = cases.inputs_of(op, **NO_CELLS, **switches)
+        result.update(arrays(" ".join([op, *words, "cell_size=0"]), op, empty, attributes))
+    return result
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Write calls of all ops and their values.")
+    parser.add_argument("folder", type=pathlib.Path)
+    folder = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "ops.npz", **all_arrays())
+
+
+if __name__ == "__main__":
+    main()

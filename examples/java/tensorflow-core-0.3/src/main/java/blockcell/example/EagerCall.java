@@ -1,0 +1,33 @@
+package blockcell.example;
+
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.tensorflow.EagerSession;
+import org.tensorflow.Operand;
+import org.tensorflow.op.Ops;
+
+/** One call of an op, in an eager session of its own. */
+final class EagerCall {
+  private EagerCall() {}
+
+  /** Runs the op on constants and returns its outputs. */
+  static Map<String, Array> run(Case call) {
+    try (EagerSession session = EagerSession.create()) {
+      Ops tf = Ops.create(session);
+      Map<String, Operand<?>> inputs = new LinkedHashMap<>();
+      call.inputs()
+          .forEach(
+              (name, value) ->
+                  inputs.put(
+                      name,
+                      value.isLong()
+                          ? tf.constantOf(Tensors.longs(value))
+                          : tf.constantOf(Tensors.floats(value))));
+      Map<String, Array> arrays = new HashMap<>();
+      BlockOps.create(tf.scope(), call, new Inputs(inputs))
+          .forEach((name, output) -> arrays.put(name, Tensors.array(output.asTensor())));
+      return arrays;
+    }
+  }
+}

@@ -1,0 +1,99 @@
+package blockcell.example;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.tensorflow.Graph;
+import org.tensorflow.Operand;
+import org.tensorflow.Output;
+import org.tensorflow.Result;
+import org.tensorflow.Session;
+import org.tensorflow.op.Ops;
+import org.tensorflow.types.TFloat32;
+import org.tensorflow.types.TInt64;
+import org.tensorflow.types.TString;
+import org.tensorflow.types.family.TType;
+
+/** One call of an op, in a graph and a session of its own. */
+final class GraphCall implements AutoCloseable {
+  private final Graph graph = new Graph();
+  private final Session session = new Session(graph);
+  private final Session.Runner runner = session.runner();
+  private final Ops tf = Ops.create(graph);
+  private final List<TType> fed = new ArrayList<>();
+
+  private GraphCall() {}
+
+  /** Feeds the inputs of a call and returns the op's outputs. */
+  static Map<String, Array> run(Case call) {
+    return run(call, Set.of());
+  }
+
+  /**
+   * The same, with some inputs computed in the graph by an op, as half + half, instead of fed. Such
+   * a buffer is a temporary, and nobody needs it after the call.
+   */
+  static Map<String, Array> run(Case call, Set<String> temporaries) {
+    try (GraphCall graph = new GraphCall()) {
+      Map<String, Operand<?>> inputs = new LinkedHashMap<>();
+      call.inputs()
+          .forEach(
+              (name, value) ->
+                  inputs.put(
+                      name, temporaries.contains(name) ? graph.sum(value) : graph.feed(value)));
+      return graph.fetch(BlockOps.create(graph.tf.scope(), call, new Inputs(inputs)));
+    }
+  }
+
+  /** What the library says of itself, JSON. */
+  static String info() {
+    try (GraphCall call = new GraphCall()) {
+      call.runner.fetch(call.tf.scope().opBuilder("BlockcellInfo", "info").build().output(0));
+      try (Result results = call.runner.run()) {
+        return ((TString) results.get(0)).getObject();
+      }
+    }
+  }
+
+  private Operand<?> feed(Array value) {
+    return value.isLong() ? feed(TInt64.class, Tensors.longs(value)) : feedFloats(value);
+  }
+
+  private Operand<TFloat32> feedFloats(Array value) {
+    return feed(TFloat32.class, Tensors.floats(value));
+  }
+
+  private <T extends TType> Operand<T> feed(Class<T> type, T tensor) {
+    fed.add(tensor);
+    Operand<T> placeholder = tf.placeholder(type);
+    runner.feed(placeholder, tensor);
+    return placeholder;
+  }
+
+  private Operand<TFloat32> sum(Array value) {
+    Operand<TFloat32> half = feedFloats(value.half());
+    return tf.math.add(half, half);
+  }
+
+  private Map<String, Array> fetch(Map<String, Output<TFloat32>> outputs) {
+    List<String> names = new ArrayList<>(outputs.keySet());
+    names.forEach(name -> runner.fetch(outputs.get(name)));
+    Map<String, Array> arrays = new HashMap<>();
+    try (Result results = runner.run()) {
+      for (int n = 0; n < names.size(); n++) {
+        arrays.put(names.get(n), Tensors.array(results.get(n)));
+      }
+    }
+    return arrays;
+  }
+
+  @Override
+  public void close() {
+    fed.forEach(TType::close);
+    session.close();
+    graph.close();
+  }
+}
