@@ -206,16 +206,6 @@ def test_loading_prints_nothing():
     assert isolated_value("what_loading_prints", {"TF_CPP_MIN_LOG_LEVEL": None}) == "end"
 
 
-@pytest.mark.parametrize("isa", ["portable", "avx2", "avx512"])
-def test_instruction_set_can_be_lowered(isa):
-    order = ["portable", "avx2", "avx512"]
-    best = blockcell.info()["isa"]
-    name = "info_in_a_graph"
-    outcome = isolated.run("package", [name], {"BLOCKCELL_ISA": isa})[name]
-    if order.index(isa) <= order.index(best):
-        assert isolated.value(outcome)["isa"] == isa
-
-
 # The shared object.
 
 
