@@ -124,8 +124,10 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         let tiles = self.tiling.tiles(out).collect();
         for_each(context.executor, self.cost(3), tiles, |(place, out)| {
             gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
-                tile.set(tiles::rows(state, place.rows.clone()));
                 self.add_products(tile, &place, next);
+                self.clear_ended(tile, &place, 0);
+                let [mut strip] = tile.strips_mut();
+                strip += &place.of(state);
                 tile.store(out);
             });
         });
@@ -144,6 +146,7 @@ impl<'a, 'w> Recurrence<'a, 'w> {
             gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
                 if let Some(next) = next {
                     self.add_products(tile, &place, next);
+                    self.clear_ended(tile, &place, t + 1);
                 }
                 let ([strip], [state, d_u, d_c]) = (tile.strips_mut(), part.wide);
                 let wide = [strip, state, d_u, d_c];
@@ -187,6 +190,7 @@ impl<'a, 'w> Recurrence<'a, 'w> {
             gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
                 if let Some(next) = next {
                     self.add_products(tile, &place, next);
+                    self.clear_ended(tile, &place, t + 1);
                 }
                 let ([strip], [state, d_r, d_u, d_hc]) = (tile.strips_mut(), part.wide);
                 let wide = [strip, state, d_r, d_u, d_hc];
@@ -204,6 +208,17 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         if self.reset_after {
             let candidate = tiles::rows(next.candidate.view(), place.rows.clone());
             tile.add(Left::Rows(candidate), self.weights[1].at(place));
+        }
+    }
+
+    /// Clears the products of the rows that do not have step `t`: they are zeros already, except
+    /// where weights are not finite.
+    fn clear_ended(&self, tile: &mut gemm::Tile<'_>, place: &Place, t: usize) {
+        let [mut strip] = tile.strips_mut();
+        for (row, b) in place.rows.clone().enumerate() {
+            if self.sequence_length[b] <= t as i64 {
+                strip.row_mut(row).fill(0.0);
+            }
         }
     }
 

@@ -223,7 +223,14 @@ fn compute<E: Element>(
     let GradInPlace { r, u, c, hc } = in_place;
     let d = [r, u, c, hc].map(|gate| all_rows_mut(gate, 0..steps));
     let d = d.each_ref().map(|gate| gate.view());
-    input_gradient(context, &inputs, d, all_rows_mut(outputs.x_grad, 0..steps));
+    input_gradient(context, &inputs, d, all_rows_mut(outputs.x_grad.view_mut(), 0..steps));
+    for (t, mut x_grad) in outputs.x_grad.outer_iter_mut().enumerate().take(steps) {
+        for (mut row, &length) in x_grad.outer_iter_mut().zip(inputs.sequence_length) {
+            if length <= t as i64 {
+                row.fill(E::ZERO);
+            }
+        }
+    }
     let w_grads = [outputs.w_ru_grad, outputs.w_c_grad];
     weight_gradient(context, reset_after, steps, &inputs, d, w_grads);
 }

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from op_table import GRU, LSTM, OPS, PEEPHOLES, SEQUENCES, unread
+from op_table import LENGTHS, OPS, PEEPHOLES, SEQUENCES
 
-__all__ = ["GRU", "LSTM", "PEEPHOLES", "SHAPES", "unread"]  # For those who import them from here.
+__all__ = ["PEEPHOLES"]  # For those who import it from here.
 
-SHAPES = {op: OPS[op].inputs for op in OPS}  # Every input's shape in symbols.
 TIME = 3  # Of a sequence, unless told otherwise.
 
 
@@ -53,7 +52,7 @@ def forward_inputs(
     rows = max(1, input_size + cell_size)
     inputs = {}
     for name, shape in shapes(op, *sizes).items():
-        if name in ("seq_len_max", "sequence_length"):
+        if name in LENGTHS:
             inputs[name] = _length(shape, time, length, random)
             continue
         value = random.standard_normal(shape)
@@ -102,9 +101,6 @@ def inputs_of(
                 incoming = random.standard_normal(shape)
                 inputs[name] = np.asarray(saved.get(name, incoming)).astype(dtype)
     return inputs
-
-
-grad_inputs = inputs_of
 
 
 def expected(op, inputs, **attributes):

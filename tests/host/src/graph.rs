@@ -16,6 +16,8 @@ pub struct Graph(NonNull<tf::TF_Graph>);
 pub enum Attribute<'a> {
     /// A truth value.
     Bool(bool),
+    /// A number.
+    Float(f32),
     /// A string.
     String(&'a str),
     /// A type of elements.
@@ -84,6 +86,7 @@ impl Graph {
             unsafe {
                 match value {
                     Attribute::Bool(value) => tf::TF_SetAttrBool(node, name, (*value).into()),
+                    Attribute::Float(value) => tf::TF_SetAttrFloat(node, name, *value),
                     Attribute::String(value) => {
                         tf::TF_SetAttrString(node, name, value.as_ptr().cast(), value.len());
                     }

@@ -27,6 +27,11 @@ unsafe impl Element for f16 {
     const TYPE: tf::TF_DataType = tf::TF_HALF;
 }
 
+// SAFETY: both are integers of 64 bits in two's complement.
+unsafe impl Element for i64 {
+    const TYPE: tf::TF_DataType = tf::TF_INT64;
+}
+
 /// A tensor in TensorFlow's memory.
 #[derive(Debug)]
 pub struct Tensor(NonNull<tf::TF_Tensor>);

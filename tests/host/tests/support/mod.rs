@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use blockcell::ops;
 use blockcell_host::{
     Attribute, Code, DataType, Element, Error, Graph, Library, Options, Output, Session, Tensor,
 };
@@ -12,7 +13,7 @@ use half::f16;
 use ndarray::{ArrayD, IxDyn};
 
 use crate::common::Tensors;
-use crate::common::kernels::Kernel;
+use crate::common::kernels::{self, Kernel};
 
 /// The label of blockcell's kernels.
 pub(crate) const OURS: &str = "blockcell";
@@ -29,6 +30,8 @@ pub(crate) fn load() {
 /// A node that runs a kernel's operation on placeholders.
 pub(crate) struct Node<'g> {
     data_type: DataType,
+    /// The place of the input that has numbers of time steps.
+    steps: Option<usize>,
     inputs: Vec<Output<'g>>,
     outputs: Vec<Output<'g>>,
 }
@@ -37,18 +40,21 @@ impl<'g> Node<'g> {
     /// Adds the node to `graph`, for TensorFlow's choice of kernel or for those of a label.
     pub(crate) fn add(graph: &'g Graph, kernel: &dyn Kernel, label: Option<&str>) -> Self {
         let (op, data_type) = (kernel.op(), data_type(kernel));
-        let placeholder = |name| graph.placeholder(name, data_type).expect("a placeholder");
-        let inputs: Vec<_> = op.inputs.iter().map(|input| placeholder(input.name)).collect();
-        let mut attributes = Vec::new();
-        // An operation that can have peepholes has no default for whether it has.
-        if op.inputs.iter().any(|input| input.name == "wci") {
-            attributes.push(("use_peephole", Attribute::Bool(kernel.use_peephole())));
-        }
+        let placeholder = |input: &ops::Tensor| {
+            let data_type = if input.is_steps { DataType::TF_INT64 } else { data_type };
+            graph.placeholder(input.name, data_type).expect("a placeholder")
+        };
+        let inputs: Vec<_> = op.inputs.iter().map(placeholder).collect();
+        let of_node = |(name, value)| match value {
+            kernels::Attribute::Bool(value) => (name, Attribute::Bool(value)),
+            kernels::Attribute::Float(value) => (name, Attribute::Float(value)),
+        };
+        let mut attributes: Vec<_> = kernel.attributes().into_iter().map(of_node).collect();
         attributes.extend(label.map(|label| ("_kernel", Attribute::String(label))));
         let node = graph.add(op.name, "node", &inputs, &attributes);
         let node = node.unwrap_or_else(|error| panic!("{}: {error}", kernel.name()));
         let outputs = (0..op.outputs.len()).map(|index| node.output(index)).collect();
-        Node { data_type, inputs, outputs }
+        Node { data_type, steps: kernel.steps(), inputs, outputs }
     }
 
     /// Runs the node.
@@ -65,7 +71,10 @@ impl<'g> Node<'g> {
         session: &Session<'_>,
         inputs: &Tensors,
     ) -> Result<Tensors, Error> {
-        let inputs: Vec<_> = inputs.iter().map(to_tensorflow::<T>).collect();
+        let tensor = |(n, tensor)| {
+            if Some(n) == self.steps { to_steps(tensor) } else { to_tensorflow::<T>(tensor) }
+        };
+        let inputs: Vec<_> = inputs.iter().enumerate().map(tensor).collect();
         let feeds: Vec<_> = self.inputs.iter().copied().zip(&inputs).collect();
         Ok(session.run(&feeds, &self.outputs)?.iter().map(from_tensorflow::<T>).collect())
     }
@@ -97,14 +106,14 @@ pub(crate) fn is_refusal<T>(result: Result<T, Error>, complaint: &str) -> Result
     }
 }
 
-/// The element type of a kernel, told by how it rounds.
 fn data_type(kernel: &dyn Kernel) -> DataType {
-    let third = 1.0 / 3.0_f64;
-    if (kernel.round())(third) == f64::from(third as f32) {
-        DataType::TF_FLOAT
-    } else {
-        DataType::TF_HALF
-    }
+    if kernel.is_half() { DataType::TF_HALF } else { DataType::TF_FLOAT }
+}
+
+/// The values as numbers of time steps.
+fn to_steps(tensor: &ArrayD<f64>) -> Tensor {
+    let data: Vec<_> = tensor.iter().map(|&value| value as i64).collect();
+    Tensor::new(tensor.shape(), &data)
 }
 
 /// The values as elements of type `T`, which they have been rounded to.
