@@ -2,10 +2,11 @@
 
 use half::f16;
 
+use crate::compiled::Kernels;
 use crate::simd::Simd;
 
 /// An element type of a tensor.
-pub trait Element: Copy + Send + Sync + 'static {
+pub trait Element: Copy + Send + Sync + 'static + Kernels {
     /// Zero.
     const ZERO: Self;
 

@@ -49,6 +49,7 @@
 mod activation;
 pub mod block_gru;
 pub mod block_lstm;
+mod compiled;
 mod element;
 mod elementwise;
 mod error;

@@ -87,7 +87,7 @@ pub fn forward<E: Element>(
     let sizes = check(reset_after, &inputs, &outputs)?;
     let needed = forward_scratch(&sizes, is_half::<E>(), reset_after);
     let scratch = BLOCK_GRU.check_scratch(needed, scratch)?;
-    compute(context, sizes, reset_after, inputs, outputs, scratch);
+    E::block_gru(context, sizes, reset_after, inputs, outputs, scratch);
     Ok(())
 }
 
@@ -127,7 +127,7 @@ fn check<E: Element>(
     Ok(sizes)
 }
 
-fn compute<E: Element>(
+pub(crate) fn compute<E: Element>(
     context: &Context<'_>,
     sizes: Sizes,
     reset_after: bool,

@@ -128,7 +128,7 @@ pub fn grad<E: Element>(
     let sizes = check(reset_after, &inputs, &in_place, &outputs)?;
     let needed = grad_scratch(&sizes, is_half::<E>(), reset_after);
     let scratch = BLOCK_GRU_GRAD.check_scratch(needed, scratch)?;
-    compute(context, sizes, reset_after, inputs, in_place, outputs, scratch);
+    E::block_gru_grad(context, sizes, reset_after, inputs, in_place, outputs, scratch);
     Ok(())
 }
 
@@ -201,7 +201,7 @@ fn sums_len(sizes: &Sizes) -> usize {
     tiles.saturating_mul(backward::SUMS).saturating_mul(sizes.cell_size)
 }
 
-fn compute<E: Element>(
+pub(crate) fn compute<E: Element>(
     context: &Context<'_>,
     sizes: Sizes,
     reset_after: bool,

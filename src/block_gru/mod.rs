@@ -12,8 +12,8 @@
 //! and its state is carried on.
 
 mod backward;
-mod forward;
-mod grad;
+pub(crate) mod forward;
+pub(crate) mod grad;
 mod recurrence;
 
 pub use forward::{Inputs, Outputs, forward, forward_scratch};

@@ -98,7 +98,7 @@ pub fn forward<E: Element>(
         Variant::BlockLstmV2 => 0.0,
     };
     let attributes = Attributes { forget_bias, ..*attributes };
-    compute(context, sizes, variant, &attributes, inputs, outputs, scratch);
+    E::block_lstm(context, sizes, variant, &attributes, inputs, outputs, scratch);
     Ok(())
 }
 
@@ -141,7 +141,7 @@ fn check<E: Element>(
     Ok(sizes)
 }
 
-fn compute<E: Element>(
+pub(crate) fn compute<E: Element>(
     context: &Context<'_>,
     sizes: Sizes,
     variant: Variant,

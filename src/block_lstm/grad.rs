@@ -131,7 +131,7 @@ pub fn grad<E: Element>(
     let needed = grad_scratch(&sizes, is_half::<E>(), use_peephole);
     let scratch = variant.grad_op().check_scratch(needed, scratch)?;
     let call = Call { sizes, variant, use_peephole };
-    compute(context, call, inputs, in_place, outputs, scratch);
+    E::block_lstm_grad(context, call, inputs, in_place, outputs, scratch);
     Ok(())
 }
 
@@ -150,7 +150,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool, use_peephole: bool) -> usize {
 
 /// What a call is told beside its tensors.
 #[derive(Clone, Copy)]
-struct Call {
+pub struct Call {
     sizes: Sizes,
     variant: Variant,
     use_peephole: bool,
@@ -218,7 +218,7 @@ fn sums_len(sizes: &Sizes) -> usize {
     tiles.saturating_mul(backward::SUMS).saturating_mul(sizes.cell_size)
 }
 
-fn compute<E: Element>(
+pub(crate) fn compute<E: Element>(
     context: &Context<'_>,
     call: Call,
     inputs: GradInputs<'_, E>,

@@ -6,10 +6,11 @@
 //! `seq_len_max` on are left out, and every output is zero there.
 
 mod backward;
-mod forward;
-mod grad;
+pub(crate) mod forward;
+pub(crate) mod grad;
 
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
+pub(crate) use grad::Call;
 pub use grad::{GradInPlace, GradInputs, GradOutputs, grad, grad_scratch};
 
 use crate::lstm::step::{GateOrder, ICFO, IFCO};

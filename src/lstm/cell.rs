@@ -75,7 +75,7 @@ pub fn block_cell<E: Element>(
     outputs: BlockCellOutputs<'_, E>,
 ) -> Result<(), Error> {
     let sizes = check(attributes.use_peephole, &inputs, &outputs)?;
-    compute(context, sizes, attributes, inputs, outputs);
+    E::lstm_block_cell(context, sizes, attributes, inputs, outputs);
     Ok(())
 }
 
@@ -102,7 +102,7 @@ fn check<E: Element>(
     )
 }
 
-fn compute<E: Element>(
+pub(crate) fn compute<E: Element>(
     context: &Context<'_>,
     sizes: Sizes,
     attributes: &Attributes,

@@ -88,7 +88,18 @@ pub fn block_cell_grad<E: Element>(
     inputs: BlockCellGradInputs<'_, E>,
     outputs: BlockCellGradOutputs<'_, E>,
 ) -> Result<(), Error> {
-    let Sizes { batch, cell_size, .. } = check(use_peephole, &inputs, &outputs)?;
+    let sizes = check(use_peephole, &inputs, &outputs)?;
+    E::lstm_block_cell_grad(context, sizes, use_peephole, inputs, outputs);
+    Ok(())
+}
+
+pub(crate) fn compute<E: Element>(
+    context: &Context<'_>,
+    Sizes { batch, cell_size, .. }: Sizes,
+    use_peephole: bool,
+    inputs: BlockCellGradInputs<'_, E>,
+    outputs: BlockCellGradOutputs<'_, E>,
+) {
     let BlockCellGradOutputs { cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad } = outputs;
     let BlockCellGradInputs { cs_prev, i, f, o, ci, co, cs_grad, h_grad, .. } = inputs;
 
@@ -109,7 +120,6 @@ pub fn block_cell_grad<E: Element>(
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad];
         elementwise::map(context, WithoutPeepholes, inputs, gradients, []);
     }
-    Ok(())
 }
 
 fn check<E: Element>(

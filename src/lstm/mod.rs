@@ -15,8 +15,8 @@
 //!
 //! `clip(v) = min(max(v, -k), k)` with `k = cell_clip` if `cell_clip > 0`, otherwise `v`.
 
-mod cell;
-mod cell_grad;
+pub(crate) mod cell;
+pub(crate) mod cell_grad;
 pub(crate) mod step;
 
 pub use cell::{BlockCellInputs, BlockCellOutputs, block_cell};

@@ -10,13 +10,11 @@ import threading
 import numpy as np
 import tensorflow as tf
 
+import bad_calls
 import blockcell
 import cases
-import kernels
-import op_table
-import shape_rules
 from graph_files import ATTRIBUTES, node, path, types
-from op_table import BLOCK_LSTM_GRAD, GRU, LENGTHS, LSTM, OPS, SEQUENCES, STOCK
+from op_table import BLOCK_LSTM_GRAD, GRU, LSTM, OPS, STOCK
 
 ROUNDS = 3  # Of loops.
 
@@ -459,39 +457,8 @@ def eager_threads():
     in_threads([functools.partial(prove_eager, in_function(node)), eager_raw_ops] * 2)
 
 
-def eager_bad_input():
-    """Wrong shapes, without the shape functions that a graph would run first.
-
-    Every third there is: in graphs, `test_bad_input` has them all.
-    """
-    for name, op, attributes, tensor, wrong in list(shape_rules.every_mutation())[::3]:
-        inputs = shape_rules.mutated(op, attributes, tensor, wrong)
-        _refuses(name, op, attributes, inputs, shape_rules.complaint(op, attributes, inputs))
-
-
-def eager_bad_length():
-    """Every op that has lengths."""
-    for op in SEQUENCES:
-        for on in op_table.switches(op):
-            tensor = next(name for name in LENGTHS if name in OPS[op].inputs)
-            for length in (-1, shape_rules.TIME + 1, 2**62):
-                inputs = shape_rules.good_inputs(op, on)
-                inputs[tensor] = np.full_like(inputs[tensor], length)
-                message = shape_rules.complaint(op, on, inputs)
-                assert "must be between 0 and time" in message
-                _refuses(f"{op} {length}", op, on, inputs, message)
-
-
-def _refuses(name, op, attributes, inputs, message):
-    """Whether an eager call fails with a message; without one, it has to work."""
-    try:
-        got = kernels.call(op, inputs, **attributes)
-    except tf.errors.InvalidArgumentError as error:
-        assert message is not None and message in str(error), f"{name}: {error}"
-    else:
-        assert message is None, f"{name} was accepted"
-        got = {output: value.numpy() for output, value in got.items()}
-        cases.assert_accurate(op, inputs, got, 4e-6, name, **attributes)
+eager_bad_input = bad_calls.wrong_shapes
+eager_bad_length = bad_calls.wrong_lengths
 
 
 def saved_functions():
