@@ -86,11 +86,27 @@ pub(crate) fn add_parts<E: Element>(vector: ArrayViewMut1<'_, E>, parts: &[f32])
     }
 }
 
-/// The first and the second of all pairs.
-pub(crate) fn unzip<A, B, const N: usize>(pairs: [(A, B); N]) -> ([A; N], [B; N]) {
-    let mut seconds = pairs.map(|(first, second)| (first, Some(second)));
-    let rest = seconds.each_mut().map(|(_, second)| second.take().expect("taken once"));
-    (seconds.map(|(first, _)| first), rest)
+/// What step `t` reads and writes of tensors over all steps: the steps before it, and itself.
+pub(crate) fn at_step<'a, E, const N: usize>(
+    tensors: &'a mut [ArrayViewMut3<'_, E>; N],
+    t: usize,
+) -> ([ArrayViewMut3<'a, E>; N], [ArrayViewMut2<'a, E>; N]) {
+    let mut parts = tensors.each_mut().map(|tensor| {
+        let (done, rest) = tensor.view_mut().split_at(Axis(0), t);
+        (done, Some(rest.index_axis_move(Axis(0), 0)))
+    });
+    let now = parts.each_mut().map(|(_, now)| now.take().expect("taken once"));
+    (parts.map(|(done, _)| done), now)
+}
+
+/// The state that enters step `t` of a sequence, where `first` enters the first step, and `states`
+/// are those that the steps leave.
+pub(crate) fn state_before<'a, E>(
+    t: usize,
+    first: ArrayView2<'a, E>,
+    states: ArrayView3<'a, E>,
+) -> ArrayView2<'a, E> {
+    t.checked_sub(1).map_or(first, |before| states.index_axis_move(Axis(0), before))
 }
 
 impl Tiling {
@@ -134,6 +150,28 @@ impl Tiling {
         let mut next =
             || tiles.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
         places.into_iter().map(|place| (place, next())).collect()
+    }
+
+    /// Length of the memory for `sums` sums over the rows of a matrix: each row of tiles keeps its own.
+    pub(crate) fn sums_len(self, sums: usize, (rows, columns): (usize, usize)) -> usize {
+        rows.div_ceil(self.rows).saturating_mul(sums).saturating_mul(columns)
+    }
+
+    /// The parts of the memory for `N` sums, `[N, rows of tiles, columns]`, in which each tile adds
+    /// up, in the order of [`Tiling::places`]. There is at least one column.
+    pub(crate) fn sums_of<const N: usize>(
+        self,
+        columns: usize,
+        memory: &mut [f32],
+    ) -> Vec<[&mut [f32]; N]> {
+        let of_each = memory.len() / N;
+        let tiles = of_each / columns * columns.div_ceil(self.columns);
+        let mut sums = memory
+            .chunks_exact_mut(of_each)
+            .map(|sum| sum.chunks_exact_mut(columns).flat_map(|row| row.chunks_mut(self.columns)));
+        let mut sums: [_; N] = std::array::from_fn(|_| sums.next().expect("as many sums"));
+        let mut next = || sums.each_mut().map(|sum| sum.next().expect("a part for each tile"));
+        (0..tiles).map(|_| next()).collect()
     }
 
     /// The tiles of `matrix` in the order of [`Tiling::places`].

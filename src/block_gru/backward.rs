@@ -1,11 +1,11 @@
 //! The backward steps.
 
-use std::array;
 use std::ops::Range;
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
 
 use super::GradInputs;
+use super::lengths::{Lengths, Run};
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
 use crate::gemm::{self, Left, Right, Weights};
@@ -23,7 +23,7 @@ pub(super) struct Recurrence<'a, 'w> {
     reset_after: bool,
     tiling: Tiling,
     cell_size: usize,
-    sequence_length: ArrayView1<'a, i64>,
+    lengths: Lengths<'a>,
     /// The transposes of the state's rows of w_ru and of w_c.
     weights: [Weights<'w>; 2],
 }
@@ -60,7 +60,7 @@ pub(super) struct Carried<'a> {
     /// The elementwise part of the gradient by the state, `[batch, cell_size]`.
     pub(super) state: ArrayViewMut2<'a, f32>,
     /// What each row of tiles has summed, `[SUMS, rows of tiles, cell_size]`.
-    pub(super) sums: ArrayViewMut3<'a, f32>,
+    pub(super) sums: &'a mut [f32],
 }
 
 impl<'a, 'w> Recurrence<'a, 'w> {
@@ -72,15 +72,15 @@ impl<'a, 'w> Recurrence<'a, 'w> {
     ) -> Self {
         let GradInputs { sequence_length, x, h_prev, w_ru, w_c, .. } = *inputs;
         let (batch, cell_size) = h_prev.dim();
-        let tiling = step::tiling(batch, cell_size, 2);
+        let tiling = gemm::step_tiling(batch, cell_size, 2);
         let state = x.dim().2..w_c.nrows();
         let [w_ru, w_c] = [w_ru, w_c].map(|w| Right::Columns(tiles::rows(w, state.clone())));
         let strips = |cells: &Range<usize>| [cells.clone()];
         let (once, twice) = (cell_size, 2 * cell_size);
         let gates = Weights::pack(context, tiling, cell_size, twice, w_ru, strips, gates);
         let candidate = Weights::pack(context, tiling, cell_size, once, w_c, strips, candidate);
-        let (isa, weights) = (context.isa, [gates, candidate]);
-        Recurrence { isa, reset_after, tiling, cell_size, sequence_length, weights }
+        let (lengths, weights) = (Lengths::new(sequence_length), [gates, candidate]);
+        Recurrence { isa: context.isa, reset_after, tiling, cell_size, lengths, weights }
     }
 
     /// One step. `gates` holds r, u, c and hc, and then d_r_bar, d_u_bar, d_c_bar and, where the
@@ -94,22 +94,21 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         now: &mut Products<'_>,
         carried: Carried<'_>,
     ) {
-        let Carried { mut state, mut sums } = carried;
-        let mut each = sums.axis_iter_mut(Axis(0));
-        let [sum_r, sum_u, sum_c, sum_hc]: [_; SUMS] =
-            array::from_fn(|_| each.next().expect("as many"));
+        let Carried { mut state, sums } = carried;
         let (d_r, d_u) = now.gates.view_mut().split_at(Axis(1), self.cell_size);
         let mut d_candidate = now.candidate.view_mut();
         let [r, u, c, hc] = gates;
         if self.reset_after {
             let wide = [state, d_r, d_u, d_candidate];
-            let parts = self.parts([r, u, c, hc], wide, [sum_r, sum_u, sum_c, sum_hc]);
+            let parts = self.parts([r, u, c, hc], wide, sums);
             return self.whole_step(context, inputs, next, parts);
         }
+        let (sum_r, others) = sums.split_at_mut(sums.len() / SUMS);
+        let (sums_u_c, _) = others.split_at_mut(2 * sum_r.len());
         let wide = [state.view_mut(), d_u, d_candidate.view_mut()];
-        let parts = self.parts([u, c], wide, [sum_u, sum_c]);
+        let parts = self.parts([u, c], wide, sums_u_c);
         self.candidate_and_update(context, inputs, next, parts);
-        let parts = self.parts([r], [state, d_r], [sum_r]);
+        let parts = self.parts([r], [state, d_r], sum_r);
         self.reset(context, inputs, d_candidate.view(), parts);
     }
 
@@ -124,8 +123,7 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         let tiles = self.tiling.tiles(out).collect();
         for_each(context.executor, self.cost(3), tiles, |(place, out)| {
             gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
-                self.add_products(tile, &place, next);
-                self.clear_ended(tile, &place, 0);
+                self.add_products(tile, &place, Some(next), 0);
                 let [mut strip] = tile.strips_mut();
                 strip += &place.of(state);
                 tile.store(out);
@@ -144,10 +142,7 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         for_each(context.executor, self.cost(2), parts, |part| {
             let place = part.place.clone();
             gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
-                if let Some(next) = next {
-                    self.add_products(tile, &place, next);
-                    self.clear_ended(tile, &place, t + 1);
-                }
+                self.add_products(tile, &place, next, t + 1);
                 let ([strip], [state, d_u, d_c]) = (tile.strips_mut(), part.wide);
                 let wide = [strip, state, d_u, d_c];
                 let outputs = part.outputs;
@@ -188,10 +183,7 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         for_each(context.executor, self.cost(3), parts, |part| {
             let place = part.place.clone();
             gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
-                if let Some(next) = next {
-                    self.add_products(tile, &place, next);
-                    self.clear_ended(tile, &place, t + 1);
-                }
+                self.add_products(tile, &place, next, t + 1);
                 let ([strip], [state, d_r, d_u, d_hc]) = (tile.strips_mut(), part.wide);
                 let wide = [strip, state, d_r, d_u, d_hc];
                 let inputs = [h_prev, h_grad];
@@ -200,26 +192,29 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         });
     }
 
-    /// Adds the part of the gradient by the state that goes through the products of the step before
-    /// which is known: all of them where the reset comes after the product.
-    fn add_products(&self, tile: &mut gemm::Tile<'_>, place: &Place, next: &Products<'_>) {
+    /// Adds the part of the gradient by the state that goes through those products of step `t` that
+    /// are known: all of them where the reset comes after the product. `next` is what the step left,
+    /// if there was one.
+    fn add_products(
+        &self,
+        tile: &mut gemm::Tile<'_>,
+        place: &Place,
+        next: Option<&Products<'_>>,
+        t: usize,
+    ) {
+        let Some(next) = next else {
+            return;
+        };
         let gates = tiles::rows(next.gates.view(), place.rows.clone());
         tile.add(Left::Rows(gates), self.weights[0].at(place));
         if self.reset_after {
             let candidate = tiles::rows(next.candidate.view(), place.rows.clone());
             tile.add(Left::Rows(candidate), self.weights[1].at(place));
         }
-    }
-
-    /// Clears the products of the rows that do not have step `t`: they are zeros already, except
-    /// where weights are not finite.
-    fn clear_ended(&self, tile: &mut gemm::Tile<'_>, place: &Place, t: usize) {
-        let [mut strip] = tile.strips_mut();
-        for (row, b) in place.rows.clone().enumerate() {
-            if self.sequence_length[b] <= t as i64 {
-                strip.row_mut(row).fill(0.0);
-            }
-        }
+        // The products of the rows that have ended are zeros already, except where weights are not
+        // finite.
+        let [strip] = tile.strips_mut();
+        self.lengths.clear_ended(place.rows.clone(), t, strip);
     }
 
     /// `equation` on the rows that have step `t`. In the others outputs are zero, and so are the wide
@@ -238,14 +233,11 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         E: Element,
         Q: Equation<I, O, R, W>,
     {
-        let goes = |b: &usize| self.sequence_length[*b] > t as i64;
-        let rows: Vec<usize> = place.rows.clone().collect();
-        for run in rows.chunk_by(|a, b| goes(a) == goes(b)) {
-            let rows = run[0]..run[0] + run.len();
+        for Run { rows, have_step } in self.lengths.runs(place.rows.clone(), t) {
             let slice = Slice::from(rows.start - place.rows.start..rows.end - place.rows.start);
             let mut outputs = outputs.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
             let mut wide = wide.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
-            if goes(&run[0]) {
+            if have_step {
                 let place = Place { rows, columns: place.columns.clone() };
                 let inputs = inputs.map(|input| place.of(input));
                 let sums = sums.each_mut().map(|sum| &mut **sum);
@@ -267,18 +259,14 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         &self,
         outputs: [ArrayViewMut2<'m, E>; O],
         wide: [ArrayViewMut2<'m, f32>; W],
-        sums: [ArrayViewMut2<'m, f32>; R],
+        sums: &'m mut [f32],
     ) -> Vec<Part<'m, E, O, W, R>> {
         let wide = self.tiling.tiles_of(wide);
-        let sums = Tiling { rows: 1, ..self.tiling }.tiles_of(sums);
+        let sums = self.tiling.sums_of(self.cell_size, sums);
         let tiles = self.tiling.tiles_of(outputs).into_iter().zip(wide).zip(sums);
-        let part = |(((place, outputs), (_, wide)), (_, sums)): (((_, _), (_, _)), (_, [_; R]))| {
-            let sums = sums.map(|sum: ArrayViewMut2<'m, f32>| {
-                sum.into_slice().expect("one row of columns side by side")
-            });
-            Part { place, outputs, wide, sums }
-        };
-        tiles.map(part).collect()
+        tiles
+            .map(|(((place, outputs), (_, wide)), sums)| Part { place, outputs, wide, sums })
+            .collect()
     }
 }
 
@@ -302,10 +290,8 @@ impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
         [u, c]: [S::F32; 2],
         [strip, state, ..]: [S::F32; 4],
     ) -> ([S::F32; 2], [S::F32; 4], [S::F32; 2]) {
-        let one = simd.splat(1.0);
         let d_h = h_grad + state + strip;
-        let d_c = d_h * (one - u) * (one - c * c);
-        let d_u = d_h * (h_prev - c) * u * (one - u);
+        let [d_c, d_u] = step::through_state(simd, d_h, h_prev, u, c);
         ([d_u, d_c], [strip, d_h * u, d_u, d_c], [d_u, d_c])
     }
 }
@@ -322,7 +308,7 @@ impl Equation<1, 1, 1, 3> for Reset {
         [r]: [S::F32; 1],
         [d_hc, state, _]: [S::F32; 3],
     ) -> ([S::F32; 1], [S::F32; 3], [S::F32; 1]) {
-        let d_r = d_hc * h_prev * r * (simd.splat(1.0) - r);
+        let d_r = step::through_reset(simd, d_hc, h_prev, r);
         ([d_r], [d_hc, simd.mul_add(d_hc, r, state), d_r], [d_r])
     }
 }
@@ -339,12 +325,11 @@ impl Equation<2, 4, 4, 5> for ResetAfter {
         [r, u, c, hc]: [S::F32; 4],
         [strip, state, ..]: [S::F32; 5],
     ) -> ([S::F32; 4], [S::F32; 5], [S::F32; 4]) {
-        let one = simd.splat(1.0);
         let d_h = h_grad + state + strip;
-        let d_c = d_h * (one - u) * (one - c * c);
-        let d_u = d_h * (h_prev - c) * u * (one - u);
+        let [d_c, d_u] = step::through_state(simd, d_h, h_prev, u, c);
         let d_hc = d_c * r;
-        let d_r = d_hc * hc * (one - r);
+        // d_c * hc * r * (1 - r)
+        let d_r = d_hc * hc * (simd.splat(1.0) - r);
         let d = [d_r, d_u, d_c, d_hc];
         (d, [strip, d_h * u, d_r, d_u, d_hc], d)
     }

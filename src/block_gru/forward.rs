@@ -1,11 +1,12 @@
 //! `BlockGRU`.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice, s};
+use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
 
+use super::lengths::Lengths;
 use super::recurrence::Recurrence;
 use crate::gemm::{self, Left, Product, Right, Shape, weights_len};
-use crate::ops::{BLOCK_GRU, Sizes, is_half};
-use crate::tiles::{self, all_rows, unzip};
+use crate::ops::{BLOCK_GRU, Sizes, views};
+use crate::tiles::{self, all_rows, at_step, state_before};
 use crate::{Context, Element, Error};
 
 /// Inputs of [`forward`], named and ordered as those of the op `BlockGRU`.
@@ -85,17 +86,14 @@ pub fn forward<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let sizes = check(reset_after, &inputs, &outputs)?;
-    let needed = forward_scratch(&sizes, is_half::<E>(), reset_after);
-    let scratch = BLOCK_GRU.check_scratch(needed, scratch)?;
+    let scratch = BLOCK_GRU.check_scratch(forward_scratch(&sizes), scratch)?;
     E::block_gru(context, sizes, reset_after, inputs, outputs, scratch);
     Ok(())
 }
 
-/// How many elements of scratch memory [`forward`] needs, in half precision or not; `usize::MAX` if
-/// more than can be counted.
+/// How many elements of scratch memory [`forward`] needs; `usize::MAX` if more than can be counted.
 #[must_use]
-pub fn forward_scratch(sizes: &Sizes, half: bool, reset_after: bool) -> usize {
-    let _ = (half, reset_after);
+pub fn forward_scratch(sizes: &Sizes) -> usize {
     let Sizes { time, batch, cell_size, .. } = *sizes;
     let rows = gemm::steps_at_once(time, batch).saturating_mul(batch);
     weights_len(cell_size, 3, cell_size)
@@ -111,17 +109,8 @@ fn check<E: Element>(
     let Outputs { r, u, c, hc, h, h_last } = outputs;
     let sizes = BLOCK_GRU.check_views(
         reset_after,
-        [
-            sequence_length.into(),
-            x.into(),
-            h_prev.into(),
-            w_ru.into(),
-            w_c.into(),
-            b_ru.into(),
-            b_c.into(),
-            b_hc.into(),
-        ],
-        [r.into(), u.into(), c.into(), hc.into(), h.into(), h_last.into()],
+        views![sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc],
+        views![r, u, c, hc, h, h_last],
     )?;
     BLOCK_GRU.check_steps(&sizes, sequence_length.iter().map(|&steps| steps.into()))?;
     Ok(sizes)
@@ -138,7 +127,8 @@ pub(crate) fn compute<E: Element>(
     let Sizes { time, batch, input_size, cell_size, .. } = sizes;
     let Outputs { r, u, c, hc, h, h_last } = outputs;
     let mut outputs = [r, u, c, hc, h];
-    let steps = longest(inputs.sequence_length);
+    let lengths = Lengths::new(inputs.sequence_length);
+    let steps = lengths.longest();
     for output in &mut outputs {
         output.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
     }
@@ -157,23 +147,13 @@ pub(crate) fn compute<E: Element>(
         let weights = [inputs.w_ru, inputs.w_c].map(|w| tiles::rows(w, 0..input_size));
         input_products(context, x, weights, products.view_mut());
         for (t, products) in steps.zip(products.axis_chunks_iter_mut(Axis(0), batch)) {
-            let parts = outputs.each_mut().map(|output| output.view_mut().split_at(Axis(0), t));
-            let ([.., h_done], rest) = unzip(parts);
-            let now = rest.map(|rest| rest.index_axis_move(Axis(0), 0));
-            let h_prev = match t.checked_sub(1) {
-                None => inputs.h_prev,
-                Some(t) => h_done.index_axis(Axis(0), t),
-            };
+            let ([.., h], now) = at_step(&mut outputs, t);
+            let h_prev = state_before(t, inputs.h_prev, h.view());
             recurrence.step(context, t, products, h_prev, now);
         }
     }
     let [.., h] = outputs;
-    last_states(inputs.sequence_length, inputs.h_prev, h.view(), h_last);
-}
-
-/// The steps of the longest row. They were checked to be no negative numbers.
-pub(super) fn longest(sequence_length: ArrayView1<'_, i64>) -> usize {
-    sequence_length.iter().map(|&steps| steps.max(0) as usize).max().unwrap_or(0)
+    last_states(lengths, inputs.h_prev, h.view(), h_last);
 }
 
 /// `[x @ w_ru | x @ w_c]` of several steps, with the rows of the weights for x.
@@ -192,15 +172,12 @@ fn input_products<E: Element>(
 }
 
 fn last_states<E: Element>(
-    sequence_length: ArrayView1<'_, i64>,
+    lengths: Lengths<'_>,
     h_prev: ArrayView2<'_, E>,
     h: ArrayView3<'_, E>,
     mut h_last: ArrayViewMut2<'_, E>,
 ) {
-    for (row, (mut last, &steps)) in h_last.outer_iter_mut().zip(sequence_length).enumerate() {
-        match steps {
-            1.. => last.assign(&h.slice(s![steps as isize - 1, row, ..])),
-            _ => last.assign(&h_prev.row(row)),
-        }
+    for (b, mut last) in h_last.outer_iter_mut().enumerate() {
+        last.assign(&state_before(lengths.of(b), h_prev, h).row(b));
     }
 }

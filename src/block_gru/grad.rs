@@ -3,16 +3,14 @@
 use std::ops::Range;
 
 use ndarray::{
-    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis, Slice,
-    Zip,
+    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis, Zip,
 };
 
 use super::backward::{self, Carried, Products, Recurrence, Step};
-use super::forward::longest;
-use crate::gemm::{self, Left, Product, Right, Shape, weights_len};
-use crate::gru::step;
-use crate::ops::{BLOCK_GRU_GRAD, Sizes, is_half};
-use crate::tiles::{self, add_parts, all_rows, all_rows_mut};
+use super::lengths::Lengths;
+use crate::gemm::{self, Left, Product, Right, Shape, weights_fit, weights_len};
+use crate::ops::{BLOCK_GRU_GRAD, Sizes, is_half, views};
+use crate::tiles::{self, add_parts, all_rows, all_rows_mut, state_before};
 use crate::{Context, Element, Error};
 
 /// Inputs of [`grad`] that are read only, named and ordered as those of the op `BlockGRUGrad`.
@@ -126,7 +124,7 @@ pub fn grad<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let sizes = check(reset_after, &inputs, &in_place, &outputs)?;
-    let needed = grad_scratch(&sizes, is_half::<E>(), reset_after);
+    let needed = grad_scratch(&sizes, is_half::<E>());
     let scratch = BLOCK_GRU_GRAD.check_scratch(needed, scratch)?;
     E::block_gru_grad(context, sizes, reset_after, inputs, in_place, outputs, scratch);
     Ok(())
@@ -135,14 +133,20 @@ pub fn grad<E: Element>(
 /// How many elements of scratch memory [`grad`] needs, in half precision or not; `usize::MAX` if
 /// more than can be counted.
 #[must_use]
-pub fn grad_scratch(sizes: &Sizes, half: bool, reset_after: bool) -> usize {
-    let _ = reset_after;
-    let Sizes { batch, cell_size, .. } = *sizes;
-    let in_grads = weights_fit_in_gradients(sizes, half);
+pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
+    let Sizes { batch, input_size, cell_size, .. } = *sizes;
+    // w_ru_grad and w_c_grad, which are computed after the steps, have the weights that they need
+    // meanwhile.
+    let in_grads = !half && weights_fit(input_size + cell_size, cell_size);
     let weights = if in_grads { 0 } else { weights_len(3 * cell_size, 1, cell_size) };
     // What two steps multiply by the weights, and the carried state.
     let steps = batch.saturating_mul(cell_size).saturating_mul(2 * 3 + 1);
     weights.saturating_add(steps).saturating_add(sums_len(sizes))
+}
+
+fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
+    let shape = (batch, cell_size);
+    gemm::step_tiling(batch, cell_size, 2).sums_len(backward::SUMS, shape)
 }
 
 fn check<E: Element>(
@@ -158,47 +162,27 @@ fn check<E: Element>(
     let GradOutputs { b_ru_grad, b_c_grad, b_hc_grad, .. } = outputs;
     let sizes = BLOCK_GRU_GRAD.check_views(
         reset_after,
-        [
-            sequence_length.into(),
-            x.into(),
-            h_prev.into(),
-            w_ru.into(),
-            w_c.into(),
-            b_ru.into(),
-            b_c.into(),
-            b_hc.into(),
-            r.into(),
-            u.into(),
-            c.into(),
-            hc.into(),
-            h.into(),
-            h_grad.into(),
-            h_last_grad.into(),
+        views![
+            sequence_length,
+            x,
+            h_prev,
+            w_ru,
+            w_c,
+            b_ru,
+            b_c,
+            b_hc,
+            r,
+            u,
+            c,
+            hc,
+            h,
+            h_grad,
+            h_last_grad,
         ],
-        [
-            x_grad.into(),
-            h_prev_grad.into(),
-            w_ru_grad.into(),
-            w_c_grad.into(),
-            b_ru_grad.into(),
-            b_c_grad.into(),
-            b_hc_grad.into(),
-        ],
+        views![x_grad, h_prev_grad, w_ru_grad, w_c_grad, b_ru_grad, b_c_grad, b_hc_grad],
     )?;
     BLOCK_GRU_GRAD.check_steps(&sizes, sequence_length.iter().map(|&steps| steps.into()))?;
     Ok(sizes)
-}
-
-/// Whether the packed weights, which the steps need, fit in the memory of w_ru_grad and w_c_grad,
-/// which are computed after them.
-fn weights_fit_in_gradients(sizes: &Sizes, half: bool) -> bool {
-    let Sizes { input_size, cell_size, .. } = *sizes;
-    !half && weights_len(1, 1, cell_size) <= input_size + cell_size
-}
-
-fn sums_len(sizes: &Sizes) -> usize {
-    let tiles = sizes.batch.div_ceil(step::tiling(sizes.batch, sizes.cell_size, 2).rows);
-    tiles.saturating_mul(backward::SUMS).saturating_mul(sizes.cell_size)
 }
 
 pub(crate) fn compute<E: Element>(
@@ -210,8 +194,8 @@ pub(crate) fn compute<E: Element>(
     mut outputs: GradOutputs<'_, E>,
     scratch: &mut [f32],
 ) {
-    let steps = longest(inputs.sequence_length);
-    outputs.x_grad.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
+    let lengths = Lengths::new(inputs.sequence_length);
+    let steps = lengths.longest();
     if sizes.batch == 0 || sizes.cell_size == 0 || steps == 0 {
         return outputs.without_steps(&inputs);
     }
@@ -224,12 +208,8 @@ pub(crate) fn compute<E: Element>(
     let d = [r, u, c, hc].map(|gate| all_rows_mut(gate, 0..steps));
     let d = d.each_ref().map(|gate| gate.view());
     input_gradient(context, &inputs, d, all_rows_mut(outputs.x_grad.view_mut(), 0..steps));
-    for (t, mut x_grad) in outputs.x_grad.outer_iter_mut().enumerate().take(steps) {
-        for (mut row, &length) in x_grad.outer_iter_mut().zip(inputs.sequence_length) {
-            if length <= t as i64 {
-                row.fill(E::ZERO);
-            }
-        }
+    for (t, x_grad) in outputs.x_grad.outer_iter_mut().enumerate() {
+        lengths.clear_ended(0..sizes.batch, t, x_grad);
     }
     let w_grads = [outputs.w_ru_grad, outputs.w_c_grad];
     weight_gradient(context, reset_after, steps, &inputs, d, w_grads);
@@ -245,23 +225,12 @@ fn go_back<E: Element>(
     sums: &mut [f32],
     scratch: &mut [f32],
 ) {
-    let GradInputs { sequence_length, x, h_prev, h, h_grad, h_last_grad, .. } = *inputs;
+    let GradInputs { sequence_length, h_prev, h, h_grad, h_last_grad, .. } = *inputs;
     let (batch, cell_size) = h_prev.dim();
     let shape = (batch, cell_size);
-    let steps = longest(sequence_length);
-    let lengths = [2, 1].map(|gates| weights_len(gates * cell_size, 1, cell_size));
+    let steps = Lengths::new(sequence_length).longest();
     let GradOutputs { w_ru_grad, w_c_grad, h_prev_grad, .. } = outputs;
-    let w_grads = [w_ru_grad, w_c_grad].map(|w| w.as_slice_mut().and_then(E::as_f32_mut));
-    let fits = weights_len(1, 1, cell_size) <= x.dim().2 + cell_size;
-    let (weights, scratch) = match w_grads {
-        [Some(gates), Some(candidate)] if fits => {
-            ([&mut gates[..lengths[0]], &mut candidate[..lengths[1]]], scratch)
-        }
-        _ => {
-            let (weights, scratch) = scratch.split_at_mut(lengths[0] + lengths[1]);
-            (weights.split_at_mut(lengths[0]).into(), scratch)
-        }
-    };
+    let (weights, scratch) = place_weights(cell_size, [w_ru_grad, w_c_grad], scratch);
     let recurrence = Recurrence::new(context, inputs, reset_after, weights);
 
     let (state, scratch) = scratch.split_at_mut(batch * cell_size);
@@ -269,25 +238,42 @@ fn go_back<E: Element>(
     Zip::from(&mut state).and(&h_last_grad).for_each(|to, d_h| *to = d_h.to_f32());
     let mut parts = scratch.chunks_exact_mut(3 * batch * cell_size);
     let mut products = [(); 2].map(|()| Products::new(shape, parts.next().expect("two")));
-    let tiles = sums.len() / (backward::SUMS * cell_size);
-    let shape = (backward::SUMS, tiles, cell_size);
-    let mut sums = ArrayViewMut3::from_shape(shape, sums).expect("of this size");
     for t in (0..steps).rev() {
         let GradInPlace { r, u, c, hc } = in_place;
         let gates = [r, u, c, hc].map(|gate| gate.index_axis_mut(Axis(0), t));
         let inputs = Step {
             t,
-            h_prev: t.checked_sub(1).map_or(h_prev, |t| h.index_axis_move(Axis(0), t)),
+            h_prev: state_before(t, h_prev, h),
             h_grad: h_grad.index_axis_move(Axis(0), t),
         };
         let [now, next] = &mut products;
         let known = (t + 1 < steps).then_some(&*next);
-        let carried = Carried { state: state.view_mut(), sums: sums.view_mut() };
+        let carried = Carried { state: state.view_mut(), sums };
         recurrence.step(context, inputs, gates, known, now, carried);
         std::mem::swap(now, next);
     }
     let [_, next] = &products;
     recurrence.state_gradient(context, next, state.view(), h_prev_grad.view_mut());
+}
+
+/// Memory for the packed weights: that of w_ru_grad and w_c_grad where they fit in it, otherwise the
+/// first of `scratch`. The rest of `scratch` remains.
+fn place_weights<'m, E: Element>(
+    cell_size: usize,
+    w_grads: [&'m mut ArrayViewMut2<'_, E>; 2],
+    scratch: &'m mut [f32],
+) -> ([&'m mut [f32]; 2], &'m mut [f32]) {
+    let lengths = [2, 1].map(|gates| weights_len(gates * cell_size, 1, cell_size));
+    let fits = weights_fit(w_grads[0].nrows(), cell_size);
+    match w_grads.map(|w| w.as_slice_mut().and_then(E::as_f32_mut)) {
+        [Some(gates), Some(candidate)] if fits => {
+            ([&mut gates[..lengths[0]], &mut candidate[..lengths[1]]], scratch)
+        }
+        _ => {
+            let (weights, scratch) = scratch.split_at_mut(lengths[0] + lengths[1]);
+            (weights.split_at_mut(lengths[0]).into(), scratch)
+        }
+    }
 }
 
 /// `d_c_bar @ w_c[:D]^T + [d_r_bar | d_u_bar] @ w_ru[:D]^T` of all steps.
@@ -343,8 +329,7 @@ fn weight_gradient<E: Element>(
         Product { out: c_h, terms: of_state },
     ];
     // What is left of rows that have ended may be anything, even NaN, though their d are zeros.
-    let rows = (0..steps as i64).flat_map(|t| sequence_length.iter().map(move |&steps| t < steps));
-    let valid: Vec<bool> = rows.collect();
+    let valid = Lengths::new(sequence_length).valid(steps);
     let x = all_rows(inputs.x, 0..steps);
     let h = all_rows(inputs.h, 0..steps - 1);
     gemm::products(context, Shape::Wide, steps * batch, results, |tile, (rows, d), place| {

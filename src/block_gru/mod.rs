@@ -14,6 +14,7 @@
 mod backward;
 pub(crate) mod forward;
 pub(crate) mod grad;
+mod lengths;
 mod recurrence;
 
 pub use forward::{Inputs, Outputs, forward, forward_scratch};

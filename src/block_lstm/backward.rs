@@ -1,13 +1,13 @@
 //! The backward steps: one product and one elementwise pass each, from the last step to the first.
 
-use std::array;
 use std::ops::Range;
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
 use crate::gemm::{self, Left, Right, Weights};
+use crate::lstm::cell_grad::{gradients, peephole_gradients};
 use crate::lstm::step::GateOrder;
 use crate::simd::Simd;
 use crate::tiles::{Place, Tiling};
@@ -46,7 +46,7 @@ pub(super) struct Carried<'a> {
     /// Gradients by the pre-activations of this step, `[batch, 4 * cell_size]` in w's order.
     pub(super) dz: ArrayViewMut2<'a, f32>,
     /// What each row of tiles has summed, `[SUMS, rows of tiles, cell_size]`.
-    pub(super) sums: ArrayViewMut3<'a, f32>,
+    pub(super) sums: &'a mut [f32],
 }
 
 impl<'a, E: Element> Recurrence<'a, E> {
@@ -76,25 +76,22 @@ impl<'a, E: Element> Recurrence<'a, E> {
         dz_next: Option<ArrayView2<'_, f32>>,
         carried: Carried<'_>,
     ) {
-        let Carried { dcs, dz, mut sums } = carried;
+        let Carried { dcs, dz, sums } = carried;
         let tiling = self.tiling;
         let [dz_i, dz_ci, dz_f, dz_o] = gates_of(dz, self.order);
         let wide = tiling.tiles_of([dcs, dz_i, dz_ci, dz_f, dz_o]);
-        let mut each = sums.axis_iter_mut(Axis(0));
-        let sums: [_; SUMS] = array::from_fn(|_| each.next().expect("as many"));
-        let sums = Tiling { rows: 1, ..tiling }.tiles_of(sums);
+        let sums = tiling.sums_of(self.cell_size, sums);
         let tiles = tiling.tiles_of(gates).into_iter().zip(wide).zip(sums);
         let cost = gemm::cost(tiling.rows * tiling.columns, 4 * self.cell_size);
-        for_each(context.executor, cost, tiles.collect(), |(((place, gates), wide), sums)| {
-            let cells = [place.columns.clone()];
-            gemm::tile(self.isa, place.rows.len(), &cells, |tile| {
+        for_each(context.executor, cost, tiles.collect(), |(((place, gates), (_, wide)), sums)| {
+            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
                 if let Some(dz_next) = dz_next {
                     self.add_product(tile, &place, dz_next);
                 }
                 let [dh] = tile.strips_mut();
-                let [dcs, dz_i, dz_ci, dz_f, dz_o] = wide.1;
+                let [dcs, dz_i, dz_ci, dz_f, dz_o] = wide;
                 let wide = [dh, dcs, dz_i, dz_ci, dz_f, dz_o];
-                self.elementwise(&place, inputs, gates, wide, sums.1);
+                self.elementwise(&place, inputs, gates, wide, sums);
             });
         });
     }
@@ -127,10 +124,9 @@ impl<'a, E: Element> Recurrence<'a, E> {
         Step { cs_prev, cs, co, cs_grad, h_grad }: Step<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 4],
         wide: [ArrayViewMut2<'_, f32>; 6],
-        sums: [ArrayViewMut2<'_, f32>; SUMS],
+        sums: [&mut [f32]; SUMS],
     ) {
         let inputs = [cs_prev, co, cs_grad, h_grad].map(|input| place.of(input));
-        let sums = sums.map(|sum| sum.into_slice().expect("one row of columns side by side"));
         match self.peepholes {
             Some(weights) => {
                 let [wci, wcf, wco] =
@@ -171,15 +167,10 @@ impl Equation<4, 4, 4, 6> for WithoutPeepholes {
         [i, ci, f, o]: [S::F32; 4],
         [dh, dcs, ..]: [S::F32; 6],
     ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 4]) {
-        let one = simd.splat(1.0);
-        let h_grad = h_grad + dh;
-        let d_o = h_grad * co * o * (one - o);
-        let dcs = cs_grad + dcs + h_grad * o * (one - co * co);
-        let di = dcs * ci * i * (one - i);
-        let dci = dcs * i * (one - ci * ci);
-        let df = dcs * cs_prev * f * (one - f);
-        let dz = [di, dci, df, d_o];
-        (dz, [dh, dcs * f, di, dci, df, d_o], dz)
+        let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
+        let [dcs, dz @ ..] = gradients(simd, inputs);
+        let [di, dci, df, d_o] = dz;
+        (dz, [dh, dcs, di, dci, df, d_o], dz)
     }
 }
 
@@ -195,15 +186,12 @@ impl Equation<8, 4, 7, 6> for WithPeepholes {
         [i, ci, f, o]: [S::F32; 4],
         [dh, dcs, ..]: [S::F32; 6],
     ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 7]) {
-        let one = simd.splat(1.0);
-        let h_grad = h_grad + dh;
-        let d_o = h_grad * co * o * (one - o);
-        let dcs = cs_grad + dcs + h_grad * o * (one - co * co) + d_o * wco;
-        let di = dcs * ci * i * (one - i);
-        let dci = dcs * i * (one - ci * ci);
-        let df = dcs * cs_prev * f * (one - f);
-        let dcs = dcs * f + di * wci + df * wcf;
-        let sums = [di, dci, df, d_o, di * cs_prev, df * cs_prev, d_o * cs];
-        ([di, dci, df, d_o], [dh, dcs, di, dci, df, d_o], sums)
+        let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
+        let (gradients, [d_wci, d_wcf, d_wco]) =
+            peephole_gradients(simd, inputs, cs, [wci, wcf, wco]);
+        let [dcs, dz @ ..] = gradients;
+        let [di, dci, df, d_o] = dz;
+        let sums = [di, dci, df, d_o, d_wci, d_wcf, d_wco];
+        (dz, [dh, dcs, di, dci, df, d_o], sums)
     }
 }

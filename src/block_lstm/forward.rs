@@ -9,8 +9,8 @@ use crate::executor::for_each;
 use crate::gemm::{self, Left, Product, Right, Shape, Weights, weights_len};
 use crate::lstm::Attributes;
 use crate::lstm::step::{self, Step};
-use crate::ops::{Sizes, View, is_half};
-use crate::tiles::{self, Tiling, all_rows, unzip};
+use crate::ops::{Sizes, View, views};
+use crate::tiles::{self, Tiling, all_rows, at_step, state_before};
 use crate::{Context, Element, Error};
 
 /// Inputs of [`forward`], named and ordered as in `tf.raw_ops.BlockLSTM` and `BlockLSTMV2`.
@@ -91,8 +91,7 @@ pub fn forward<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let sizes = check(variant, attributes.use_peephole, &inputs, &outputs)?;
-    let needed = forward_scratch(&sizes, is_half::<E>());
-    let scratch = variant.op().check_scratch(needed, scratch)?;
+    let scratch = variant.op().check_scratch(forward_scratch(&sizes), scratch)?;
     let forget_bias = match variant {
         Variant::BlockLstm => attributes.forget_bias,
         Variant::BlockLstmV2 => 0.0,
@@ -102,11 +101,9 @@ pub fn forward<E: Element>(
     Ok(())
 }
 
-/// How many elements of scratch memory [`forward`] needs, in half precision or not; `usize::MAX` if
-/// more than can be counted.
+/// How many elements of scratch memory [`forward`] needs; `usize::MAX` if more than can be counted.
 #[must_use]
-pub fn forward_scratch(sizes: &Sizes, half: bool) -> usize {
-    let _ = half;
+pub fn forward_scratch(sizes: &Sizes) -> usize {
     let Sizes { time, batch, cell_size, .. } = *sizes;
     let weights = weights_len(cell_size, 4, cell_size);
     let rows = gemm::steps_at_once(time, batch).saturating_mul(batch);
@@ -124,18 +121,8 @@ fn check<E: Element>(
     let Outputs { i, cs, f, o, ci, co, h } = outputs;
     let sizes = op.check_views(
         use_peephole,
-        [
-            View::SCALAR,
-            x.into(),
-            cs_prev.into(),
-            h_prev.into(),
-            w.into(),
-            wci.into(),
-            wcf.into(),
-            wco.into(),
-            b.into(),
-        ],
-        [i.into(), cs.into(), f.into(), o.into(), ci.into(), co.into(), h.into()],
+        views![View::SCALAR, x, cs_prev, h_prev, w, wci, wcf, wco, b],
+        views![i, cs, f, o, ci, co, h],
     )?;
     op.check_steps(&sizes, [*seq_len_max as i128])?;
     Ok(sizes)
@@ -175,13 +162,9 @@ pub(crate) fn compute<E: Element>(
             ArrayViewMut2::from_shape((rows, 4 * sizes.cell_size), products).expect("of this size");
         input_products(context, all_rows(x, steps.clone()), w_x, products.view_mut());
         for (t, products) in steps.zip(products.axis_chunks_iter(Axis(0), sizes.batch)) {
-            let parts = outputs.each_mut().map(|output| output.view_mut().split_at(Axis(0), t));
-            let (done, rest) = unzip(parts);
-            let now = rest.map(|rest| rest.index_axis_move(Axis(0), 0));
-            let (cs_prev, h_prev) = match t.checked_sub(1) {
-                None => (cs_prev, h_prev),
-                Some(t) => (done[1].index_axis(Axis(0), t), done[6].index_axis(Axis(0), t)),
-            };
+            let ([_, cs, .., h], now) = at_step(&mut outputs, t);
+            let cs_prev = state_before(t, cs_prev, cs.view());
+            let h_prev = state_before(t, h_prev, h.view());
             recurrence.step(context, products, cs_prev, h_prev, now);
         }
     }
@@ -217,7 +200,7 @@ impl<'a, E: Element> Recurrence<'a, E> {
         w_h: ArrayView2<'_, E>,
         weights: &'a mut [f32],
     ) -> Self {
-        let tiling = step::tiling(batch, cell_size);
+        let tiling = gemm::step_tiling(batch, cell_size, 4);
         let strips = |cells: &Range<usize>| step::strips(step.order, cell_size, cells);
         let w_h = Right::Rows(w_h);
         let weights = Weights::pack(context, tiling, cell_size, cell_size, w_h, strips, weights);

@@ -7,10 +7,9 @@ use ndarray::{
 
 use super::Variant;
 use super::backward::{self, Carried, Recurrence, gates_of};
-use crate::gemm::{self, Left, Product, Right, Shape, weights_len};
-use crate::lstm::step;
-use crate::ops::{Sizes, View, is_half};
-use crate::tiles::{self, add_parts, all_rows, all_rows_mut};
+use crate::gemm::{self, Left, Product, Right, Shape, weights_fit, weights_len};
+use crate::ops::{Sizes, View, is_half, views};
+use crate::tiles::{self, add_parts, all_rows, all_rows_mut, state_before};
 use crate::{Context, Element, Error};
 
 /// Inputs of [`grad`] that are read only, named and ordered as in `tf.raw_ops.BlockLSTMGrad` and
@@ -128,7 +127,7 @@ pub fn grad<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let sizes = check(variant, use_peephole, &inputs, &in_place, &outputs)?;
-    let needed = grad_scratch(&sizes, is_half::<E>(), use_peephole);
+    let needed = grad_scratch(&sizes, is_half::<E>());
     let scratch = variant.grad_op().check_scratch(needed, scratch)?;
     let call = Call { sizes, variant, use_peephole };
     E::block_lstm_grad(context, call, inputs, in_place, outputs, scratch);
@@ -138,14 +137,19 @@ pub fn grad<E: Element>(
 /// How many elements of scratch memory [`grad`] needs, in half precision or not; `usize::MAX` if
 /// more than can be counted.
 #[must_use]
-pub fn grad_scratch(sizes: &Sizes, half: bool, use_peephole: bool) -> usize {
-    let _ = use_peephole;
-    let Sizes { batch, cell_size, .. } = *sizes;
-    let in_w_grad = weights_fit_in_w_grad(sizes, half);
+pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
+    let Sizes { batch, input_size, cell_size, .. } = *sizes;
+    // w_grad, which is computed after the steps, has the weights that they need meanwhile.
+    let in_w_grad = !half && weights_fit(input_size + cell_size, cell_size);
     let weights = if in_w_grad { 0 } else { weights_len(4 * cell_size, 1, cell_size) };
     // dz of two steps, and dcs.
     let steps = batch.saturating_mul(cell_size).saturating_mul(2 * 4 + 1);
     weights.saturating_add(steps).saturating_add(sums_len(sizes))
+}
+
+fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
+    let shape = (batch, cell_size);
+    gemm::step_tiling(batch, cell_size, 4).sums_len(backward::SUMS, shape)
 }
 
 /// What a call is told beside its tensors.
@@ -171,51 +175,30 @@ fn check<E: Element>(
     let GradOutputs { wci_grad, wcf_grad, wco_grad, .. } = outputs;
     let sizes = op.check_views(
         use_peephole,
-        [
+        views![
             View::SCALAR,
-            x.into(),
-            cs_prev.into(),
-            h_prev.into(),
-            w.into(),
-            wci.into(),
-            wcf.into(),
-            wco.into(),
-            b.into(),
-            i.into(),
-            cs.into(),
-            f.into(),
-            o.into(),
-            ci.into(),
-            co.into(),
-            h.into(),
-            cs_grad.into(),
-            h_grad.into(),
+            x,
+            cs_prev,
+            h_prev,
+            w,
+            wci,
+            wcf,
+            wco,
+            b,
+            i,
+            cs,
+            f,
+            o,
+            ci,
+            co,
+            h,
+            cs_grad,
+            h_grad,
         ],
-        [
-            x_grad.into(),
-            cs_prev_grad.into(),
-            h_prev_grad.into(),
-            w_grad.into(),
-            wci_grad.into(),
-            wcf_grad.into(),
-            wco_grad.into(),
-            b_grad.into(),
-        ],
+        views![x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad],
     )?;
     op.check_steps(&sizes, [*seq_len_max as i128])?;
     Ok(sizes)
-}
-
-/// Whether the packed weights, which the steps need, fit in the memory of w_grad, which is computed
-/// after them.
-fn weights_fit_in_w_grad(sizes: &Sizes, half: bool) -> bool {
-    let w_grad = (sizes.input_size + sizes.cell_size).saturating_mul(4 * sizes.cell_size);
-    !half && weights_len(4 * sizes.cell_size, 1, sizes.cell_size) <= w_grad
-}
-
-fn sums_len(sizes: &Sizes) -> usize {
-    let tiles = sizes.batch.div_ceil(step::tiling(sizes.batch, sizes.cell_size).rows);
-    tiles.saturating_mul(backward::SUMS).saturating_mul(sizes.cell_size)
 }
 
 pub(crate) fn compute<E: Element>(
@@ -228,10 +211,10 @@ pub(crate) fn compute<E: Element>(
 ) {
     let Sizes { batch, cell_size, .. } = call.sizes;
     let steps = inputs.seq_len_max;
-    outputs.x_grad.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
     if batch == 0 || cell_size == 0 || steps == 0 {
         return outputs.fill_zeros();
     }
+    outputs.x_grad.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
     let (sums, scratch) = scratch.split_at_mut(sums_len(&call.sizes));
     sums.fill(0.0);
     go_back(context, call, &inputs, &mut in_place, &mut outputs, sums, scratch);
@@ -257,14 +240,14 @@ fn go_back<E: Element>(
     let GradInputs { seq_len_max, cs_prev, w, wci, wcf, wco, cs, co, cs_grad, h_grad, .. } =
         *inputs;
     let Sizes { batch, input_size, cell_size, .. } = call.sizes;
-    let tiling = step::tiling(batch, cell_size);
+    let tiling = gemm::step_tiling(batch, cell_size, 4);
     let (_, w_h) = w.split_at(Axis(0), input_size);
     let peepholes = call.use_peephole.then_some([wci, wcf, wco]);
+    let packed = weights_len(4 * cell_size, 1, cell_size);
+    let fits = weights_fit(outputs.w_grad.nrows(), cell_size);
     let (weights, scratch) = match outputs.w_grad.as_slice_mut().and_then(E::as_f32_mut) {
-        Some(w_grad) if weights_fit_in_w_grad(&call.sizes, is_half::<E>()) => {
-            (&mut w_grad[..weights_len(4 * cell_size, 1, cell_size)], scratch)
-        }
-        _ => scratch.split_at_mut(weights_len(4 * cell_size, 1, cell_size)),
+        Some(w_grad) if fits => (&mut w_grad[..packed], scratch),
+        _ => scratch.split_at_mut(packed),
     };
     let order = call.variant.order();
     let recurrence = Recurrence::new(context, order, tiling, w_h, peepholes, weights);
@@ -275,14 +258,11 @@ fn go_back<E: Element>(
     let (dz, dz_next) = dz.split_at_mut(4 * batch * cell_size);
     let mut dz = [dz, dz_next]
         .map(|dz| ArrayViewMut2::from_shape((batch, 4 * cell_size), dz).expect("of this size"));
-    let tiles = sums.len() / (backward::SUMS * cell_size);
-    let shape = (backward::SUMS, tiles, cell_size);
-    let mut sums = ArrayViewMut3::from_shape(shape, sums).expect("of this size");
     for t in (0..seq_len_max).rev() {
         let GradInPlace { i, f, o, ci } = in_place;
         let gates = [i, ci, f, o].map(|gate| gate.index_axis_mut(Axis(0), t));
         let inputs = backward::Step {
-            cs_prev: t.checked_sub(1).map_or(cs_prev, |t| cs.index_axis_move(Axis(0), t)),
+            cs_prev: state_before(t, cs_prev, cs),
             cs: cs.index_axis_move(Axis(0), t),
             co: co.index_axis_move(Axis(0), t),
             cs_grad: cs_grad.index_axis_move(Axis(0), t),
@@ -290,7 +270,7 @@ fn go_back<E: Element>(
         };
         let [dz, dz_next] = &mut dz;
         let next = (t + 1 < seq_len_max).then(|| dz_next.view());
-        let carried = Carried { dcs: dcs.view_mut(), dz: dz.view_mut(), sums: sums.view_mut() };
+        let carried = Carried { dcs: dcs.view_mut(), dz: dz.view_mut(), sums };
         recurrence.step(context, inputs, gates, next, carried);
         std::mem::swap(dz, dz_next);
     }
@@ -324,14 +304,14 @@ fn weight_gradient<E: Element>(
     call: Call,
     inputs: &GradInputs<'_, E>,
     dz: [ArrayView2<'_, E>; 4],
-    mut w_grad: ArrayViewMut2<'_, E>,
+    w_grad: ArrayViewMut2<'_, E>,
 ) {
     let Sizes { batch, input_size, .. } = call.sizes;
     let steps = inputs.seq_len_max;
     let x = all_rows(inputs.x, 0..steps);
     // The first step's h_prev is an input, that of the others the output of the step before.
     let h = all_rows(inputs.h, 0..steps - 1);
-    let (of_x, of_h) = w_grad.view_mut().split_at(Axis(0), input_size);
+    let (of_x, of_h) = w_grad.split_at(Axis(0), input_size);
     let results = [(of_x, true), (of_h, false)].into_iter().flat_map(|(out, of_x)| {
         let gates = gates_of(out, call.variant.order());
         gates.into_iter().zip(dz).map(move |(out, dz)| Product { out, terms: (of_x, dz) })
@@ -371,14 +351,14 @@ impl<E: Element> GradOutputs<'_, E> {
         let biases = b_grad.view_mut().insert_axis(Axis(0));
         let biases = gates_of(biases, call.variant.order());
         let biases = biases.map(|gate| gate.index_axis_move(Axis(0), 0));
-        let peepholes = [wci_grad, wcf_grad, wco_grad].map(|vector| vector.view_mut());
+        let mut peepholes = [wci_grad, wcf_grad, wco_grad].map(|vector| vector.view_mut());
+        if !call.use_peephole {
+            // Of any length.
+            peepholes.iter_mut().for_each(|vector| vector.fill(E::ZERO));
+        }
+        let peepholes = call.use_peephole.then_some(peepholes).into_iter().flatten();
         let sums = sums.chunks_exact(sums.len() / backward::SUMS);
-        for (n, (vector, sums)) in biases.into_iter().chain(peepholes).zip(sums).enumerate() {
-            if n >= 4 && !call.use_peephole {
-                // Of any length.
-                vector.into_slice().into_iter().flatten().for_each(|to| *to = E::ZERO);
-                continue;
-            }
+        for (vector, sums) in biases.into_iter().chain(peepholes).zip(sums) {
             add_parts(vector, sums);
         }
     }

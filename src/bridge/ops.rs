@@ -103,46 +103,38 @@ pub(super) static KERNELS: [Kernel; ops::ALL.len()] = [
     },
     Kernel {
         op: &ops::BLOCK_LSTM,
-        scratch: |sizes, attributes| block_lstm::forward_scratch(sizes, attributes.half),
+        scratch: |sizes, _| block_lstm::forward_scratch(sizes),
         float: |call| block_lstm::<f32>(BlockLstm, call),
         half: Some(|call| block_lstm::<f16>(BlockLstm, call)),
     },
     Kernel {
         op: &ops::BLOCK_LSTM_V2,
-        scratch: |sizes, attributes| block_lstm::forward_scratch(sizes, attributes.half),
+        scratch: |sizes, _| block_lstm::forward_scratch(sizes),
         float: |call| block_lstm::<f32>(BlockLstmV2, call),
         half: Some(|call| block_lstm::<f16>(BlockLstmV2, call)),
     },
     Kernel {
         op: &ops::BLOCK_LSTM_GRAD,
-        scratch: block_lstm_grad_scratch,
+        scratch: |sizes, attributes| block_lstm::grad_scratch(sizes, attributes.half),
         float: |call| block_lstm_grad::<f32>(BlockLstm, call),
         half: Some(|call| block_lstm_grad::<f16>(BlockLstm, call)),
     },
     Kernel {
         op: &ops::BLOCK_LSTM_GRAD_V2,
-        scratch: block_lstm_grad_scratch,
+        scratch: |sizes, attributes| block_lstm::grad_scratch(sizes, attributes.half),
         float: |call| block_lstm_grad::<f32>(BlockLstmV2, call),
         half: Some(|call| block_lstm_grad::<f16>(BlockLstmV2, call)),
     },
     Kernel {
         op: &ops::BLOCK_GRU,
-        scratch: |sizes, &Attributes { half, reset_after, .. }| {
-            block_gru::forward_scratch(sizes, half, reset_after)
-        },
+        scratch: |sizes, _| block_gru::forward_scratch(sizes),
         float: block_gru::<f32>,
         half: Some(block_gru::<f16>),
     },
     Kernel {
         op: &ops::BLOCK_GRU_GRAD,
-        scratch: |sizes, &Attributes { half, reset_after, .. }| {
-            block_gru::grad_scratch(sizes, half, reset_after)
-        },
+        scratch: |sizes, attributes| block_gru::grad_scratch(sizes, attributes.half),
         float: block_gru_grad::<f32>,
         half: Some(block_gru_grad::<f16>),
     },
 ];
-
-fn block_lstm_grad_scratch(sizes: &Sizes, attributes: &Attributes) -> usize {
-    block_lstm::grad_scratch(sizes, attributes.half, attributes.use_peephole)
-}

@@ -50,3 +50,22 @@ pub(super) fn step(input: &Input<'_>) -> usize {
     let number = steps(input).first().and_then(|&number| usize::try_from(number).ok());
     number.expect("a number of steps")
 }
+
+/// A struct of views of the input tensors that have the names of its fields; fields may have other
+/// values.
+macro_rules! views {
+    (@ $tensor:ident) => { $crate::bridge::tensors::view($tensor) };
+    (@ $tensor:ident $value:expr) => { $value };
+    ($($struct:ident)::+ { $($field:ident $(: $value:expr)?),+ $(,)? }) => {
+        $($struct)::+ { $($field: views!(@ $field $($value)?)),+ }
+    };
+}
+
+/// A struct of views of the output tensors that have the names of its fields.
+macro_rules! views_mut {
+    ($($struct:ident)::+ { $($field:ident),+ $(,)? }) => {
+        $($struct)::+ { $($field: $crate::bridge::tensors::view_mut($field)),+ }
+    };
+}
+
+pub(super) use {views, views_mut};

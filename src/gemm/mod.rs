@@ -19,32 +19,29 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
 
-use crate::tiles::{columns as columns_of, row, rows as rows_of};
+use crate::tiles::{Tiling, columns as columns_of, row, rows as rows_of};
 use crate::{Element, Isa};
 use block::{Direct, Factor, Panel, Rows, Strip};
-use pack::pack;
-#[cfg(test)]
-use pack::packed_len;
-use pack::{CopyColumns, Pack};
+use pack::{CopyColumns, Pack, pack, packed_len};
 use products::Store;
 pub(crate) use products::{Product, Shape, products, steps_at_once};
-pub(crate) use weights::{Weights, weights_len};
+pub(crate) use weights::{Weights, weights_fit, weights_len};
 
 /// Columns that are packed side by side; the last unit of a strip is filled up with zeros.
-pub(crate) const UNIT: usize = 16;
+const UNIT: usize = 16;
 
 /// Most columns of a strip.
-pub(crate) const STRIP: usize = 4 * UNIT;
+const STRIP: usize = 4 * UNIT;
 
 /// Most strips of a tile.
-pub(crate) const MOST_STRIPS: usize = 4;
+const MOST_STRIPS: usize = 4;
 
 /// Terms of each sum that are added up before they are added to the tile: a slice of a strip stays
 /// in the first level cache, and the rounding error grows with this and the number of slices.
 const DEPTH: usize = 128;
 
 /// Most rows of a tile whose left factor is given by columns.
-pub(crate) const COLUMN_ROWS: usize = 96;
+const COLUMN_ROWS: usize = 96;
 
 /// The left factor of a product, `[m, k]`.
 #[derive(Clone, Copy)]
@@ -91,7 +88,7 @@ const FEW_SUMS: usize = SUMS / 4;
 const FEWEST_SUMS: usize = SUMS / 24;
 
 /// Most rows of a tile with so many strips.
-pub(crate) const fn most_rows(strips: usize) -> usize {
+const fn most_rows(strips: usize) -> usize {
     SUMS / (strips * STRIP)
 }
 
@@ -159,13 +156,8 @@ impl Tile<'_> {
             (Left::Rows(a), Right::Rows(b)) if self.rows <= block::few_rows(self.isa) => {
                 self.add_direct(a, b);
             }
-            (Left::Rows(a), _) => {
-                let mut buffer = [0.0; DEPTH * STRIP];
-                for slice in slices(a.ncols()) {
-                    let rows = Rows(columns_of(a, slice.clone()));
-                    self.add_slice(rows, right, slice, &mut buffer);
-                }
-            }
+            (Left::Rows(a), Right::Packed(_)) => self.add_rows(a, right, &mut []),
+            (Left::Rows(a), _) => self.add_rows(a, right, &mut [0.0; DEPTH * STRIP]),
             (Left::Columns { matrix: a, valid }, _) => {
                 let mut buffer = [0.0; DEPTH * STRIP];
                 let mut panel = [[0.0; COLUMN_ROWS]; DEPTH];
@@ -179,19 +171,31 @@ impl Tile<'_> {
         }
     }
 
-    /// Adds the product of one slice of the factors. `left` is that slice; `right` is all of it.
+    fn add_rows<A: Element, B: Element>(
+        &mut self,
+        a: ArrayView2<'_, A>,
+        right: Right<'_, B>,
+        buffer: &mut [f32],
+    ) {
+        for slice in slices(a.ncols()) {
+            self.add_slice(Rows(columns_of(a, slice.clone())), right, slice, buffer);
+        }
+    }
+
+    /// Adds the product of one slice of the factors. `left` is that slice; `right` is all of it, and
+    /// `buffer` has room for a slice of a strip of it, unless it is packed already.
     fn add_slice<B: Element>(
         &mut self,
         left: impl Factor,
         right: Right<'_, B>,
         slice: Range<usize>,
-        buffer: &mut [f32; DEPTH * STRIP],
+        buffer: &mut [f32],
     ) {
         let Tile { isa, rows, strips, .. } = *self;
-        let mut packed_before = slice.start * units(strips) * UNIT;
+        let mut packed_before = packed_len(slice.start, strips);
         let sums = self.sums.chunks_exact_mut(rows * STRIP);
         for (columns, sums) in strips.iter().zip(sums) {
-            let size = slice.len() * units(std::slice::from_ref(columns)) * UNIT;
+            let size = packed_len(slice.len(), std::slice::from_ref(columns));
             let packed = match right {
                 Right::Packed(all) => &all[packed_before..packed_before + size],
                 _ => {
@@ -218,13 +222,21 @@ impl Tile<'_> {
     }
 }
 
+/// Tiles of a step with so many products at a time: rows of the batch by cells.
+pub(crate) fn step_tiling(batch: usize, cell_size: usize, products: usize) -> Tiling {
+    // Narrow tiles let small cells use several threads, where there is work for them.
+    let narrow = cell_size < 512 && batch > 8;
+    let columns = if narrow { STRIP / 2 } else { STRIP };
+    Tiling { rows: even(batch, most_rows(products), 1), columns: even(cell_size, columns, UNIT) }
+}
+
 /// Processor cycles that so many sums of so many products may take, for an executor.
 pub(crate) fn cost(sums: usize, depth: usize) -> u64 {
     (sums.saturating_mul(depth.max(1)) / 24) as u64
 }
 
 /// The size of equal parts of `n`, at most `most` each and a multiple of `unit`.
-pub(crate) fn even(n: usize, most: usize, unit: usize) -> usize {
+fn even(n: usize, most: usize, unit: usize) -> usize {
     n.div_ceil(n.div_ceil(most).max(1)).next_multiple_of(unit).max(unit)
 }
 

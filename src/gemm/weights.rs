@@ -20,6 +20,12 @@ pub(crate) fn weights_len(depth: usize, gates: usize, cell_size: usize) -> usize
     depth.saturating_mul(gates).saturating_mul(cell_size.next_multiple_of(UNIT))
 }
 
+/// Whether packed weights of all cells fit in the gradient by the weights they are a part of, which
+/// has as many columns as they have gates' cells and `rows` rows.
+pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
+    cell_size.next_multiple_of(UNIT) <= rows
+}
+
 impl<'a> Weights<'a> {
     /// Packs `right`, of `depth`, into `to`, of [`weights_len`]. `strips` are those of the tiles
     /// that have these cells.

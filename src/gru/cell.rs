@@ -2,11 +2,10 @@
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
-use super::step;
-use crate::elementwise::Tile;
+use super::step::{self, Step};
 use crate::executor::for_each;
 use crate::gemm::{self, Left, Right};
-use crate::ops::{GRU_BLOCK_CELL, Sizes};
+use crate::ops::{GRU_BLOCK_CELL, Sizes, views};
 use crate::tiles;
 use crate::{Context, Error};
 
@@ -76,11 +75,7 @@ pub fn block_cell_scratch(sizes: &Sizes) -> usize {
 fn check(inputs: &BlockCellInputs<'_>, outputs: &BlockCellOutputs<'_>) -> Result<Sizes, Error> {
     let BlockCellInputs { x, h_prev, w_ru, w_c, b_ru, b_c } = inputs;
     let BlockCellOutputs { r, u, c, h } = outputs;
-    GRU_BLOCK_CELL.check_views(
-        false,
-        [x.into(), h_prev.into(), w_ru.into(), w_c.into(), b_ru.into(), b_c.into()],
-        [r.into(), u.into(), c.into(), h.into()],
-    )
+    GRU_BLOCK_CELL.check_views(false, views![x, h_prev, w_ru, w_c, b_ru, b_c], views![r, u, c, h])
 }
 
 fn compute(
@@ -93,31 +88,30 @@ fn compute(
     let shape = (sizes.batch, sizes.cell_size);
     let BlockCellOutputs { r, mut u, c, h } = outputs;
     let mut hr = ArrayViewMut2::from_shape(shape, scratch).expect("of this size");
-    gates(context, &inputs, [r, u.view_mut(), hr.view_mut()]);
-    candidate(context, &inputs, hr.view(), u.view(), [c, h]);
+    let BlockCellInputs { b_ru, b_c, .. } = inputs;
+    let step = Step { isa: context.isa, cell_size: sizes.cell_size, b_ru, b_c };
+    gates(context, step, &inputs, [r, u.view_mut(), hr.view_mut()]);
+    candidate(context, step, &inputs, hr.view(), u.view(), [c, h]);
 }
 
 /// r, u and `r * h_prev`.
 fn gates(
     context: &Context<'_>,
+    step: Step<'_, f32>,
     inputs: &BlockCellInputs<'_>,
     outputs: [ArrayViewMut2<'_, f32>; 3],
 ) {
-    let BlockCellInputs { x, h_prev, w_ru, b_ru, .. } = *inputs;
+    let BlockCellInputs { x, h_prev, w_ru, .. } = *inputs;
     let (batch, cell_size) = h_prev.dim();
-    let Context { isa, executor } = *context;
     let (w_x, w_h) = w_ru.split_at(Axis(0), x.ncols());
-    let tiling = step::tiling(batch, cell_size, 2);
+    let tiling = gemm::step_tiling(batch, cell_size, 2);
     let cost = gemm::cost(2 * tiling.rows * tiling.columns, w_ru.nrows());
-    for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
+    for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         let strips = step::gates(cell_size, &place.columns);
-        gemm::tile(isa, place.rows.len(), &strips, |tile| {
+        gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
             tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
             tile.add(Left::Rows(tiles::rows(h_prev, place.rows.clone())), Right::Rows(w_h));
-            let [b_r, b_u] = strips.clone().map(|columns| place.broadcast(b_ru, columns));
-            let inputs = [place.of(h_prev), b_r, b_u];
-            let wide = tile.strips_mut();
-            isa.run(Tile { equation: step::Gates, inputs, outputs, wide, sums: [] });
+            step.finish_gates(tile, &place, h_prev, outputs);
         });
     });
 }
@@ -125,26 +119,22 @@ fn gates(
 /// c and h.
 fn candidate(
     context: &Context<'_>,
+    step: Step<'_, f32>,
     inputs: &BlockCellInputs<'_>,
     hr: ArrayView2<'_, f32>,
     u: ArrayView2<'_, f32>,
     outputs: [ArrayViewMut2<'_, f32>; 2],
 ) {
-    let BlockCellInputs { x, h_prev, w_c, b_c, .. } = *inputs;
+    let BlockCellInputs { x, h_prev, w_c, .. } = *inputs;
     let (batch, cell_size) = h_prev.dim();
-    let Context { isa, executor } = *context;
     let (w_x, w_h) = w_c.split_at(Axis(0), x.ncols());
-    let tiling = step::tiling(batch, cell_size, 1);
+    let tiling = gemm::step_tiling(batch, cell_size, 1);
     let cost = gemm::cost(tiling.rows * tiling.columns, w_c.nrows());
-    for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
-        let cells = place.columns.clone();
-        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&cells), |tile| {
+    for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
+        gemm::tile(step.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
             tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
             tile.add(Left::Rows(tiles::rows(hr, place.rows.clone())), Right::Rows(w_h));
-            let b_c = place.broadcast(b_c, cells.clone());
-            let inputs = [place.of(h_prev), place.of(u), b_c];
-            let wide = tile.strips_mut();
-            isa.run(Tile { equation: step::Candidate, inputs, outputs, wide, sums: [] });
+            step.finish_candidate(tile, &place, h_prev, u, outputs);
         });
     });
 }

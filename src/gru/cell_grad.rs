@@ -2,9 +2,10 @@
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
+use super::step;
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
-use crate::ops::{GRU_BLOCK_CELL_GRAD, Sizes};
+use crate::ops::{GRU_BLOCK_CELL_GRAD, Sizes, views};
 use crate::product::{self, Product, Update};
 use crate::simd::Simd;
 use crate::tiles;
@@ -98,19 +99,8 @@ fn check(
     let BlockCellGradOutputs { d_x, d_h_prev, d_c_bar, d_r_bar_u_bar } = outputs;
     op.check_views(
         false,
-        [
-            x.into(),
-            h_prev.into(),
-            w_ru.into(),
-            w_c.into(),
-            b_ru.into(),
-            b_c.into(),
-            r.into(),
-            u.into(),
-            c.into(),
-            d_h.into(),
-        ],
-        [d_x.into(), d_h_prev.into(), d_c_bar.into(), d_r_bar_u_bar.into()],
+        views![x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h],
+        views![d_x, d_h_prev, d_c_bar, d_r_bar_u_bar],
     )
 }
 
@@ -126,10 +116,7 @@ impl Equation<4, 2> for CandidateAndUpdate {
         _: [S::F32; 2],
         _: [S::F32; 0],
     ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
-        let one = simd.splat(1.0);
-        let d_c_bar = d_h * (one - u) * (one - c * c);
-        let d_u_bar = d_h * (h_prev - c) * u * (one - u);
-        ([d_c_bar, d_u_bar], [], [])
+        (step::through_state(simd, d_h, h_prev, u, c), [], [])
     }
 }
 
@@ -180,8 +167,7 @@ impl Equation<4, 2> for ResetGate {
         [_, d_hr]: [S::F32; 2],
         _: [S::F32; 0],
     ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
-        let one = simd.splat(1.0);
-        let d_r_bar = d_hr * h_prev * r * (one - r);
+        let d_r_bar = step::through_reset(simd, d_hr, h_prev, r);
         let d_h_prev = d_hr * r + d_h * u;
         ([d_r_bar, d_h_prev], [], [])
     }

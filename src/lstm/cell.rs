@@ -6,7 +6,7 @@ use super::Attributes;
 use super::step::{self, ICFO, Step};
 use crate::executor::for_each;
 use crate::gemm::{self, Left, Right};
-use crate::ops::{LSTM_BLOCK_CELL, Sizes};
+use crate::ops::{LSTM_BLOCK_CELL, Sizes, views};
 use crate::tiles;
 use crate::{Context, Element, Error};
 
@@ -88,17 +88,8 @@ fn check<E: Element>(
     let BlockCellOutputs { i, cs, f, o, ci, co, h } = outputs;
     LSTM_BLOCK_CELL.check_views(
         use_peephole,
-        [
-            x.into(),
-            cs_prev.into(),
-            h_prev.into(),
-            w.into(),
-            wci.into(),
-            wcf.into(),
-            wco.into(),
-            b.into(),
-        ],
-        [i.into(), cs.into(), f.into(), o.into(), ci.into(), co.into(), h.into()],
+        views![x, cs_prev, h_prev, w, wci, wcf, wco, b],
+        views![i, cs, f, o, ci, co, h],
     )
 }
 
@@ -115,7 +106,7 @@ pub(crate) fn compute<E: Element>(
     let Context { isa, executor } = *context;
     let step = Step { isa, attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
     let (w_x, w_h) = w.split_at(Axis(0), input_size);
-    let tiling = step::tiling(batch, cell_size);
+    let tiling = gemm::step_tiling(batch, cell_size, 4);
     let tiles = tiling.tiles_of([i, cs, f, o, ci, co, h]);
     let cost = gemm::cost(4 * tiling.rows * tiling.columns, input_size + cell_size);
     for_each(executor, cost, tiles, |(place, outputs)| {

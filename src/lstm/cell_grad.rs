@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
 use crate::elementwise::{self, Equation};
-use crate::ops::{LSTM_BLOCK_CELL_GRAD, Sizes};
+use crate::ops::{LSTM_BLOCK_CELL_GRAD, Sizes, views};
 use crate::simd::Simd;
 use crate::{Context, Element, Error};
 
@@ -133,25 +133,8 @@ fn check<E: Element>(
     let BlockCellGradOutputs { cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad } = outputs;
     op.check_views(
         use_peephole,
-        [
-            x.into(),
-            cs_prev.into(),
-            h_prev.into(),
-            w.into(),
-            wci.into(),
-            wcf.into(),
-            wco.into(),
-            b.into(),
-            i.into(),
-            cs.into(),
-            f.into(),
-            o.into(),
-            ci.into(),
-            co.into(),
-            cs_grad.into(),
-            h_grad.into(),
-        ],
-        [cs_prev_grad.into(), dicfo.into(), wci_grad.into(), wcf_grad.into(), wco_grad.into()],
+        views![x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, cs_grad, h_grad],
+        views![cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad],
     )
 }
 
@@ -163,15 +146,11 @@ impl Equation<8, 5> for WithoutPeepholes {
     fn apply<S: Simd>(
         self,
         simd: S,
-        [cs_prev, i, f, o, ci, co, cs_grad, h_grad]: [S::F32; 8],
+        inputs: [S::F32; 8],
         _: [S::F32; 5],
         _: [S::F32; 0],
     ) -> ([S::F32; 5], [S::F32; 0], [S::F32; 0]) {
-        let one = simd.splat(1.0);
-        let d_o = h_grad * co * o * (one - o);
-        let dcs = cs_grad + h_grad * o * (one - co * co);
-        let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
-        ([dcs * f, di, dci, df, d_o], [], [])
+        (gradients(simd, inputs), [], [])
     }
 }
 
@@ -183,17 +162,54 @@ impl Equation<12, 5, 3> for WithPeepholes {
     fn apply<S: Simd>(
         self,
         simd: S,
-        [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs, wci, wcf, wco]: [S::F32; 12],
+        [inputs @ .., cs, wci, wcf, wco]: [S::F32; 12],
         _: [S::F32; 5],
         _: [S::F32; 0],
     ) -> ([S::F32; 5], [S::F32; 0], [S::F32; 3]) {
-        let one = simd.splat(1.0);
-        let d_o = h_grad * co * o * (one - o);
-        let dcs = cs_grad + h_grad * o * (one - co * co) + d_o * wco;
-        let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
-        let cs_prev_grad = dcs * f + di * wci + df * wcf;
-        ([cs_prev_grad, di, dci, df, d_o], [], [di * cs_prev, df * cs_prev, d_o * cs])
+        let (gradients, terms) = peephole_gradients(simd, inputs, cs, [wci, wcf, wco]);
+        (gradients, [], terms)
     }
+}
+
+/// `[cs_prev_grad, di, dci, df, do]` without peepholes, from
+/// `[cs_prev, i, f, o, ci, co, cs_grad, h_grad]`.
+#[inline(always)]
+pub(crate) fn gradients<S: Simd>(simd: S, inputs: [S::F32; 8]) -> [S::F32; 5] {
+    let [cs_prev, i, f, o, ci, co, cs_grad, h_grad] = inputs;
+    let [d_o, dcs] = through_output(simd, o, co, cs_grad, h_grad);
+    let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
+    [dcs * f, di, dci, df, d_o]
+}
+
+/// [`gradients`] with peepholes `[wci, wcf, wco]`, and the terms of the sums over the batch that are
+/// the gradients by those.
+#[inline(always)]
+pub(crate) fn peephole_gradients<S: Simd>(
+    simd: S,
+    inputs: [S::F32; 8],
+    cs: S::F32,
+    [wci, wcf, wco]: [S::F32; 3],
+) -> ([S::F32; 5], [S::F32; 3]) {
+    let [cs_prev, i, f, o, ci, co, cs_grad, h_grad] = inputs;
+    let [d_o, dcs] = through_output(simd, o, co, cs_grad, h_grad);
+    let dcs = dcs + d_o * wco;
+    let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
+    let cs_prev_grad = dcs * f + di * wci + df * wcf;
+    ([cs_prev_grad, di, dci, df, d_o], [di * cs_prev, df * cs_prev, d_o * cs])
+}
+
+/// `[do, dcs]`, without peepholes: the gradients of the output and the cell state, through
+/// `h = o * tanh(cs)`.
+#[inline(always)]
+fn through_output<S: Simd>(
+    simd: S,
+    o: S::F32,
+    co: S::F32,
+    cs_grad: S::F32,
+    h_grad: S::F32,
+) -> [S::F32; 2] {
+    let one = simd.splat(1.0);
+    [h_grad * co * o * (one - o), cs_grad + h_grad * o * (one - co * co)]
 }
 
 /// `[di, dci, df]`: the gradient of the cell state, through `cs = i * ci + f * cs_prev`.

@@ -8,7 +8,7 @@ use super::Attributes;
 use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{self, Equation};
 use crate::simd::Simd;
-use crate::tiles::{Place, Tiling};
+use crate::tiles::Place;
 use crate::{Element, Isa, gemm};
 
 /// The gates' columns in w and b: how many times `cell_size` each starts from the left, in the order
@@ -28,17 +28,6 @@ pub(crate) fn strips(
     cells: &Range<usize>,
 ) -> [Range<usize>; 4] {
     order.map(|gate| gate * cell_size + cells.start..gate * cell_size + cells.end)
-}
-
-/// Tiles of a step: rows of the batch by cells.
-pub(crate) fn tiling(batch: usize, cell_size: usize) -> Tiling {
-    // Narrow tiles let small cells use several threads, where there is work for them.
-    let narrow = cell_size < 512 && batch > 8;
-    let columns = if narrow { gemm::STRIP / 2 } else { gemm::STRIP };
-    Tiling {
-        rows: gemm::even(batch, gemm::most_rows(4), 1),
-        columns: gemm::even(cell_size, columns, gemm::UNIT),
-    }
 }
 
 /// What every tile of a step needs to know.

@@ -225,6 +225,12 @@ impl View<'_> {
     pub(crate) const SCALAR: Self = View { shape: &[], standard: true };
 }
 
+/// What is checked of some array views, which may have any ranks.
+macro_rules! views {
+    ($($tensor:expr),+ $(,)?) => { [$($crate::ops::View::from($tensor)),+] };
+}
+pub(crate) use views;
+
 impl<'a, S: ndarray::Data, D: ndarray::Dimension> From<&'a ndarray::ArrayBase<S, D>> for View<'a> {
     fn from(array: &'a ndarray::ArrayBase<S, D>) -> Self {
         View { shape: array.shape(), standard: array.is_standard_layout() }
@@ -247,7 +253,7 @@ impl Sizes {
     }
 }
 
-/// Whether `E` is stored in half precision: then it takes scratch memory to have it in `f32`.
+/// Whether `E` is stored in half precision: then the gradients' memory is too small for `f32`.
 pub(crate) fn is_half<E>() -> bool {
     size_of::<E>() < size_of::<f32>()
 }

@@ -54,7 +54,7 @@ impl<E: Element> Kernel for BlockGru<E> {
     }
 
     fn scratch(&self, sizes: &Sizes) -> usize {
-        block_gru::forward_scratch(sizes, self.is_half(), self.reset_after)
+        block_gru::forward_scratch(sizes)
     }
 
     fn run(
@@ -144,7 +144,7 @@ impl<E: Element> Kernel for BlockGruGrad<E> {
     }
 
     fn scratch(&self, sizes: &Sizes) -> usize {
-        block_gru::grad_scratch(sizes, self.is_half(), self.reset_after)
+        block_gru::grad_scratch(sizes, self.is_half())
     }
 
     fn run(

@@ -63,7 +63,7 @@ impl<E: Element> Kernel for BlockLstm<E> {
     }
 
     fn scratch(&self, sizes: &Sizes) -> usize {
-        block_lstm::forward_scratch(sizes, self.is_half())
+        block_lstm::forward_scratch(sizes)
     }
 
     fn run(
@@ -163,7 +163,7 @@ impl<E: Element> Kernel for BlockLstmGrad<E> {
     }
 
     fn scratch(&self, sizes: &Sizes) -> usize {
-        block_lstm::grad_scratch(sizes, self.is_half(), self.use_peephole)
+        block_lstm::grad_scratch(sizes, self.is_half())
     }
 
     fn run(
