@@ -2,10 +2,6 @@ package blockcell.example;
 
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.List;
-import java.util.Set;
-import org.tensorflow.TensorFlow;
-import org.tensorflow.exceptions.TFInvalidArgumentException;
 
 /**
  * Shows the library at work in TensorFlow Java 0.3.3, which is TensorFlow 2.4, and checks what it
@@ -20,29 +16,8 @@ public final class Main {
    * @param args libblockcell.so for TensorFlow 2.4, the folder of the values
    */
   public static void main(String[] args) throws IOException {
-    Path library = Path.of(args[0]).toAbsolutePath();
-    Path values = Path.of(args[1]);
-    List<Case> cases = Case.readAll(values.resolve("ops.npz"));
     Checks checks = new Checks();
-
-    // TensorFlow's kernel may overwrite the peephole weights before it has read them.
-    Case peepholes = Case.find(cases, "LSTMBlockCellGrad");
-    Set<String> weights = Set.of("wci", "wcf", "wco");
-    checks.wrong("TensorFlow's kernel", peepholes, GraphCall.run(peepholes, weights));
-    TensorFlow.loadLibrary(library.toString());
-    checks.outputs("graph, computed weights", peepholes, GraphCall.run(peepholes, weights));
-
-    checks.takenOver(GraphCall.info());
-    for (BadCall bad : BadCall.of(cases)) {
-      checks.refused(
-          "graph", bad, TFInvalidArgumentException.class, () -> GraphCall.run(bad.call()));
-      checks.refused(
-          "eager", bad, TFInvalidArgumentException.class, () -> EagerCall.run(bad.call()));
-    }
-    for (Case call : cases) {
-      checks.outputs("graph", call, GraphCall.run(call));
-      checks.outputs("eager", call, EagerCall.run(call));
-    }
+    OpChecks.run(checks, Path.of(args[0]), Path.of(args[1]));
     System.exit(checks.finish());
   }
 }

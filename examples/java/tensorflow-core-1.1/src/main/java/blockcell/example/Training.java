@@ -7,6 +7,8 @@ import java.util.List;
 import org.tensorflow.Graph;
 import org.tensorflow.Result;
 import org.tensorflow.Session;
+import org.tensorflow.ndarray.Shape;
+import org.tensorflow.ndarray.buffer.DataBuffers;
 import org.tensorflow.proto.MetaGraphDef;
 import org.tensorflow.types.TFloat32;
 import org.tensorflow.types.TInt32;
@@ -41,8 +43,8 @@ final class Training {
   }
 
   private static double step(Session session, MetaGraphDef meta, Array inputs, Array targets) {
-    try (TInt32 read = Tensors.ints(inputs);
-        TInt32 next = Tensors.ints(targets);
+    try (TInt32 read = ints(inputs);
+        TInt32 next = ints(targets);
         Result results =
             session
                 .runner()
@@ -53,6 +55,10 @@ final class Training {
                 .run()) {
       return ((TFloat32) results.get(0)).getFloat();
     }
+  }
+
+  private static TInt32 ints(Array array) {
+    return TInt32.tensorOf(Shape.of(array.shape()), DataBuffers.of(array.ints()));
   }
 
   /** The name of the one tensor or operation in a collection. */

@@ -9,7 +9,6 @@ import java.util.Set;
 import org.tensorflow.Graph;
 import org.tensorflow.Operand;
 import org.tensorflow.Output;
-import org.tensorflow.Result;
 import org.tensorflow.Session;
 import org.tensorflow.op.Ops;
 import org.tensorflow.types.TFloat32;
@@ -51,10 +50,8 @@ final class GraphCall implements AutoCloseable {
   /** What the library says of itself, JSON. */
   static String info() {
     try (GraphCall call = new GraphCall()) {
-      call.runner.fetch(call.tf.scope().opBuilder("BlockcellInfo", "info").build().output(0));
-      try (Result results = call.runner.run()) {
-        return ((TString) results.get(0)).getObject();
-      }
+      call.runner.fetch(Api.opBuilder(call.tf.scope(), "BlockcellInfo").build().output(0));
+      return Api.run(call.runner, json -> ((TString) json).getObject()).get(0);
     }
   }
 
@@ -81,11 +78,10 @@ final class GraphCall implements AutoCloseable {
   private Map<String, Array> fetch(Map<String, Output<TFloat32>> outputs) {
     List<String> names = new ArrayList<>(outputs.keySet());
     names.forEach(name -> runner.fetch(outputs.get(name)));
+    List<Array> results = Api.run(runner, Tensors::array);
     Map<String, Array> arrays = new HashMap<>();
-    try (Result results = runner.run()) {
-      for (int n = 0; n < names.size(); n++) {
-        arrays.put(names.get(n), Tensors.array(results.get(n)));
-      }
+    for (int n = 0; n < names.size(); n++) {
+      arrays.put(names.get(n), results.get(n));
     }
     return arrays;
   }

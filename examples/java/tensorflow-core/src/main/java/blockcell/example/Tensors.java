@@ -4,7 +4,6 @@ import org.tensorflow.Tensor;
 import org.tensorflow.ndarray.Shape;
 import org.tensorflow.ndarray.buffer.DataBuffers;
 import org.tensorflow.types.TFloat32;
-import org.tensorflow.types.TInt32;
 import org.tensorflow.types.TInt64;
 
 /** Arrays as tensors, and back. */
@@ -13,10 +12,6 @@ final class Tensors {
 
   static TFloat32 floats(Array array) {
     return TFloat32.tensorOf(Shape.of(array.shape()), DataBuffers.of(array.floats()));
-  }
-
-  static TInt32 ints(Array array) {
-    return TInt32.tensorOf(Shape.of(array.shape()), DataBuffers.of(array.ints()));
   }
 
   static TInt64 longs(Array array) {

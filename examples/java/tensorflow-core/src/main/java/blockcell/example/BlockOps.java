@@ -192,7 +192,7 @@ final class BlockOps {
 
   /** How any op is added by its name; inputs and outputs come in the op's order. */
   private static Map<String, Output<TFloat32>> byName(Scope scope, Case call, Inputs in) {
-    OperationBuilder builder = scope.env().opBuilder(call.op(), scope.makeOpName(call.op()));
+    OperationBuilder builder = Api.opBuilder(scope, call.op());
     in.operands().values().forEach(operand -> builder.addInput(operand.asOutput()));
     call.attributes().keySet().forEach(
         name -> {
