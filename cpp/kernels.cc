@@ -104,8 +104,10 @@ class BlockcellOp : public tf::OpKernel {
     }
 
     tf::Tensor scratch;
-    const tf::TensorShape length({static_cast<std::int64_t>(floats)});
-    OP_REQUIRES_OK(context, context->allocate_temp(tf::DT_FLOAT, length, &scratch));
+    if (floats > 0) {
+      const tf::TensorShape length({static_cast<std::int64_t>(floats)});
+      OP_REQUIRES_OK(context, context->allocate_temp(tf::DT_FLOAT, length, &scratch));
+    }
     const rust::Slice<float> all_scratch(scratch.flat<float>().data(), floats);
 
     const Pool pool(context);

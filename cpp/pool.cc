@@ -67,15 +67,21 @@ class Section {
   std::condition_variable all_done_;
 };
 
+tensorflow::thread::ThreadPool* Workers(tensorflow::OpKernelContext* context) {
+  return context->device()->tensorflow_cpu_worker_threads()->workers;
+}
+
 }  // namespace
+
+std::size_t Pool::num_threads() const { return Workers(context_)->NumThreads(); }
 
 // Not by the pool's ParallelFor, which cuts the work in advance and waits for every thread it asked
 // for; besides, it calls a std::function that has arguments, and Java's TensorFlow 1.15 passes
 // those in another way than Python's (shape_fn.h). One without arguments is the same for both.
 void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const {
-  auto* const workers = context_->device()->tensorflow_cpu_worker_threads()->workers;
+  auto* const workers = Workers(context_);
   const double worth = static_cast<double>(tasks) * static_cast<double>(cost) / kWorthAThread;
-  const std::size_t most = std::min<std::size_t>(tasks, workers->NumThreads());
+  const std::size_t most = std::min(tasks, num_threads());
   const std::size_t threads = std::max(1.0, std::min<double>(worth, most));
   if (threads == 1) return task.run(0, tasks);
   const auto section = std::make_shared<Section>(tasks, task);

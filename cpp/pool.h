@@ -19,6 +19,8 @@ class Pool {
  public:
   explicit Pool(tensorflow::OpKernelContext* context) : context_(context) {}
 
+  std::size_t num_threads() const;
+
   // Runs the tasks 0 to tasks - 1, each of about `cost` processor cycles, and returns when all are
   // done. The pool decides how many threads that is worth, down to the calling one alone.
   void parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const;

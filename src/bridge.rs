@@ -137,6 +137,7 @@ mod ffi {
         type Pool;
 
         /// Runs all `tasks`, each of about `cost` processor cycles, and returns when they are done.
+        fn num_threads(self: &Pool) -> usize;
         fn parallel_for(self: &Pool, tasks: usize, cost: u64, task: &Task);
     }
 }

@@ -4,7 +4,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::executor::for_each;
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Kernel, Simd, Twice};
 use crate::tiles::{Tiling, row, row_mut};
 use crate::{Context, Element, Isa};
 
@@ -65,9 +65,9 @@ pub(crate) fn map<E, Q, const I: usize, const O: usize, const R: usize>(
     if tiling.is_one_tile(shape) {
         return run(isa, equation, inputs, outputs, sums);
     }
-    let mut outputs = outputs.map(|output| tiling.split(output).into_iter());
-    let mut sums = sums.map(|sum| tiling.split(sum).into_iter());
-    let tiles = tiling.places(shape).into_iter().map(|place| {
+    let mut outputs = outputs.map(|output| tiling.split(output));
+    let mut sums = sums.map(|sum| tiling.split(sum));
+    let tiles = tiling.places(shape).map(|place| {
         let inputs = inputs.map(|input| place.of(input));
         let outputs = outputs.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
         let sums = sums.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
@@ -172,8 +172,13 @@ where
         if line > 0 {
             row.step(simd, sums, 0, line);
         }
-        for at in (line..end).step_by(S::LANES) {
-            row.step(simd, sums, at, S::LANES);
+        let twice = Twice(simd);
+        let pairs = line + (end - line) / (2 * S::LANES) * (2 * S::LANES);
+        for at in (line..pairs).step_by(2 * S::LANES) {
+            row.step(twice, sums, at, 2 * S::LANES);
+        }
+        if pairs < end {
+            row.step(simd, sums, pairs, S::LANES);
         }
         if end < columns {
             row.step(simd, sums, end, columns - end);

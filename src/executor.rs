@@ -1,7 +1,7 @@
 //! Where the work runs.
 //!
-//! No kernel starts a thread of its own. It cuts its work into tiles by shape alone, so that the
-//! result is the same bit for bit whatever runs them, and hands the tiles to an [`Executor`].
+//! No kernel starts a thread of its own. It cuts its work into tiles, so that the result is the same
+//! bit for bit whatever runs them, and hands the tiles to an [`Executor`].
 
 use std::sync::Mutex;
 
@@ -12,6 +12,12 @@ pub trait Executor {
     /// `cost` is the expected number of processor cycles of one task: an executor may keep work
     /// that is not worth a thread on the calling one.
     fn run(&self, tasks: usize, cost: u64, task: &(dyn Fn(usize) + Sync));
+
+    /// How many threads may run tasks at a time, as far as known. It decides how work is cut, never
+    /// what comes out.
+    fn threads(&self) -> usize {
+        1
+    }
 }
 
 /// Runs every task on the calling thread.
@@ -28,6 +34,10 @@ impl Executor for rayon::ThreadPool {
     fn run(&self, tasks: usize, _cost: u64, task: &(dyn Fn(usize) + Sync)) {
         use rayon::prelude::*;
         self.install(|| (0..tasks).into_par_iter().with_max_len(1).for_each(task));
+    }
+
+    fn threads(&self) -> usize {
+        self.current_num_threads()
     }
 }
 

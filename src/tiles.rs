@@ -1,5 +1,6 @@
 //! Cutting matrices into tiles that separate tasks may write.
 
+use std::iter;
 use std::ops::Range;
 
 use ndarray::{
@@ -117,19 +118,14 @@ impl Tiling {
 
     /// The places of all tiles of a matrix, row by row. A matrix without elements has none, however
     /// many rows it has.
-    pub(crate) fn places(self, (rows, columns): (usize, usize)) -> Vec<Place> {
-        if rows == 0 || columns == 0 {
-            return Vec::new();
-        }
+    pub(crate) fn places(self, (rows, columns): (usize, usize)) -> impl Iterator<Item = Place> {
+        let rows = if columns == 0 { 0 } else { rows };
         let cuts = |n: usize, size: usize| {
             (0..n.div_ceil(size)).map(move |k| k * size..((k + 1).saturating_mul(size)).min(n))
         };
-        cuts(rows, self.rows)
-            .flat_map(|rows| {
-                cuts(columns, self.columns)
-                    .map(move |columns| Place { rows: rows.clone(), columns })
-            })
-            .collect()
+        cuts(rows, self.rows).flat_map(move |rows| {
+            cuts(columns, self.columns).map(move |columns| Place { rows: rows.clone(), columns })
+        })
     }
 
     /// The tiles of `matrix` with their places.
@@ -137,7 +133,7 @@ impl Tiling {
         self,
         matrix: ArrayViewMut2<'_, T>,
     ) -> impl Iterator<Item = (Place, ArrayViewMut2<'_, T>)> {
-        self.places(matrix.dim()).into_iter().zip(self.split(matrix))
+        self.places(matrix.dim()).zip(self.split(matrix))
     }
 
     /// The tiles of matrices of one shape with their places.
@@ -146,10 +142,10 @@ impl Tiling {
         matrices: [ArrayViewMut2<'_, T>; N],
     ) -> Vec<(Place, [ArrayViewMut2<'_, T>; N])> {
         let places = self.places(matrices[0].dim());
-        let mut tiles = matrices.map(|matrix| self.split(matrix).into_iter());
+        let mut tiles = matrices.map(|matrix| self.split(matrix));
         let mut next =
             || tiles.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
-        places.into_iter().map(|place| (place, next())).collect()
+        places.map(|place| (place, next())).collect()
     }
 
     /// Length of the memory for `sums` sums over the rows of a matrix: each row of tiles keeps its own.
@@ -175,28 +171,31 @@ impl Tiling {
     }
 
     /// The tiles of `matrix` in the order of [`Tiling::places`].
-    pub(crate) fn split<T>(self, matrix: ArrayViewMut2<'_, T>) -> Vec<ArrayViewMut2<'_, T>> {
-        if matrix.is_empty() {
-            return Vec::new();
-        }
-        cut(matrix, Axis(0), self.rows)
-            .into_iter()
-            .flat_map(|rows| cut(rows, Axis(1), self.columns))
-            .collect()
+    pub(crate) fn split<T>(
+        self,
+        matrix: ArrayViewMut2<'_, T>,
+    ) -> impl Iterator<Item = ArrayViewMut2<'_, T>> {
+        let rows = cut(matrix, Axis(0), self.rows);
+        rows.flat_map(move |rows| cut(rows, Axis(1), self.columns))
     }
 }
 
-fn cut<T>(mut matrix: ArrayViewMut2<'_, T>, axis: Axis, size: usize) -> Vec<ArrayViewMut2<'_, T>> {
-    let mut tiles = Vec::with_capacity(matrix.len_of(axis).div_ceil(size));
-    while matrix.len_of(axis) > size {
-        let (tile, rest) = matrix.split_at(axis, size);
-        tiles.push(tile);
-        matrix = rest;
-    }
-    if matrix.len_of(axis) > 0 {
-        tiles.push(matrix);
-    }
-    tiles
+/// The parts of `matrix` along an axis, none if it is empty.
+fn cut<T>(
+    matrix: ArrayViewMut2<'_, T>,
+    axis: Axis,
+    size: usize,
+) -> impl Iterator<Item = ArrayViewMut2<'_, T>> {
+    let mut rest = Some(matrix).filter(|matrix| !matrix.is_empty());
+    iter::from_fn(move || {
+        let matrix = rest.take()?;
+        if matrix.len_of(axis) <= size {
+            return Some(matrix);
+        }
+        let (part, after) = matrix.split_at(axis, size);
+        rest = Some(after);
+        Some(part)
+    })
 }
 
 /// One row of a matrix whose rows are contiguous.

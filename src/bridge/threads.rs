@@ -34,4 +34,8 @@ impl Executor for Pool {
             resume_unwind(panic);
         }
     }
+
+    fn threads(&self) -> usize {
+        self.num_threads()
+    }
 }

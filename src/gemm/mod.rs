@@ -1,10 +1,10 @@
 //! Sums of matrix products, tile by tile, for right factors that several rows share.
 //!
-//! A tile is some rows of the result and up to [`MOST_STRIPS`] strips of its columns, which need not
-//! be neighbours: a strip of each gate, of the same cells, makes all that the elementwise part of a
-//! step needs at hand while the sums are in cache. Products are added to the tile in slices of
+//! A tile is some rows of the result and one or more strips of its columns, which need not be
+//! neighbours: a strip of each gate, of the same cells, makes all that the elementwise part of a
+//! step needs at hand while the sums are in cache. Products are added to the tile in slices of up to
 //! [`DEPTH`] terms, each from a copy of the right factor's slice in the order in which the innermost
-//! loop reads it ([`pack`]); where a few rows are all there is, from the factor as it lies.
+//! loop reads it; where a few rows are all there is, from the factor as it lies.
 //!
 //! Every element is summed in the same order whatever the tile, so a result depends on its row of
 //! the left factor and its column of the right one alone, bit for bit: not on the batch, the tiling
@@ -13,31 +13,32 @@
 mod block;
 mod pack;
 mod products;
+mod strip;
 mod weights;
+mod workspace;
 
 use std::ops::Range;
 
-use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use crate::tiles::{Tiling, columns as columns_of, row, rows as rows_of};
 use crate::{Element, Isa};
-use block::{Direct, Factor, Panel, Rows, Strip};
-use pack::{CopyColumns, Pack, pack, packed_len};
+use block::{Factor, Panel, Rows, Sums};
+use pack::{CopyColumns, CopyRows, pack, packed_len};
 use products::Store;
 pub(crate) use products::{Product, Shape, products, steps_at_once};
+use strip::{AddColumns, AddDirect, AddPacked, AddRows, Strip, few_rows};
 pub(crate) use weights::{Weights, weights_fit, weights_len};
 
-/// Columns that are packed side by side; the last unit of a strip is filled up with zeros.
+/// Packed columns are filled up with zeros to a multiple of this.
 const UNIT: usize = 16;
 
-/// Most columns of a strip.
-const STRIP: usize = 4 * UNIT;
+/// Most columns that are packed side by side.
+const GROUP: usize = 2 * UNIT;
 
-/// Most strips of a tile.
-const MOST_STRIPS: usize = 4;
-
-/// Terms of each sum that are added up before they are added to the tile: a slice of a strip stays
-/// in the first level cache, and the rounding error grows with this and the number of slices.
+/// Most terms of each sum that are added up before they are added to the tile: a slice of a group of
+/// columns stays in the first level cache, and the rounding error grows with this and the number of
+/// slices.
 const DEPTH: usize = 128;
 
 /// Most rows of a tile whose left factor is given by columns.
@@ -68,7 +69,7 @@ pub(crate) enum Right<'a, E> {
     Packed(&'a [f32]),
 }
 
-/// Ranges of columns, each at most [`STRIP`] wide.
+/// Ranges of columns.
 pub(crate) type Strips<'s> = &'s [Range<usize>];
 
 /// Sums of products.
@@ -76,21 +77,21 @@ pub(crate) struct Tile<'t> {
     isa: Isa,
     rows: usize,
     strips: Strips<'t>,
-    /// One strip after the other, each `[rows, STRIP]`.
+    /// Sums in a row: runs of strips that are neighbours, each filled up to a multiple of [`UNIT`].
+    pitch: usize,
+    /// `[rows, pitch]`
     sums: &'t mut [f32],
+    /// Memory for a slice of the left factor.
+    left: &'t mut [f32],
+    /// Memory for a slice of a group of columns of the right factor.
+    packed: &'t mut [f32],
 }
 
-/// Sums of a tile: they stay in the second level cache.
-const SUMS: usize = COLUMN_ROWS * MOST_STRIPS * STRIP;
+/// Most sums of a tile: they stay in the second level cache.
+const SUMS: usize = COLUMN_ROWS * 256;
 
-/// Sums of smaller tiles.
-const FEW_SUMS: usize = SUMS / 4;
-const FEWEST_SUMS: usize = SUMS / 24;
-
-/// Most rows of a tile with so many strips.
-const fn most_rows(strips: usize) -> usize {
-    SUMS / (strips * STRIP)
-}
+/// Most rows of a tile, however narrow.
+const MOST_ROWS: usize = SUMS / DEPTH;
 
 /// Makes a tile full of zeros for `work`.
 pub(crate) fn tile<R>(
@@ -99,48 +100,44 @@ pub(crate) fn tile<R>(
     strips: Strips<'_>,
     work: impl FnOnce(&mut Tile<'_>) -> R,
 ) -> R {
-    let size = rows * strips.len() * STRIP;
-    // Clearing more than is needed would cost small tiles more than their products.
-    if size <= FEWEST_SUMS {
-        let mut sums = [0.0; FEWEST_SUMS];
-        work(&mut Tile { isa, rows, strips, sums: &mut sums[..size] })
-    } else if size <= FEW_SUMS {
-        let mut sums = [0.0; FEW_SUMS];
-        work(&mut Tile { isa, rows, strips, sums: &mut sums[..size] })
-    } else {
-        let mut sums = [0.0; SUMS];
-        work(&mut Tile { isa, rows, strips, sums: &mut sums[..size] })
-    }
+    let pitch = packed_len(1, strips);
+    let (left, packed) = (rows.max(COLUMN_ROWS) * DEPTH, DEPTH * GROUP);
+    workspace::with(left + packed + rows * pitch, |memory| {
+        let (left, memory) = memory.split_at_mut(left);
+        let (packed, sums) = memory.split_at_mut(packed);
+        sums.fill(0.0);
+        work(&mut Tile { isa, rows, strips, pitch, sums, left, packed })
+    })
 }
 
 impl Tile<'_> {
-    /// The sums of one strip, `[rows, its width]`.
-    pub(crate) fn strip(&self, strip: usize) -> ArrayView2<'_, f32> {
-        let size = self.rows * STRIP;
-        let sums = &self.sums[strip * size..(strip + 1) * size];
-        let mut view = ArrayView2::from_shape((self.rows, STRIP), sums).expect("of this size");
-        view.slice_axis_inplace(Axis(1), Slice::from(..self.strips[strip].len()));
-        view
+    /// The sums of the strips, `[rows, its width]` each.
+    pub(crate) fn strips(&self) -> impl Iterator<Item = ArrayView2<'_, f32>> {
+        let sums = ArrayView2::from_shape((self.rows, self.pitch), &*self.sums);
+        let sums = sums.expect("of this size");
+        places(self.strips).map(move |place| columns_of(sums, place))
     }
 
-    /// All strips, as [`Tile::strip`], to be changed.
+    /// All strips, as [`Tile::strips`], to be changed.
     pub(crate) fn strips_mut<const N: usize>(&mut self) -> [ArrayViewMut2<'_, f32>; N] {
-        let mut strips = self.strips.iter().zip(self.sums.chunks_exact_mut(self.rows * STRIP));
+        let sums = ArrayViewMut2::from_shape((self.rows, self.pitch), &mut *self.sums);
+        let mut rest = Some((0, sums.expect("of this size")));
+        let mut places = places(self.strips);
         std::array::from_fn(|_| {
-            let (columns, sums) = strips.next().expect("a tile of so many strips");
-            let shape = (self.rows, STRIP);
-            let mut view = ArrayViewMut2::from_shape(shape, sums).expect("of this size");
-            view.slice_axis_inplace(Axis(1), Slice::from(..columns.len()));
-            view
+            let place = places.next().expect("a tile of so many strips");
+            let (before, sums) = rest.take().expect("put back each time");
+            let (_, sums) = sums.split_at(Axis(1), place.start - before);
+            let (strip, after) = sums.split_at(Axis(1), place.len());
+            rest = Some((place.end, after));
+            strip
         })
     }
 
     /// Replaces the sums by the columns of the strips of `rows`.
     pub(crate) fn set(&mut self, rows: ArrayView2<'_, f32>) {
-        for (columns, sums) in self.strips.iter().zip(self.sums.chunks_exact_mut(self.rows * STRIP))
-        {
-            for (at, sums) in sums.chunks_exact_mut(STRIP).enumerate() {
-                sums[..columns.len()].copy_from_slice(&row(rows, at)[columns.clone()]);
+        for (at, sums) in self.sums.chunks_exact_mut(self.pitch).enumerate() {
+            for (columns, place) in self.strips.iter().zip(places(self.strips)) {
+                sums[place].copy_from_slice(&row(rows, at)[columns.clone()]);
             }
         }
     }
@@ -152,82 +149,160 @@ impl Tile<'_> {
 
     /// Adds `left @ right`.
     pub(crate) fn add<A: Element, B: Element>(&mut self, left: Left<'_, A>, right: Right<'_, B>) {
-        match (left, right) {
-            (Left::Rows(a), Right::Rows(b)) if self.rows <= block::few_rows(self.isa) => {
-                self.add_direct(a, b);
-            }
-            (Left::Rows(a), Right::Packed(_)) => self.add_rows(a, right, &mut []),
-            (Left::Rows(a), _) => self.add_rows(a, right, &mut [0.0; DEPTH * STRIP]),
-            (Left::Columns { matrix: a, valid }, _) => {
-                let mut buffer = [0.0; DEPTH * STRIP];
-                let mut panel = [[0.0; COLUMN_ROWS]; DEPTH];
-                for slice in slices(a.nrows()) {
-                    let from = rows_of(a, slice.clone());
-                    let valid = valid.map(|valid| &valid[slice.clone()]);
-                    self.isa.run(CopyColumns { from, valid, to: &mut panel });
-                    self.add_slice(Panel(&panel), right, slice, &mut buffer);
-                }
-            }
+        match left {
+            Left::Rows(a) => self.add_rows(a, right),
+            Left::Columns { matrix, valid } => self.add_columns(matrix, valid, right),
         }
     }
 
-    fn add_rows<A: Element, B: Element>(
+    fn add_rows<A: Element, B: Element>(&mut self, a: ArrayView2<'_, A>, right: Right<'_, B>) {
+        let Tile { isa, rows, .. } = *self;
+        let memory = std::mem::take(&mut self.left);
+        let left = &mut memory.as_chunks_mut().0[..rows];
+        for slice in slices(a.ncols()) {
+            isa.run(CopyRows { from: columns_of(a, slice.clone()), to: left });
+            match right {
+                Right::Rows(b) if rows <= few_rows(isa) => self.add_direct(Rows(left), b, slice),
+                _ => self.add_slice(Rows(left), right, slice),
+            }
+        }
+        self.left = memory;
+    }
+
+    fn add_columns<A: Element, B: Element>(
         &mut self,
         a: ArrayView2<'_, A>,
+        valid: Option<&[bool]>,
         right: Right<'_, B>,
-        buffer: &mut [f32],
     ) {
-        for slice in slices(a.ncols()) {
-            self.add_slice(Rows(columns_of(a, slice.clone())), right, slice, buffer);
+        let memory = std::mem::take(&mut self.left);
+        let panel = memory.as_chunks_mut().0.first_chunk_mut().expect("memory for a panel");
+        for slice in slices(a.nrows()) {
+            let from = rows_of(a, slice.clone());
+            let valid = valid.map(|valid| &valid[slice.clone()]);
+            self.isa.run(CopyColumns { from, valid, to: panel });
+            self.add_slice(Panel(panel), right, slice);
         }
+        self.left = memory;
     }
 
-    /// Adds the product of one slice of the factors. `left` is that slice; `right` is all of it, and
-    /// `buffer` has room for a slice of a strip of it, unless it is packed already.
+    /// Adds the product of one slice of the factors. `left` is that slice; `right` is all of it.
     fn add_slice<B: Element>(
         &mut self,
         left: impl Factor,
         right: Right<'_, B>,
         slice: Range<usize>,
-        buffer: &mut [f32],
     ) {
-        let Tile { isa, rows, strips, .. } = *self;
-        let mut packed_before = packed_len(slice.start, strips);
-        let sums = self.sums.chunks_exact_mut(rows * STRIP);
-        for (columns, sums) in strips.iter().zip(sums) {
-            let size = packed_len(slice.len(), std::slice::from_ref(columns));
-            let packed = match right {
-                Right::Packed(all) => &all[packed_before..packed_before + size],
-                _ => {
-                    let (slice, columns) = (slice.clone(), columns.clone());
-                    isa.run(Pack { right, slice, columns, to: &mut buffer[..size] });
-                    &buffer[..size]
-                }
-            };
-            packed_before += size;
-            isa.run(Strip { left, packed, depth: slice.len(), rows, sums });
+        let isa = self.isa;
+        match right {
+            Right::Rows(b) => {
+                let right = rows_of(b, slice.clone());
+                self.for_each_run(left, slice.len(), |strip, packed| {
+                    isa.run(AddRows { strip, right, packed });
+                });
+            }
+            Right::Columns(b) => {
+                self.for_each_run(left, slice.len(), |strip, packed| {
+                    isa.run(AddColumns { strip, right: b, slice: slice.clone(), packed });
+                });
+            }
+            Right::Packed(all) => {
+                let mut rest = &all[packed_len(slice.start, self.strips)..];
+                self.for_each_run(left, slice.len(), |strip, _| {
+                    let size = strip.depth * strip.columns.len().next_multiple_of(UNIT);
+                    let (packed, after) = rest.split_at(size);
+                    isa.run(AddPacked { strip, packed });
+                    rest = after;
+                });
+            }
         }
     }
 
-    /// [`Tile::add`] from a right factor that is read as it lies.
-    fn add_direct<A: Element, B: Element>(&mut self, a: ArrayView2<'_, A>, b: ArrayView2<'_, B>) {
-        let Tile { isa, rows, strips, .. } = *self;
-        for slice in slices(a.ncols()) {
-            let left = Rows(columns_of(a, slice.clone()));
-            let right = rows_of(b, slice);
-            for (columns, sums) in strips.iter().zip(self.sums.chunks_exact_mut(rows * STRIP)) {
-                isa.run(Direct { left, right, columns: columns.clone(), rows, sums });
-            }
+    /// [`Tile::add_slice`] from rows that are read as they lie.
+    fn add_direct<B: Element>(
+        &mut self,
+        left: Rows<'_>,
+        b: ArrayView2<'_, B>,
+        slice: Range<usize>,
+    ) {
+        let isa = self.isa;
+        let right = rows_of(b, slice.clone());
+        self.for_each_run(left, slice.len(), |strip, _| isa.run(AddDirect { strip, right }));
+    }
+
+    /// Calls `add` with each run of strips that are neighbours, as one strip, and with memory for
+    /// packed columns.
+    fn for_each_run<L: Factor>(
+        &mut self,
+        left: L,
+        depth: usize,
+        mut add: impl FnMut(Strip<'_, L>, &mut [f32]),
+    ) {
+        let Tile { rows, strips, pitch, .. } = *self;
+        let mut before = 0;
+        for columns in runs(strips) {
+            let width = columns.len();
+            let sums = Sums { data: &mut self.sums[before..], pitch };
+            add(Strip { left, depth, rows, columns, sums }, self.packed);
+            before += width.next_multiple_of(UNIT);
         }
     }
 }
 
-/// Tiles of a step with so many products at a time: rows of the batch by cells.
+/// Runs of strips that are neighbours.
+fn runs(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
+    let runs = strips.chunk_by(|strip, next| strip.end == next.start);
+    runs.map(|run| run[0].start..run[run.len() - 1].end)
+}
+
+/// Where each strip is in a row of sums.
+fn places(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
+    let mut end: usize = 0;
+    let mut last = None;
+    strips.iter().map(move |strip| {
+        if last != Some(strip.start) {
+            end = end.next_multiple_of(UNIT);
+        }
+        let start = end;
+        (end, last) = (start + strip.len(), Some(strip.end));
+        start..end
+    })
+}
+
+/// Multiply-adds of a tile that are worth a task.
+const WORTH: usize = 1 << 20;
+
+/// Tiles of a step with so many products at a time, whose weights are packed: rows of the batch by
+/// cells.
 pub(crate) fn step_tiling(batch: usize, cell_size: usize, products: usize) -> Tiling {
-    // Narrow tiles let small cells use several threads, where there is work for them.
-    let narrow = cell_size < 512 && batch > 8;
-    let columns = if narrow { STRIP / 2 } else { STRIP };
-    Tiling { rows: even(batch, most_rows(products), 1), columns: even(cell_size, columns, UNIT) }
+    /// Where there is much work, so many threads have some.
+    const THREADS: usize = 8;
+    /// More columns than the sums over the batch of an elementwise pass can have.
+    const MOST: usize = 256;
+    let rows = even(batch, MOST_ROWS, 1);
+    let worth = WORTH / (rows * products * cell_size.max(1));
+    let columns = worth.max(cell_size / THREADS).next_multiple_of(2 * GROUP);
+    let most = (2 * SUMS / (rows * products)).clamp(2 * GROUP, MOST);
+    Tiling { rows, columns: even(cell_size, columns.min(most), UNIT) }
+}
+
+/// Tiles of a single step, whose weights are read as they lie: the wider the tiles, the longer the
+/// runs in which memory is read, so there are as many as threads. An element of the result does not
+/// depend on how wide its tile is.
+pub(crate) fn cell_tiling(
+    threads: usize,
+    (batch, cell_size): (usize, usize),
+    products: usize,
+) -> Tiling {
+    /// A part of the second level cache.
+    const MOST: usize = 1 << 17;
+    let rows = even(batch, MOST_ROWS, 1);
+    let of_cell = rows * products;
+    let worth = WORTH / (of_cell * cell_size.max(1));
+    let most = (MOST / of_cell).max(GROUP);
+    let parts = cell_size.div_ceil(most).max(1).next_multiple_of(threads.max(1));
+    let columns = cell_size.div_ceil(parts).max(worth).min(most);
+    Tiling { rows, columns: even(cell_size, columns.next_multiple_of(UNIT), UNIT) }
 }
 
 /// Processor cycles that so many sums of so many products may take, for an executor.
@@ -240,14 +315,10 @@ fn even(n: usize, most: usize, unit: usize) -> usize {
     n.div_ceil(n.div_ceil(most).max(1)).next_multiple_of(unit).max(unit)
 }
 
-/// `0 .. depth` in slices of [`DEPTH`].
+/// `0 .. depth` in slices of about equal depth, at most [`DEPTH`].
 fn slices(depth: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..depth).step_by(DEPTH).map(move |start| start..depth.min(start + DEPTH))
-}
-
-/// Units in some strips.
-fn units(strips: Strips<'_>) -> usize {
-    strips.iter().map(|columns| columns.len().div_ceil(UNIT)).sum()
+    let size = even(depth, DEPTH, 1);
+    (0..depth).step_by(size).map(move |start| start..depth.min(start + size))
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::block::whole_rows;
-use super::{COLUMN_ROWS, DEPTH, Right, STRIP, Strips, UNIT, slices, units};
+use super::block::{Lying, group};
+use super::{COLUMN_ROWS, DEPTH, Right, Strips, UNIT, runs, slices};
 use crate::simd::{Kernel, Simd};
 use crate::tiles::row;
 use crate::{Element, Isa};
 
 /// Numbers in a packed right factor of some depth.
 pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
-    depth * units(strips) * UNIT
+    depth * runs(strips).map(|columns| columns.len().next_multiple_of(UNIT)).sum::<usize>()
 }
 
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`].
@@ -24,16 +24,16 @@ pub(super) fn pack<E: Element>(
     mut to: &mut [f32],
 ) {
     for slice in slices(depth) {
-        for columns in strips {
-            let size = packed_len(slice.len(), std::slice::from_ref(columns));
+        for columns in runs(strips) {
+            let size = slice.len() * columns.len().next_multiple_of(UNIT);
             let (packed, rest) = to.split_at_mut(size);
-            isa.run(Pack { right, slice: slice.clone(), columns: columns.clone(), to: packed });
+            isa.run(Pack { right, slice: slice.clone(), columns, to: packed });
             to = rest;
         }
     }
 }
 
-/// Packs a slice of one strip.
+/// Packs a slice of one run of strips: its groups of columns one after the other, each `[k][column]`.
 pub(super) struct Pack<'r, 't, E> {
     pub(super) right: Right<'r, E>,
     pub(super) slice: Range<usize>,
@@ -46,70 +46,57 @@ impl<E: Element> Kernel for Pack<'_, '_, E> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Pack { right, slice, columns, to } = self;
-        match right {
-            Right::Rows(matrix) => pack_rows(simd, matrix, slice, columns, to),
-            Right::Columns(matrix) => pack_columns(simd, matrix, slice, columns, to),
-            Right::Packed(_) => unreachable!("packed already"),
-        }
-    }
-}
-
-/// Where row `k` of a slice of a strip has its unit.
-#[inline(always)]
-fn place<S: Simd>(k: usize, depth: usize, unit: usize, units: usize) -> usize {
-    UNIT * if whole_rows(S::REGISTERS) { k * units + unit } else { unit * depth + k }
-}
-
-#[inline(always)]
-fn pack_rows<S: Simd, E: Element>(
-    simd: S,
-    matrix: ArrayView2<'_, E>,
-    slice: Range<usize>,
-    columns: Range<usize>,
-    to: &mut [f32],
-) {
-    let (depth, width) = (slice.len(), columns.len());
-    let units = width.div_ceil(UNIT);
-    let pitch = matrix.ncols();
-    let data = matrix.to_slice().expect("a right factor without gaps");
-    let rows = data[slice.start * pitch..slice.end * pitch].chunks_exact(pitch);
-    if width == STRIP && whole_rows(S::REGISTERS) {
-        for (from, to) in rows.zip(to.chunks_exact_mut(STRIP)) {
-            let from = &from[columns.start..][..STRIP];
-            for at in (0..STRIP).step_by(S::LANES) {
-                let vector = E::load(simd, &from[at..at + S::LANES]);
-                simd.store(vector, &mut to[at..at + S::LANES]);
+        let Pack { right, slice, columns, mut to } = self;
+        for start in columns.clone().step_by(group::<S>()) {
+            let columns = start..columns.end.min(start + group::<S>());
+            let size = slice.len() * columns.len().next_multiple_of(UNIT);
+            let (packed, rest) = to.split_at_mut(size);
+            match right {
+                Right::Rows(matrix) => {
+                    let pitch = matrix.ncols();
+                    let data = matrix.to_slice().expect("a right factor without gaps");
+                    let data = &data[slice.start * pitch..slice.end * pitch];
+                    let from = Lying { data, pitch, at: columns.start, width: columns.len() };
+                    pack_rows(simd, from, packed);
+                }
+                Right::Columns(matrix) => {
+                    pack_columns(simd, matrix, slice.clone(), columns, packed);
+                }
+                Right::Packed(_) => unreachable!("packed already"),
             }
-        }
-        return;
-    }
-    let full = width - width % S::LANES;
-    for (k, from) in rows.enumerate() {
-        let from = &from[columns.clone()];
-        let mut put = |at: usize, vector| {
-            let place = place::<S>(k, depth, at / UNIT, units) + at % UNIT;
-            simd.store(vector, &mut to[place..][..S::LANES]);
-        };
-        for at in (0..full).step_by(S::LANES) {
-            put(at, E::load(simd, &from[at..at + S::LANES]));
-        }
-        for at in (full..units * UNIT).step_by(S::LANES) {
-            put(at, E::load(simd, &from[width.min(at)..]));
+            to = rest;
         }
     }
 }
 
+/// Packs the columns of one group.
 #[inline(always)]
-fn pack_columns<S: Simd, E: Element>(
+pub(super) fn pack_rows<S: Simd, E: Element>(simd: S, from: Lying<'_, E>, to: &mut [f32]) {
+    let Lying { data, pitch, at, width } = from;
+    let full = width - width % S::LANES;
+    let rows = data.chunks_exact(pitch);
+    for (from, to) in rows.zip(to.chunks_exact_mut(width.next_multiple_of(UNIT))) {
+        let from = &from[at..at + width];
+        for at in (0..full).step_by(S::LANES) {
+            simd.store(E::load(simd, &from[at..at + S::LANES]), &mut to[at..at + S::LANES]);
+        }
+        for at in (full..to.len()).step_by(S::LANES) {
+            simd.store(E::load(simd, &from[width.min(at)..]), &mut to[at..at + S::LANES]);
+        }
+    }
+}
+
+/// [`pack_rows`] from the transpose.
+#[inline(always)]
+pub(super) fn pack_columns<S: Simd, E: Element>(
     simd: S,
     matrix: ArrayView2<'_, E>,
     slice: Range<usize>,
     columns: Range<usize>,
     to: &mut [f32],
 ) {
-    let (depth, units) = (slice.len(), columns.len().div_ceil(UNIT));
-    for at in (0..units * UNIT).step_by(S::LANES) {
+    let (depth, pitch) = (slice.len(), columns.len().next_multiple_of(UNIT));
+    for at in (0..pitch).step_by(S::LANES) {
         for k in (0..depth).step_by(S::LANES) {
             // LANES rows of the matrix become as many columns.
             let length = (depth - k).min(S::LANES);
@@ -122,8 +109,7 @@ fn pack_columns<S: Simd, E: Element>(
             }
             let square = transpose(simd, square);
             for (k, &vector) in (k..k + length).zip(&square) {
-                let place = place::<S>(k, depth, at / UNIT, units) + at % UNIT;
-                simd.store(vector, &mut to[place..][..S::LANES]);
+                simd.store(vector, &mut to[k * pitch + at..][..S::LANES]);
             }
         }
     }
@@ -166,6 +152,26 @@ impl<E: Element> Kernel for CopyColumns<'_, '_, E> {
             }
             let from = row(self.from, k);
             for (from, to) in from.chunks(S::LANES).zip(to.chunks_exact_mut(S::LANES)) {
+                simd.store(E::load(simd, from), to);
+            }
+        }
+    }
+}
+
+/// Copies a slice of a left factor that is given by rows.
+pub(super) struct CopyRows<'f, 't, E> {
+    pub(super) from: ArrayView2<'f, E>,
+    pub(super) to: &'t mut [[f32; DEPTH]],
+}
+
+impl<E: Element> Kernel for CopyRows<'_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for (at, to) in self.to.iter_mut().enumerate() {
+            let from = row(self.from, at).chunks(S::LANES);
+            for (from, to) in from.zip(to.chunks_exact_mut(S::LANES)) {
                 simd.store(E::load(simd, from), to);
             }
         }

@@ -2,7 +2,7 @@
 
 use ndarray::ArrayViewMut2;
 
-use super::{MOST_STRIPS, STRIP, Tile, UNIT, cost, even, most_rows, tile};
+use super::{COLUMN_ROWS, MOST_ROWS, SUMS, Tile, UNIT, cost, even, tile};
 use crate::executor::for_each;
 use crate::simd::{Kernel, Simd};
 use crate::tiles::{Place, Tiling, row, row_mut};
@@ -15,7 +15,7 @@ pub(crate) struct Product<'o, E, T> {
     pub(crate) terms: T,
 }
 
-/// Rows and strips of the tiles of [`products`]: wide ones where packing the left factor is what
+/// Sizes of the tiles of [`products`]: wide ones where packing the left factor is what
 /// costs, high ones where it is the right one.
 #[derive(Clone, Copy)]
 pub(crate) enum Shape {
@@ -32,30 +32,22 @@ pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
     results: impl IntoIterator<Item = Product<'o, E, T>>,
     add: impl Fn(&mut Tile<'_>, T, &Place) + Sync,
 ) {
-    let strips = match shape {
-        Shape::Wide => MOST_STRIPS,
-        Shape::High => 1,
+    let (most_rows, most_columns) = match shape {
+        Shape::Wide => (COLUMN_ROWS, SUMS / COLUMN_ROWS),
+        Shape::High => (MOST_ROWS, SUMS / MOST_ROWS),
     };
     let Context { isa, executor } = *context;
     let mut tiles = Vec::new();
     let mut largest = 0;
     for Product { out, terms } in results {
         let (rows, columns) = out.dim();
-        let tiling = Tiling {
-            rows: even(rows, most_rows(strips), 1),
-            columns: even(columns, strips * STRIP, UNIT),
-        };
+        let tiling =
+            Tiling { rows: even(rows, most_rows, 1), columns: even(columns, most_columns, UNIT) };
         largest = largest.max(tiling.rows * tiling.columns);
         tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms)));
     }
     for_each(executor, cost(largest, depth), tiles, |(place, out, terms)| {
-        let columns = place.columns.clone();
-        let strips: Vec<_> = columns
-            .clone()
-            .step_by(STRIP)
-            .map(|start| start..columns.end.min(start + STRIP))
-            .collect();
-        tile(isa, place.rows.len(), &strips, |tile| {
+        tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
             add(tile, terms, &place);
             tile.store(out);
         });
@@ -74,16 +66,16 @@ impl<E: Element> Kernel for Store<'_, '_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let mut before = 0;
-        for (n, columns) in self.tile.strips.iter().enumerate() {
-            let sums = self.tile.strip(n);
+        for sums in self.tile.strips() {
+            let width = sums.ncols();
             for at in 0..self.tile.rows {
-                let out = &mut row_mut(&mut self.out, at)[before..before + columns.len()];
+                let out = &mut row_mut(&mut self.out, at)[before..before + width];
                 let from = row(sums, at).chunks(S::LANES);
                 for (from, to) in from.zip(out.chunks_mut(S::LANES)) {
                     E::store(simd, simd.load(from), to);
                 }
             }
-            before += columns.len();
+            before += width;
         }
     }
 }

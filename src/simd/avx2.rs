@@ -52,7 +52,7 @@ impl Simd for Avx2 {
 
     const LANES: usize = 8;
     const REGISTERS: usize = 16;
-    const FUSED: bool = true;
+    const ESTIMATE_BITS: u32 = 11;
 
     #[inline(always)]
     fn splat(self, value: f32) -> F32x8 {
@@ -111,9 +111,21 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn prefetch(self, address: *const u8) {
+        // SAFETY: features proven by `self`; a prefetch never faults, wherever it points.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: F32x8, b: F32x8, c: F32x8) -> F32x8 {
         // SAFETY: features proven by `self`.
         F32x8(unsafe { _mm256_fmadd_ps(a.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn neg_mul_add(self, a: F32x8, b: F32x8, c: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_fnmadd_ps(a.0, b.0, c.0) })
     }
 
     #[inline(always)]
@@ -149,6 +161,11 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn power_of_2(self, n: F32x8) -> F32x8 {
+        power_of_2(Simd::max(self, self.splat(-126.0), n))
+    }
+
+    #[inline(always)]
     fn scale(self, vector: F32x8, n: F32x8) -> F32x8 {
         // Two factors, either of which is a normal number. The first product is exact, because only
         // the second one can be subnormal.
@@ -160,14 +177,6 @@ impl Simd for Avx2 {
     fn reciprocal_estimate(self, vector: F32x8) -> F32x8 {
         // SAFETY: features proven by `self`.
         F32x8(unsafe { _mm256_rcp_ps(vector.0) })
-    }
-
-    #[inline(always)]
-    fn select_less(self, a: F32x8, b: F32x8, then: F32x8, otherwise: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe {
-            _mm256_blendv_ps(otherwise.0, then.0, _mm256_cmp_ps::<_CMP_LT_OQ>(a.0, b.0))
-        })
     }
 
     #[inline(always)]

@@ -35,7 +35,7 @@ impl Simd for Avx512 {
 
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
-    const FUSED: bool = true;
+    const ESTIMATE_BITS: u32 = 14;
 
     #[inline(always)]
     fn splat(self, value: f32) -> F32x16 {
@@ -92,9 +92,21 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn prefetch(self, address: *const u8) {
+        // SAFETY: features proven by `self`; a prefetch never faults, wherever it points.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
         F32x16(unsafe { _mm512_fmadd_ps(a.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn neg_mul_add(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_fnmadd_ps(a.0, b.0, c.0) })
     }
 
     #[inline(always)]
@@ -128,6 +140,11 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn power_of_2(self, n: F32x16) -> F32x16 {
+        self.scale(self.splat(1.0), n)
+    }
+
+    #[inline(always)]
     fn scale(self, vector: F32x16, n: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
         F32x16(unsafe { _mm512_scalef_ps(vector.0, n.0) })
@@ -137,15 +154,6 @@ impl Simd for Avx512 {
     fn reciprocal_estimate(self, vector: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
         F32x16(unsafe { _mm512_rcp14_ps(vector.0) })
-    }
-
-    #[inline(always)]
-    fn select_less(self, a: F32x16, b: F32x16, then: F32x16, otherwise: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe {
-            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a.0, b.0);
-            _mm512_mask_blend_ps(less, otherwise.0, then.0)
-        })
     }
 
     #[inline(always)]

@@ -16,11 +16,14 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod portable;
+mod twice;
 
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::OnceLock;
 
 use half::f16;
+
+pub(crate) use twice::Twice;
 
 /// Vectors of `f32` of one instruction set, and the proof that the processor has it.
 pub trait Simd: Copy + Send + Sync + 'static {
@@ -37,8 +40,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Vectors that fit in registers.
     const REGISTERS: usize;
 
-    /// Whether [`Simd::mul_add`] rounds once.
-    const FUSED: bool;
+    /// How precise [`Simd::reciprocal_estimate`] is.
+    const ESTIMATE_BITS: u32;
 
     /// `value` in every lane.
     fn splat(self, value: f32) -> Self::F32;
@@ -55,8 +58,14 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// [`Simd::store`] with conversion to half, to nearest, ties to even.
     fn store_f16(self, vector: Self::F32, to: &mut [f16]);
 
+    /// Asks for the cache line at `address`, which need not be valid, in the first level cache.
+    fn prefetch(self, address: *const u8);
+
     /// `a * b + c`, rounded once where the instruction set can.
     fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
+
+    /// `c - a * b`, rounded once.
+    fn neg_mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
 
     /// The larger of `a` and `b`; `b` where one is NaN.
     fn max(self, a: Self::F32, b: Self::F32) -> Self::F32;
@@ -73,20 +82,14 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// The nearest integer, ties to even, for magnitudes below 2^22.
     fn round(self, vector: Self::F32) -> Self::F32;
 
-    /// `vector * 2^n` for integers from -252 to 0, rounded once.
+    /// `2^n` for integers up to 127; for those below -126 that or `2^-126`.
+    fn power_of_2(self, n: Self::F32) -> Self::F32;
+
+    /// `vector * 2^n` for integers from -252 to 252, rounded once.
     fn scale(self, vector: Self::F32, n: Self::F32) -> Self::F32;
 
-    /// `1 / vector` for normal numbers, to 11 bits at least.
+    /// `1 / vector` for normal numbers, to [`Self::ESTIMATE_BITS`].
     fn reciprocal_estimate(self, vector: Self::F32) -> Self::F32;
-
-    /// `then` where `a < b`, otherwise `otherwise`.
-    fn select_less(
-        self,
-        a: Self::F32,
-        b: Self::F32,
-        then: Self::F32,
-        otherwise: Self::F32,
-    ) -> Self::F32;
 
     /// The lanes of `a` and `b` in turn, `a[0], b[0], a[1], ...`: the first half of them, and the rest.
     fn interleave(self, a: Self::F32, b: Self::F32) -> [Self::F32; 2];

@@ -65,7 +65,7 @@ impl Simd for Portable {
     const LANES: usize = 8;
     // Sixteen registers of four numbers, as x86-64 without AVX has.
     const REGISTERS: usize = 8;
-    const FUSED: bool = false;
+    const ESTIMATE_BITS: u32 = 24;
 
     #[inline(always)]
     fn splat(self, value: f32) -> Array {
@@ -109,8 +109,21 @@ impl Simd for Portable {
 
     // Two roundings: a fused one would be a library call for each lane.
     #[inline(always)]
+    fn prefetch(self, _: *const u8) {}
+
+    #[inline(always)]
     fn mul_add(self, a: Array, b: Array, c: Array) -> Array {
         a * b + c
+    }
+
+    #[inline(always)]
+    fn neg_mul_add(self, a: Array, b: Array, c: Array) -> Array {
+        let mut result = c;
+        for ((c, a), b) in result.0.iter_mut().zip(a.0).zip(b.0) {
+            // The product is exact.
+            *c = (f64::from(*c) - f64::from(a) * f64::from(b)) as f32;
+        }
+        result
     }
 
     #[inline(always)]
@@ -142,28 +155,21 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    fn power_of_2(self, n: Array) -> Array {
+        Array(n.0.map(|n| f32::from_bits(((n.max(-126.0) as i32 + 127) << 23) as u32)))
+    }
+
+    #[inline(always)]
     fn scale(self, vector: Array, n: Array) -> Array {
         // Two factors, either of which is a normal number. The first product is exact, because only
         // the second one can be subnormal.
-        let power = |n: f32| f32::from_bits(((n as i32 + 127) << 23) as u32);
         let half = self.round(n * self.splat(0.5));
-        vector * Array(half.0.map(power)) * Array((n - half).0.map(power))
+        vector * self.power_of_2(half) * self.power_of_2(n - half)
     }
 
     #[inline(always)]
     fn reciprocal_estimate(self, vector: Array) -> Array {
         self.splat(1.0) / vector
-    }
-
-    #[inline(always)]
-    fn select_less(self, a: Array, b: Array, then: Array, otherwise: Array) -> Array {
-        let mut out = otherwise;
-        for lane in 0..8 {
-            if a.0[lane] < b.0[lane] {
-                out.0[lane] = then.0[lane];
-            }
-        }
-        out
     }
 
     #[inline(always)]

@@ -27,7 +27,7 @@ fn tiles_cover_every_element_once() {
 fn sums_are_parts_of_the_row_of_tiles_and_the_columns() {
     for (tiling, shape) in cases().filter(|&(_, shape)| shape.0 > 0 && shape.1 > 0) {
         let mut memory = vec![0.0; tiling.sums_len(2, shape)];
-        let places = tiling.places(shape);
+        let places = tiling.places(shape).collect::<Vec<_>>();
         let parts = tiling.sums_of::<2>(shape.1, &mut memory);
         assert_eq!(parts.len(), places.len(), "{tiling:?} of {shape:?}");
         for (place, parts) in places.iter().zip(parts) {
@@ -50,7 +50,7 @@ fn places_are_those_of_the_tiles() {
     for (tiling, shape) in cases() {
         let mut matrix = Array2::from_shape_fn(shape, |(i, j)| i * 1000 + j);
         let copy = matrix.clone();
-        let count = tiling.places(shape).len();
+        let count = tiling.places(shape).count();
         let tiles: Vec<_> = tiling.tiles(matrix.view_mut()).collect();
         assert_eq!(tiles.len(), count, "{tiling:?} of {shape:?}");
         for (place, tile) in tiles {

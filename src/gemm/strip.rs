@@ -1,0 +1,224 @@
+//! One strip of a tile, and one slice of the factors.
+
+use std::ops::Range;
+
+use ndarray::ArrayView2;
+
+use super::UNIT;
+use super::block::{
+    Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, group,
+};
+use super::pack::{pack_columns, pack_rows};
+use crate::simd::{Kernel, Simd};
+use crate::{Element, Isa};
+
+/// Runs an expression with `V` for the number of vectors that a group of so many columns needs, with
+/// those that fill it up.
+macro_rules! with_vectors {
+    ($simd:ident, $columns:expr, $V:ident => $work:expr) => {
+        if $columns > $simd::LANES || UNIT > $simd::LANES {
+            const $V: usize = 2;
+            $work
+        } else {
+            const $V: usize = 1;
+            $work
+        }
+    };
+}
+
+/// What the kernels of this module add to: the sums of `rows` by `columns`.
+pub(super) struct Strip<'s, L> {
+    pub(super) left: L,
+    /// Terms in this slice, at most [`DEPTH`](super::DEPTH).
+    pub(super) depth: usize,
+    pub(super) rows: usize,
+    pub(super) columns: Range<usize>,
+    pub(super) sums: Sums<'s>,
+}
+
+impl<L: Factor> Strip<'_, L> {
+    /// The groups of columns, each with its place in the strip.
+    #[inline(always)]
+    fn groups<S: Simd>(&self) -> impl Iterator<Item = Range<usize>> + use<S, L> {
+        let width = self.columns.len();
+        (0..width).step_by(group::<S>()).map(move |at| at..width.min(at + group::<S>()))
+    }
+
+    /// Adds the product of a packed group of columns, at `at`, from block `first` of the rows on.
+    #[inline(always)]
+    fn add_packed<S: Simd, const V: usize>(
+        &mut self,
+        simd: S,
+        at: usize,
+        first: usize,
+        data: &[f32],
+    ) {
+        let count = block_count::<S, V>(self.rows);
+        for block in first..count {
+            let right = Packed(data);
+            let place = (block, count, self.rows);
+            let sums = &mut self.sums.from(at);
+            add_block::<S, V>(simd, self.left, right, self.depth, place, sums);
+        }
+    }
+}
+
+/// `sums += left @ packed`
+pub(super) struct AddPacked<'p, 's, L> {
+    pub(super) strip: Strip<'s, L>,
+    /// A slice of the right factor, packed.
+    pub(super) packed: &'p [f32],
+}
+
+impl<L: Factor> Kernel for AddPacked<'_, '_, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        let mut rest = self.packed;
+        for columns in self.strip.groups::<S>() {
+            let units = columns.len().div_ceil(UNIT);
+            let (packed, after) = rest.split_at(self.strip.depth * units * UNIT);
+            rest = after;
+            with_vectors!(S, columns.len(), V => {
+                self.strip.add_packed::<S, V>(simd, columns.start, 0, packed);
+            });
+        }
+    }
+}
+
+/// `sums += left @ right` from rows as they lie, which are packed on the way.
+pub(super) struct AddRows<'r, 't, 's, L, E> {
+    pub(super) strip: Strip<'s, L>,
+    /// A slice of the right factor.
+    pub(super) right: ArrayView2<'r, E>,
+    /// A group of columns, packed.
+    pub(super) packed: &'t mut [f32],
+}
+
+impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let AddRows { mut strip, right, packed } = self;
+        let depth = strip.depth;
+        let pitch = right.ncols();
+        let data = right.to_slice().expect("a right factor without gaps");
+        for columns in strip.groups::<S>() {
+            let (width, units) = (columns.len(), columns.len().div_ceil(UNIT));
+            let packed = &mut packed[..depth * units * UNIT];
+            let from = Lying { data, pitch, at: strip.columns.start + columns.start, width };
+            with_vectors!(S, columns.len(), V => {
+                let first = if width == V * S::LANES {
+                    let right = Packing { from, to: &mut *packed };
+                    let place = (0, block_count::<S, V>(strip.rows), strip.rows);
+                    let sums = &mut strip.sums.from(columns.start);
+                    add_block::<S, V>(simd, strip.left, right, depth, place, sums);
+                    1
+                } else {
+                    pack_rows(simd, from, packed);
+                    0
+                };
+                strip.add_packed::<S, V>(simd, columns.start, first, packed);
+            });
+        }
+    }
+}
+
+/// `sums += left @ right^T`
+pub(super) struct AddColumns<'r, 't, 's, L, E> {
+    pub(super) strip: Strip<'s, L>,
+    /// The right factor's transpose, of which this slice of the columns belongs to the left factor.
+    pub(super) right: ArrayView2<'r, E>,
+    pub(super) slice: Range<usize>,
+    /// A group of columns, packed.
+    pub(super) packed: &'t mut [f32],
+}
+
+impl<L: Factor, E: Element> Kernel for AddColumns<'_, '_, '_, L, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let AddColumns { mut strip, right, slice, packed } = self;
+        let first = strip.columns.start;
+        for columns in strip.groups::<S>() {
+            let units = columns.len().div_ceil(UNIT);
+            let packed = &mut packed[..strip.depth * units * UNIT];
+            let rows = first + columns.start..first + columns.end;
+            pack_columns(simd, right, slice.clone(), rows, packed);
+            with_vectors!(S, columns.len(), V => {
+                strip.add_packed::<S, V>(simd, columns.start, 0, packed);
+            });
+        }
+    }
+}
+
+/// `sums += left @ right` from rows as they lie, where packing them does not pay.
+pub(super) struct AddDirect<'r, 's, 'l, E> {
+    pub(super) strip: Strip<'s, Rows<'l>>,
+    /// A slice of the right factor.
+    pub(super) right: ArrayView2<'r, E>,
+}
+
+impl<E: Element> Kernel for AddDirect<'_, '_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let AddDirect { mut strip, right } = self;
+        let data = right.to_slice().expect("a right factor without gaps");
+        let right = Lying { data, pitch: right.ncols(), at: 0, width: 0 };
+        if strip.rows <= block_rows(S::REGISTERS, 4) {
+            strip.add_lying::<S, E, 4>(simd, right);
+        } else {
+            strip.add_lying::<S, E, 2>(simd, right);
+        }
+    }
+}
+
+impl Strip<'_, Rows<'_>> {
+    /// Adds the product of a few rows, `V` vectors of columns at a time and then single ones.
+    #[inline(always)]
+    fn add_lying<S: Simd, E: Element, const V: usize>(&mut self, simd: S, right: Lying<'_, E>) {
+        let width = self.columns.len();
+        let full = width - width % (V * S::LANES);
+        for at in (0..full).step_by(V * S::LANES) {
+            self.add_group::<S, E, V>(simd, right, at..at + V * S::LANES);
+        }
+        for at in (full..width).step_by(S::LANES) {
+            self.add_group::<S, E, 1>(simd, right, at..width.min(at + S::LANES));
+        }
+    }
+
+    #[inline(always)]
+    fn add_group<S: Simd, E: Element, const V: usize>(
+        &mut self,
+        simd: S,
+        right: Lying<'_, E>,
+        columns: Range<usize>,
+    ) {
+        let at = self.columns.start + columns.start;
+        let right = Lying { at, width: columns.len(), ..right };
+        let sums = &mut self.sums.from(columns.start);
+        add_block::<S, V>(simd, self.left, right, self.depth, (0, 1, self.rows), sums);
+    }
+}
+
+/// Rows of the left factor up to which packing the right one does not pay: one block of the widest
+/// kind, which reads each element of the right factor once.
+pub(super) fn few_rows(isa: Isa) -> usize {
+    struct FewRows;
+
+    impl Kernel for FewRows {
+        type Output = usize;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, _: S) -> usize {
+            block_rows(S::REGISTERS, 2)
+        }
+    }
+
+    isa.run(FewRows)
+}

@@ -1,0 +1,165 @@
+//! Two vectors as one. Where every operation waits for the one before, as in an activation, a second
+//! vector fills the time: the processor does not look far enough ahead to find it by itself.
+
+use std::ops::{Add, Div, Mul, Sub};
+
+use half::f16;
+
+use super::Simd;
+
+/// Vectors of twice the length.
+#[derive(Clone, Copy)]
+pub(crate) struct Twice<S>(pub(crate) S);
+
+/// Two vectors.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<V>([V; 2]);
+
+macro_rules! operator {
+    ($operator:ident, $method:ident) => {
+        impl<V: Copy + $operator<Output = V>> $operator for Pair<V> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                Pair([self.0[0].$method(other.0[0]), self.0[1].$method(other.0[1])])
+            }
+        }
+    };
+}
+
+operator!(Add, add);
+operator!(Sub, sub);
+operator!(Mul, mul);
+operator!(Div, div);
+
+/// The same for each of the two vectors. A closure might not be inlined.
+macro_rules! both {
+    ($n:ident => $result:expr) => {
+        Pair([
+            {
+                let $n = 0;
+                $result
+            },
+            {
+                let $n = 1;
+                $result
+            },
+        ])
+    };
+}
+
+/// The elements of each vector.
+#[inline(always)]
+fn halves<S: Simd, E>(elements: &[E]) -> [&[E]; 2] {
+    elements.split_at(elements.len().min(S::LANES)).into()
+}
+
+#[inline(always)]
+fn halves_mut<S: Simd, E>(elements: &mut [E]) -> [&mut [E]; 2] {
+    elements.split_at_mut(elements.len().min(S::LANES)).into()
+}
+
+impl<S: Simd> Simd for Twice<S> {
+    type F32 = Pair<S::F32>;
+
+    const LANES: usize = 2 * S::LANES;
+    const REGISTERS: usize = S::REGISTERS / 2;
+    const ESTIMATE_BITS: u32 = S::ESTIMATE_BITS;
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> Self::F32 {
+        Pair([self.0.splat(value); 2])
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> Self::F32 {
+        let [first, rest] = halves::<S, _>(from);
+        Pair([self.0.load(first), self.0.load(rest)])
+    }
+
+    #[inline(always)]
+    fn store(self, vector: Self::F32, to: &mut [f32]) {
+        let [first, rest] = halves_mut::<S, _>(to);
+        self.0.store(vector.0[0], first);
+        self.0.store(vector.0[1], rest);
+    }
+
+    #[inline(always)]
+    fn load_f16(self, from: &[f16]) -> Self::F32 {
+        let [first, rest] = halves::<S, _>(from);
+        Pair([self.0.load_f16(first), self.0.load_f16(rest)])
+    }
+
+    #[inline(always)]
+    fn store_f16(self, vector: Self::F32, to: &mut [f16]) {
+        let [first, rest] = halves_mut::<S, _>(to);
+        self.0.store_f16(vector.0[0], first);
+        self.0.store_f16(vector.0[1], rest);
+    }
+
+    #[inline(always)]
+    fn prefetch(self, address: *const u8) {
+        self.0.prefetch(address);
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
+        both!(n => self.0.mul_add(a.0[n], b.0[n], c.0[n]))
+    }
+
+    #[inline(always)]
+    fn neg_mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
+        both!(n => self.0.neg_mul_add(a.0[n], b.0[n], c.0[n]))
+    }
+
+    #[inline(always)]
+    fn max(self, a: Self::F32, b: Self::F32) -> Self::F32 {
+        both!(n => self.0.max(a.0[n], b.0[n]))
+    }
+
+    #[inline(always)]
+    fn min(self, a: Self::F32, b: Self::F32) -> Self::F32 {
+        both!(n => self.0.min(a.0[n], b.0[n]))
+    }
+
+    #[inline(always)]
+    fn abs(self, vector: Self::F32) -> Self::F32 {
+        both!(n => self.0.abs(vector.0[n]))
+    }
+
+    #[inline(always)]
+    fn copysign(self, magnitude: Self::F32, sign: Self::F32) -> Self::F32 {
+        both!(n => self.0.copysign(magnitude.0[n], sign.0[n]))
+    }
+
+    #[inline(always)]
+    fn round(self, vector: Self::F32) -> Self::F32 {
+        both!(n => self.0.round(vector.0[n]))
+    }
+
+    #[inline(always)]
+    fn power_of_2(self, n: Self::F32) -> Self::F32 {
+        both!(at => self.0.power_of_2(n.0[at]))
+    }
+
+    #[inline(always)]
+    fn scale(self, vector: Self::F32, n: Self::F32) -> Self::F32 {
+        both!(at => self.0.scale(vector.0[at], n.0[at]))
+    }
+
+    #[inline(always)]
+    fn reciprocal_estimate(self, vector: Self::F32) -> Self::F32 {
+        both!(n => self.0.reciprocal_estimate(vector.0[n]))
+    }
+
+    #[inline(always)]
+    fn interleave(self, a: Self::F32, b: Self::F32) -> [Self::F32; 2] {
+        [Pair(self.0.interleave(a.0[0], b.0[0])), Pair(self.0.interleave(a.0[1], b.0[1]))]
+    }
+
+    #[inline(always)]
+    fn sum(self, vector: Self::F32) -> f32 {
+        self.0.sum(vector.0[0] + vector.0[1])
+    }
+}
