@@ -17,6 +17,9 @@ pub(crate) type Computed<V, const O: usize, const W: usize, const R: usize> =
 pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, const W: usize = 0>:
     Copy + Send + Sync
 {
+    /// Whether to go through two vectors at a time: worth it where operations wait for each other.
+    const TWICE: bool = false;
+
     /// The equation on vectors. `before` holds the previous contents of the outputs, for those that
     /// are updated in place, and `wide` those of the wide matrices. Implementations are
     /// `#[inline(always)]`.
@@ -172,13 +175,13 @@ where
         if line > 0 {
             row.step(simd, sums, 0, line);
         }
-        let twice = Twice(simd);
-        let pairs = line + (end - line) / (2 * S::LANES) * (2 * S::LANES);
-        for at in (line..pairs).step_by(2 * S::LANES) {
-            row.step(twice, sums, at, 2 * S::LANES);
+        let pairs = if Q::TWICE { (end - line) / (2 * S::LANES) } else { 0 };
+        let singles = line + pairs * 2 * S::LANES;
+        for at in (line..singles).step_by(2 * S::LANES) {
+            row.step(Twice(simd), sums, at, 2 * S::LANES);
         }
-        if pairs < end {
-            row.step(simd, sums, pairs, S::LANES);
+        for at in (singles..end).step_by(S::LANES) {
+            row.step(simd, sums, at, S::LANES);
         }
         if end < columns {
             row.step(simd, sums, end, columns - end);

@@ -110,6 +110,12 @@ pub(crate) fn state_before<'a, E>(
     t.checked_sub(1).map_or(first, |before| states.index_axis_move(Axis(0), before))
 }
 
+/// Length of the memory for `sums` sums over the rows of a matrix that is cut every `tile_rows`: each
+/// row of tiles keeps its own.
+pub(crate) fn sums_len(sums: usize, (rows, columns): (usize, usize), tile_rows: usize) -> usize {
+    rows.div_ceil(tile_rows).saturating_mul(sums).saturating_mul(columns)
+}
+
 impl Tiling {
     /// Whether a matrix is a single tile, and cutting it can be left out.
     pub(crate) fn is_one_tile(self, (rows, columns): (usize, usize)) -> bool {
@@ -146,11 +152,6 @@ impl Tiling {
         let mut next =
             || tiles.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
         places.map(|place| (place, next())).collect()
-    }
-
-    /// Length of the memory for `sums` sums over the rows of a matrix: each row of tiles keeps its own.
-    pub(crate) fn sums_len(self, sums: usize, (rows, columns): (usize, usize)) -> usize {
-        rows.div_ceil(self.rows).saturating_mul(sums).saturating_mul(columns)
     }
 
     /// The parts of the memory for `N` sums, `[N, rows of tiles, columns]`, in which each tile adds

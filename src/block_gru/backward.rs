@@ -72,7 +72,7 @@ impl<'a, 'w> Recurrence<'a, 'w> {
     ) -> Self {
         let GradInputs { sequence_length, x, h_prev, w_ru, w_c, .. } = *inputs;
         let (batch, cell_size) = h_prev.dim();
-        let tiling = gemm::step_tiling(batch, cell_size, 2);
+        let tiling = gemm::step_tiling(context, (batch, cell_size), 2);
         let state = x.dim().2..w_c.nrows();
         let [w_ru, w_c] = [w_ru, w_c].map(|w| Right::Columns(tiles::rows(w, state.clone())));
         let strips = |cells: &Range<usize>| [cells.clone()];

@@ -145,8 +145,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
 }
 
 fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    let shape = (batch, cell_size);
-    gemm::step_tiling(batch, cell_size, 2).sums_len(backward::SUMS, shape)
+    tiles::sums_len(backward::SUMS, (batch, cell_size), gemm::step_rows(batch))
 }
 
 fn check<E: Element>(

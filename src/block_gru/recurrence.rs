@@ -32,7 +32,7 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
     ) -> Self {
         let Inputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc } = *inputs;
         let (batch, cell_size) = h_prev.dim();
-        let tiling = gemm::step_tiling(batch, cell_size, 2);
+        let tiling = gemm::step_tiling(context, (batch, cell_size), 2);
         let state = x.dim().2..w_c.nrows();
         let [w_ru, w_c] = [w_ru, w_c].map(|w| Right::Rows(tiles::rows(w, state.clone())));
         let (gates, candidate) = weights.split_at_mut(weights_len(cell_size, 2, cell_size));

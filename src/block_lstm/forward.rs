@@ -200,7 +200,7 @@ impl<'a, E: Element> Recurrence<'a, E> {
         w_h: ArrayView2<'_, E>,
         weights: &'a mut [f32],
     ) -> Self {
-        let tiling = gemm::step_tiling(batch, cell_size, 4);
+        let tiling = gemm::step_tiling(context, (batch, cell_size), 4);
         let strips = |cells: &Range<usize>| step::strips(step.order, cell_size, cells);
         let w_h = Right::Rows(w_h);
         let weights = Weights::pack(context, tiling, cell_size, cell_size, w_h, strips, weights);

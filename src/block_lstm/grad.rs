@@ -148,8 +148,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
 }
 
 fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    let shape = (batch, cell_size);
-    gemm::step_tiling(batch, cell_size, 4).sums_len(backward::SUMS, shape)
+    tiles::sums_len(backward::SUMS, (batch, cell_size), gemm::step_rows(batch))
 }
 
 /// What a call is told beside its tensors.
@@ -240,7 +239,7 @@ fn go_back<E: Element>(
     let GradInputs { seq_len_max, cs_prev, w, wci, wcf, wco, cs, co, cs_grad, h_grad, .. } =
         *inputs;
     let Sizes { batch, input_size, cell_size, .. } = call.sizes;
-    let tiling = gemm::step_tiling(batch, cell_size, 4);
+    let tiling = gemm::step_tiling(context, (batch, cell_size), 4);
     let (_, w_h) = w.split_at(Axis(0), input_size);
     let peepholes = call.use_peephole.then_some([wci, wcf, wco]);
     let packed = weights_len(4 * cell_size, 1, cell_size);

@@ -27,16 +27,23 @@ fn elements_mut<E: Pod>(bytes: &mut [u8]) -> &mut [E] {
     if bytes.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(bytes) }
 }
 
+/// The shape of a tensor that has the rank of `D`.
+fn shape<D: Dimension>(dims: &[usize]) -> D {
+    let mut shape = D::zeros(dims.len());
+    shape.slice_mut().copy_from_slice(dims);
+    shape
+}
+
 pub(super) fn view<'a, E: Pod, D: Dimension>(input: &Input<'a>) -> ArrayView<'a, E, D> {
-    let view = ArrayView::from_shape(input.dims, elements(input.data));
-    view.expect("as large as its shape").into_dimensionality().expect("of the right rank")
+    let view = ArrayView::from_shape(shape::<D>(input.dims), elements(input.data));
+    view.expect("as large as its shape")
 }
 
 pub(super) fn view_mut<'a, E: Pod, D: Dimension>(
     output: &'a mut Output<'_>,
 ) -> ArrayViewMut<'a, E, D> {
-    let view = ArrayViewMut::from_shape(output.dims, elements_mut(output.data));
-    view.expect("as large as its shape").into_dimensionality().expect("of the right rank")
+    let view = ArrayViewMut::from_shape(shape::<D>(output.dims), elements_mut(output.data));
+    view.expect("as large as its shape")
 }
 
 /// The numbers in an int64 tensor. There are few, so that their alignment is no matter.

@@ -40,13 +40,35 @@ pub(super) trait Columns<S: Simd, const V: usize> {
 }
 
 /// A packed slice: `V` vectors a row, one row after the other.
-pub(super) struct Packed<'a>(pub(super) &'a [f32]);
+pub(super) struct Packed<'a> {
+    /// From the next row on.
+    pub(super) rest: &'a [f32],
+    /// What to fetch meanwhile, a line with each row.
+    pub(super) ahead: Ahead,
+}
+
+/// Lines to fetch into the second level cache, `step` bytes from each other.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    pub(super) line: *const u8,
+    pub(super) step: usize,
+}
+
+impl Ahead {
+    /// Nothing but what is at hand.
+    #[inline(always)]
+    pub(super) fn nothing(data: &[f32]) -> Self {
+        Ahead { line: data.as_ptr().cast(), step: 0 }
+    }
+}
 
 impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        let (row, rest) = self.0.split_at(V * S::LANES);
-        self.0 = rest;
+        simd.prefetch_second_level(self.ahead.line);
+        self.ahead.line = self.ahead.line.wrapping_add(self.ahead.step);
+        let (row, rest) = self.rest.split_at(V * S::LANES);
+        self.rest = rest;
         let mut vectors = [simd.splat(0.0); V];
         for (vector, from) in vectors.iter_mut().zip(row.chunks_exact(S::LANES)) {
             *vector = simd.load(from);
@@ -57,8 +79,11 @@ impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
 
 /// Columns from `at` on of row-major data whose rows are `pitch` long: `V` whole vectors, or `width` of
 /// them, at most one vector.
+///
+/// With `FETCH` the rows ahead are fetched: the processor does not foresee them while blocks of many
+/// rows are multiplied.
 #[derive(Clone, Copy)]
-pub(super) struct Lying<'a, E> {
+pub(super) struct Lying<'a, E, const FETCH: bool> {
     /// From the next row on.
     pub(super) data: &'a [E],
     pub(super) pitch: usize,
@@ -67,17 +92,17 @@ pub(super) struct Lying<'a, E> {
 }
 
 /// How many rows ahead to fetch: what a block does meanwhile takes about as long as to read from
-/// memory. The processor does not foresee the rows itself: they are too far apart.
+/// memory.
 const AHEAD: usize = 12;
 
-impl<S: Simd, E: Element, const V: usize> Columns<S, V> for Lying<'_, E> {
+impl<S: Simd, E: Element, const V: usize, const FETCH: bool> Columns<S, V> for Lying<'_, E, FETCH> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
         let (row, rest) = self.data.split_at(self.pitch);
         self.data = rest;
         let row = &row[self.at..][..if V == 1 { self.width } else { V * S::LANES }];
         // Where rows do not start with a cache line, there is a line more.
-        for v in 0..=V {
+        for v in 0..if FETCH { V + 1 } else { 0 } {
             let ahead = AHEAD * self.pitch + (v * S::LANES).min(V * S::LANES - 1);
             simd.prefetch(row.as_ptr().wrapping_add(ahead).cast());
         }
@@ -92,7 +117,7 @@ impl<S: Simd, E: Element, const V: usize> Columns<S, V> for Lying<'_, E> {
 /// Columns as they lie, which are packed on the way: reading them from far away and multiplying
 /// overlap.
 pub(super) struct Packing<'a, 't, E> {
-    pub(super) from: Lying<'a, E>,
+    pub(super) from: Lying<'a, E, true>,
     /// From the next row on.
     pub(super) to: &'t mut [f32],
 }

@@ -22,7 +22,7 @@ use std::ops::Range;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use crate::tiles::{Tiling, columns as columns_of, row, rows as rows_of};
-use crate::{Element, Isa};
+use crate::{Context, Element, Isa};
 use block::{Factor, Panel, Rows, Sums};
 use pack::{CopyColumns, CopyRows, pack, packed_len};
 use products::Store;
@@ -81,6 +81,8 @@ pub(crate) struct Tile<'t> {
     pitch: usize,
     /// `[rows, pitch]`
     sums: &'t mut [f32],
+    /// Whether the sums stand for zeros, whatever they are.
+    blank: bool,
     /// Memory for a slice of the left factor.
     left: &'t mut [f32],
     /// Memory for a slice of a group of columns of the right factor.
@@ -105,14 +107,14 @@ pub(crate) fn tile<R>(
     workspace::with(left + packed + rows * pitch, |memory| {
         let (left, memory) = memory.split_at_mut(left);
         let (packed, sums) = memory.split_at_mut(packed);
-        sums.fill(0.0);
-        work(&mut Tile { isa, rows, strips, pitch, sums, left, packed })
+        work(&mut Tile { isa, rows, strips, pitch, sums, blank: true, left, packed })
     })
 }
 
 impl Tile<'_> {
     /// The sums of the strips, `[rows, its width]` each.
-    pub(crate) fn strips(&self) -> impl Iterator<Item = ArrayView2<'_, f32>> {
+    pub(crate) fn strips(&mut self) -> impl Iterator<Item = ArrayView2<'_, f32>> {
+        self.clear_blank();
         let sums = ArrayView2::from_shape((self.rows, self.pitch), &*self.sums);
         let sums = sums.expect("of this size");
         places(self.strips).map(move |place| columns_of(sums, place))
@@ -120,6 +122,7 @@ impl Tile<'_> {
 
     /// All strips, as [`Tile::strips`], to be changed.
     pub(crate) fn strips_mut<const N: usize>(&mut self) -> [ArrayViewMut2<'_, f32>; N] {
+        self.clear_blank();
         let sums = ArrayViewMut2::from_shape((self.rows, self.pitch), &mut *self.sums);
         let mut rest = Some((0, sums.expect("of this size")));
         let mut places = places(self.strips);
@@ -135,6 +138,7 @@ impl Tile<'_> {
 
     /// Replaces the sums by the columns of the strips of `rows`.
     pub(crate) fn set(&mut self, rows: ArrayView2<'_, f32>) {
+        self.blank = false;
         for (at, sums) in self.sums.chunks_exact_mut(self.pitch).enumerate() {
             for (columns, place) in self.strips.iter().zip(places(self.strips)) {
                 sums[place].copy_from_slice(&row(rows, at)[columns.clone()]);
@@ -142,13 +146,21 @@ impl Tile<'_> {
         }
     }
 
+    fn clear_blank(&mut self) {
+        if std::mem::take(&mut self.blank) {
+            self.sums.fill(0.0);
+        }
+    }
+
     /// Writes all strips, side by side, to `out`.
-    pub(crate) fn store<E: Element>(&self, out: ArrayViewMut2<'_, E>) {
-        self.isa.run(Store { tile: self, out });
+    pub(crate) fn store<E: Element>(&mut self, out: ArrayViewMut2<'_, E>) {
+        let isa = self.isa;
+        isa.run(Store { tile: self, out });
     }
 
     /// Adds `left @ right`.
     pub(crate) fn add<A: Element, B: Element>(&mut self, left: Left<'_, A>, right: Right<'_, B>) {
+        self.clear_blank();
         match left {
             Left::Rows(a) => self.add_rows(a, right),
             Left::Columns { matrix, valid } => self.add_columns(matrix, valid, right),
@@ -269,38 +281,50 @@ fn places(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Multiply-adds of a tile that are worth a task.
-const WORTH: usize = 1 << 20;
-
-/// Tiles of a step with so many products at a time, whose weights are packed: rows of the batch by
+/// Tiles of a step whose weights are packed, with so many products at a time: rows of the batch by
 /// cells.
-pub(crate) fn step_tiling(batch: usize, cell_size: usize, products: usize) -> Tiling {
-    /// Where there is much work, so many threads have some.
-    const THREADS: usize = 8;
-    /// More columns than the sums over the batch of an elementwise pass can have.
-    const MOST: usize = 256;
-    let rows = even(batch, MOST_ROWS, 1);
-    let worth = WORTH / (rows * products * cell_size.max(1));
-    let columns = worth.max(cell_size / THREADS).next_multiple_of(2 * GROUP);
-    let most = (2 * SUMS / (rows * products)).clamp(2 * GROUP, MOST);
-    Tiling { rows, columns: even(cell_size, columns.min(most), UNIT) }
-}
-
-/// Tiles of a single step, whose weights are read as they lie: the wider the tiles, the longer the
-/// runs in which memory is read, so there are as many as threads. An element of the result does not
-/// depend on how wide its tile is.
-pub(crate) fn cell_tiling(
-    threads: usize,
+pub(crate) fn step_tiling(
+    context: &Context<'_>,
     (batch, cell_size): (usize, usize),
     products: usize,
 ) -> Tiling {
-    /// A part of the second level cache.
-    const MOST: usize = 1 << 17;
-    let rows = even(batch, MOST_ROWS, 1);
-    let of_cell = rows * products;
-    let worth = WORTH / (of_cell * cell_size.max(1));
-    let most = (MOST / of_cell).max(GROUP);
-    let parts = cell_size.div_ceil(most).max(1).next_multiple_of(threads.max(1));
+    /// More columns than the sums over the batch of an elementwise pass can have.
+    const MOST: usize = 256;
+    let most = (2 * SUMS / (step_rows(batch) * products)).min(MOST);
+    tiling_by_threads(context, (batch, cell_size), products, most)
+}
+
+/// Tiles of a single step, whose weights are read as they lie: the wider the tiles, the longer the
+/// runs in which memory is read.
+pub(crate) fn cell_tiling(
+    context: &Context<'_>,
+    (batch, cell_size): (usize, usize),
+    products: usize,
+) -> Tiling {
+    let most = 6 * SUMS / (step_rows(batch) * products);
+    tiling_by_threads(context, (batch, cell_size), products, most)
+}
+
+/// Rows of the tiles of a step.
+pub(crate) fn step_rows(batch: usize) -> usize {
+    even(batch, MOST_ROWS, 1)
+}
+
+/// As many tiles as threads, or some times as many, if they have at most so many columns and work
+/// enough. An element of a product does not depend on how wide its tile is.
+fn tiling_by_threads(
+    context: &Context<'_>,
+    (batch, cell_size): (usize, usize),
+    products: usize,
+    most: usize,
+) -> Tiling {
+    /// Multiply-adds of a tile that are worth a task.
+    const WORTH: usize = 1 << 20;
+    let rows = step_rows(batch);
+    let most = most.max(2 * GROUP);
+    let threads = context.executor.threads().max(1);
+    let parts = cell_size.div_ceil(most).max(1).next_multiple_of(threads);
+    let worth = WORTH / (rows * products * cell_size.max(1));
     let columns = cell_size.div_ceil(parts).max(worth).min(most);
     Tiling { rows, columns: even(cell_size, columns.next_multiple_of(UNIT), UNIT) }
 }

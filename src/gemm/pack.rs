@@ -71,7 +71,7 @@ impl<E: Element> Kernel for Pack<'_, '_, E> {
 
 /// Packs the columns of one group.
 #[inline(always)]
-pub(super) fn pack_rows<S: Simd, E: Element>(simd: S, from: Lying<'_, E>, to: &mut [f32]) {
+pub(super) fn pack_rows<S: Simd, E: Element>(simd: S, from: Lying<'_, E, true>, to: &mut [f32]) {
     let Lying { data, pitch, at, width } = from;
     let full = width - width % S::LANES;
     let rows = data.chunks_exact(pitch);

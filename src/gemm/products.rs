@@ -2,7 +2,7 @@
 
 use ndarray::ArrayViewMut2;
 
-use super::{COLUMN_ROWS, MOST_ROWS, SUMS, Tile, UNIT, cost, even, tile};
+use super::{COLUMN_ROWS, GROUP, MOST_ROWS, Tile, UNIT, cost, even, tile};
 use crate::executor::for_each;
 use crate::simd::{Kernel, Simd};
 use crate::tiles::{Place, Tiling, row, row_mut};
@@ -32,17 +32,11 @@ pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
     results: impl IntoIterator<Item = Product<'o, E, T>>,
     add: impl Fn(&mut Tile<'_>, T, &Place) + Sync,
 ) {
-    let (most_rows, most_columns) = match shape {
-        Shape::Wide => (COLUMN_ROWS, SUMS / COLUMN_ROWS),
-        Shape::High => (MOST_ROWS, SUMS / MOST_ROWS),
-    };
     let Context { isa, executor } = *context;
     let mut tiles = Vec::new();
     let mut largest = 0;
     for Product { out, terms } in results {
-        let (rows, columns) = out.dim();
-        let tiling =
-            Tiling { rows: even(rows, most_rows, 1), columns: even(columns, most_columns, UNIT) };
+        let tiling = tiling(shape, out.dim(), executor.threads());
         largest = largest.max(tiling.rows * tiling.columns);
         tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms)));
     }
@@ -54,9 +48,23 @@ pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
     });
 }
 
+fn tiling(shape: Shape, (rows, columns): (usize, usize), threads: usize) -> Tiling {
+    /// The wider a tile, the fewer copies of the left factor.
+    const MOST_COLUMNS: usize = 512;
+    /// Tiles of a thread: it may take some more, or less, than others.
+    const EACH: usize = 4;
+    let rows_at_once = match shape {
+        Shape::Wide => COLUMN_ROWS,
+        Shape::High => MOST_ROWS,
+    };
+    let wanted = (EACH * threads).div_ceil(rows.div_ceil(rows_at_once).max(1));
+    let columns_at_once = columns.div_ceil(wanted).next_multiple_of(2 * GROUP).min(MOST_COLUMNS);
+    Tiling { rows: even(rows, rows_at_once, 1), columns: even(columns, columns_at_once, UNIT) }
+}
+
 /// Writes the sums of a tile.
 pub(super) struct Store<'t, 's, 'o, E> {
-    pub(super) tile: &'t Tile<'s>,
+    pub(super) tile: &'t mut Tile<'s>,
     pub(super) out: ArrayViewMut2<'o, E>,
 }
 
@@ -67,8 +75,8 @@ impl<E: Element> Kernel for Store<'_, '_, '_, E> {
     fn run<S: Simd>(mut self, simd: S) {
         let mut before = 0;
         for sums in self.tile.strips() {
-            let width = sums.ncols();
-            for at in 0..self.tile.rows {
+            let (rows, width) = sums.dim();
+            for at in 0..rows {
                 let out = &mut row_mut(&mut self.out, at)[before..before + width];
                 let from = row(sums, at).chunks(S::LANES);
                 for (from, to) in from.zip(out.chunks_mut(S::LANES)) {
@@ -82,7 +90,7 @@ impl<E: Element> Kernel for Store<'_, '_, '_, E> {
 
 /// Rows of a sequence's input whose products are computed at once: enough for packing the weights to
 /// cost little.
-const ROWS_AT_ONCE: usize = 768;
+const ROWS_AT_ONCE: usize = 256;
 
 /// Steps of a sequence whose inputs' products are computed at once.
 pub(crate) fn steps_at_once(time: usize, batch: usize) -> usize {

@@ -6,11 +6,14 @@ use ndarray::ArrayView2;
 
 use super::UNIT;
 use super::block::{
-    Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, group,
+    Ahead, Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, group,
 };
 use super::pack::{pack_columns, pack_rows};
 use crate::simd::{Kernel, Simd};
 use crate::{Element, Isa};
+
+/// Bytes in a cache line.
+const LINE: usize = 64;
 
 /// Runs an expression with `V` for the number of vectors that a group of so many columns needs, with
 /// those that fill it up.
@@ -52,10 +55,11 @@ impl<L: Factor> Strip<'_, L> {
         at: usize,
         first: usize,
         data: &[f32],
+        ahead: impl Fn(usize) -> Ahead,
     ) {
         let count = block_count::<S, V>(self.rows);
         for block in first..count {
-            let right = Packed(data);
+            let right = Packed { rest: data, ahead: ahead(block - first) };
             let place = (block, count, self.rows);
             let sums = &mut self.sums.from(at);
             add_block::<S, V>(simd, self.left, right, self.depth, place, sums);
@@ -76,12 +80,19 @@ impl<L: Factor> Kernel for AddPacked<'_, '_, L> {
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let mut rest = self.packed;
+        let depth = self.strip.depth;
         for columns in self.strip.groups::<S>() {
             let units = columns.len().div_ceil(UNIT);
-            let (packed, after) = rest.split_at(self.strip.depth * units * UNIT);
+            let (packed, after) = rest.split_at(depth * units * UNIT);
             rest = after;
+            // The first blocks fetch the next group.
+            let next = after.as_ptr().cast::<u8>();
+            let ahead = |block| match block {
+                _ if block >= units => Ahead::nothing(packed),
+                _ => Ahead { line: next.wrapping_add(block * depth * LINE), step: LINE },
+            };
             with_vectors!(S, columns.len(), V => {
-                self.strip.add_packed::<S, V>(simd, columns.start, 0, packed);
+                self.strip.add_packed::<S, V>(simd, columns.start, 0, packed, ahead);
             });
         }
     }
@@ -109,6 +120,14 @@ impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
             let (width, units) = (columns.len(), columns.len().div_ceil(UNIT));
             let packed = &mut packed[..depth * units * UNIT];
             let from = Lying { data, pitch, at: strip.columns.start + columns.start, width };
+            let nothing = Ahead::nothing(packed);
+            // The lines of the next group: the first ones of its rows, the second ones, and so on.
+            let lines = (group::<S>() * size_of::<E>()).div_ceil(LINE) + 1;
+            let next = data.as_ptr().wrapping_add(from.at + width).cast::<u8>();
+            let ahead = |block| match block {
+                _ if block >= lines => nothing,
+                _ => Ahead { line: next.wrapping_add(block * LINE), step: pitch * size_of::<E>() },
+            };
             with_vectors!(S, columns.len(), V => {
                 let first = if width == V * S::LANES {
                     let right = Packing { from, to: &mut *packed };
@@ -120,7 +139,7 @@ impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
                     pack_rows(simd, from, packed);
                     0
                 };
-                strip.add_packed::<S, V>(simd, columns.start, first, packed);
+                strip.add_packed::<S, V>(simd, columns.start, first, packed, ahead);
             });
         }
     }
@@ -148,8 +167,9 @@ impl<L: Factor, E: Element> Kernel for AddColumns<'_, '_, '_, L, E> {
             let packed = &mut packed[..strip.depth * units * UNIT];
             let rows = first + columns.start..first + columns.end;
             pack_columns(simd, right, slice.clone(), rows, packed);
+            let nothing = Ahead::nothing(packed);
             with_vectors!(S, columns.len(), V => {
-                strip.add_packed::<S, V>(simd, columns.start, 0, packed);
+                strip.add_packed::<S, V>(simd, columns.start, 0, packed, |_| nothing);
             });
         }
     }
@@ -169,11 +189,13 @@ impl<E: Element> Kernel for AddDirect<'_, '_, '_, E> {
     fn run<S: Simd>(self, simd: S) {
         let AddDirect { mut strip, right } = self;
         let data = right.to_slice().expect("a right factor without gaps");
-        let right = Lying { data, pitch: right.ncols(), at: 0, width: 0 };
-        if strip.rows <= block_rows(S::REGISTERS, 4) {
-            strip.add_lying::<S, E, 4>(simd, right);
-        } else {
-            strip.add_lying::<S, E, 2>(simd, right);
+        let pitch = right.ncols();
+        match strip.rows {
+            ..=3 => strip.add_lying::<S, E, 4, false>(simd, data, pitch),
+            rows if rows <= block_rows(S::REGISTERS, 4) => {
+                strip.add_lying::<S, E, 4, true>(simd, data, pitch);
+            }
+            _ => strip.add_lying::<S, E, 2, true>(simd, data, pitch),
         }
     }
 }
@@ -181,27 +203,31 @@ impl<E: Element> Kernel for AddDirect<'_, '_, '_, E> {
 impl Strip<'_, Rows<'_>> {
     /// Adds the product of a few rows, `V` vectors of columns at a time and then single ones.
     #[inline(always)]
-    fn add_lying<S: Simd, E: Element, const V: usize>(&mut self, simd: S, right: Lying<'_, E>) {
-        let width = self.columns.len();
-        let full = width - width % (V * S::LANES);
-        for at in (0..full).step_by(V * S::LANES) {
-            self.add_group::<S, E, V>(simd, right, at..at + V * S::LANES);
+    fn add_lying<S: Simd, E: Element, const V: usize, const FETCH: bool>(
+        &mut self,
+        simd: S,
+        data: &[E],
+        pitch: usize,
+    ) {
+        let Range { start, end } = self.columns;
+        let full = end - (end - start) % (V * S::LANES);
+        for at in (start..full).step_by(V * S::LANES) {
+            let right: Lying<'_, E, FETCH> = Lying { data, pitch, at, width: V * S::LANES };
+            self.add_group::<S, E, V, FETCH>(simd, right);
         }
-        for at in (full..width).step_by(S::LANES) {
-            self.add_group::<S, E, 1>(simd, right, at..width.min(at + S::LANES));
+        for at in (full..end).step_by(S::LANES) {
+            let right = Lying { data, pitch, at, width: S::LANES.min(end - at) };
+            self.add_group::<S, E, 1, FETCH>(simd, right);
         }
     }
 
     #[inline(always)]
-    fn add_group<S: Simd, E: Element, const V: usize>(
+    fn add_group<S: Simd, E: Element, const V: usize, const FETCH: bool>(
         &mut self,
         simd: S,
-        right: Lying<'_, E>,
-        columns: Range<usize>,
+        right: Lying<'_, E, FETCH>,
     ) {
-        let at = self.columns.start + columns.start;
-        let right = Lying { at, width: columns.len(), ..right };
-        let sums = &mut self.sums.from(columns.start);
+        let sums = &mut self.sums.from(right.at - self.columns.start);
         add_block::<S, V>(simd, self.left, right, self.depth, (0, 1, self.rows), sums);
     }
 }

@@ -9,7 +9,7 @@ fn random(rng: &mut SmallRng, rows: usize, columns: usize) -> Array2<f32> {
 }
 
 /// All strips of a tile, side by side.
-fn joined(tile: &Tile<'_>) -> Array2<f32> {
+fn joined(tile: &mut Tile<'_>) -> Array2<f32> {
     let views: Vec<_> = tile.strips().collect();
     ndarray::concatenate(Axis(1), &views).expect("of equal height")
 }

@@ -104,7 +104,7 @@ fn gates(
     let BlockCellInputs { x, h_prev, w_ru, .. } = *inputs;
     let (batch, cell_size) = h_prev.dim();
     let (w_x, w_h) = w_ru.split_at(Axis(0), x.ncols());
-    let tiling = gemm::cell_tiling(context.executor.threads(), (batch, cell_size), 2);
+    let tiling = gemm::cell_tiling(context, (batch, cell_size), 2);
     let cost = gemm::cost(2 * tiling.rows * tiling.columns, w_ru.nrows());
     for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         let strips = step::gates(cell_size, &place.columns);
@@ -128,7 +128,7 @@ fn candidate(
     let BlockCellInputs { x, h_prev, w_c, .. } = *inputs;
     let (batch, cell_size) = h_prev.dim();
     let (w_x, w_h) = w_c.split_at(Axis(0), x.ncols());
-    let tiling = gemm::cell_tiling(context.executor.threads(), (batch, cell_size), 1);
+    let tiling = gemm::cell_tiling(context, (batch, cell_size), 1);
     let cost = gemm::cost(tiling.rows * tiling.columns, w_c.nrows());
     for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         gemm::tile(step.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {

@@ -97,6 +97,8 @@ impl<E: Element> Step<'_, E> {
 struct Gates;
 
 impl Equation<3, 3, 0, 2> for Gates {
+    const TWICE: bool = true;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,
@@ -116,6 +118,8 @@ impl Equation<3, 3, 0, 2> for Gates {
 struct Candidate;
 
 impl Equation<3, 2, 0, 1> for Candidate {
+    const TWICE: bool = true;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,
@@ -142,6 +146,8 @@ fn state<S: Simd>(simd: S, h_prev: S::F32, u: S::F32, c: S::F32) -> S::F32 {
 struct ResetAfter;
 
 impl Equation<5, 5, 0, 4> for ResetAfter {
+    const TWICE: bool = true;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,

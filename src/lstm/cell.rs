@@ -106,7 +106,7 @@ pub(crate) fn compute<E: Element>(
     let Context { isa, executor } = *context;
     let step = Step { isa, attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
     let (w_x, w_h) = w.split_at(Axis(0), input_size);
-    let tiling = gemm::cell_tiling(executor.threads(), (batch, cell_size), 4);
+    let tiling = gemm::cell_tiling(context, (batch, cell_size), 4);
     let tiles = tiling.tiles_of([i, cs, f, o, ci, co, h]);
     let cost = gemm::cost(4 * tiling.rows * tiling.columns, input_size + cell_size);
     for_each(executor, cost, tiles, |(place, outputs)| {

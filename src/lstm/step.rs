@@ -76,6 +76,8 @@ struct Cell {
 }
 
 impl Equation<5, 7, 0, 4> for Cell {
+    const TWICE: bool = true;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,
@@ -95,6 +97,8 @@ impl Equation<5, 7, 0, 4> for Cell {
 
 /// With peepholes.
 impl Equation<8, 7, 0, 4> for Cell {
+    const TWICE: bool = true;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,

@@ -117,6 +117,12 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn prefetch_second_level(self, address: *const u8) {
+        // SAFETY: as for `prefetch`.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: F32x8, b: F32x8, c: F32x8) -> F32x8 {
         // SAFETY: features proven by `self`.
         F32x8(unsafe { _mm256_fmadd_ps(a.0, b.0, c.0) })

@@ -98,6 +98,12 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn prefetch_second_level(self, address: *const u8) {
+        // SAFETY: as for `prefetch`.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
         F32x16(unsafe { _mm512_fmadd_ps(a.0, b.0, c.0) })

@@ -61,6 +61,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Asks for the cache line at `address`, which need not be valid, in the first level cache.
     fn prefetch(self, address: *const u8);
 
+    /// [`Simd::prefetch`] to the second level cache.
+    fn prefetch_second_level(self, address: *const u8);
+
     /// `a * b + c`, rounded once where the instruction set can.
     fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
 

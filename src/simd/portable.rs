@@ -112,6 +112,9 @@ impl Simd for Portable {
     fn prefetch(self, _: *const u8) {}
 
     #[inline(always)]
+    fn prefetch_second_level(self, _: *const u8) {}
+
+    #[inline(always)]
     fn mul_add(self, a: Array, b: Array, c: Array) -> Array {
         a * b + c
     }

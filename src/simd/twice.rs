@@ -104,6 +104,11 @@ impl<S: Simd> Simd for Twice<S> {
     }
 
     #[inline(always)]
+    fn prefetch_second_level(self, address: *const u8) {
+        self.0.prefetch_second_level(address);
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
         both!(n => self.0.mul_add(a.0[n], b.0[n], c.0[n]))
     }
