@@ -334,9 +334,9 @@ pub(crate) fn cost(sums: usize, depth: usize) -> u64 {
     (sums.saturating_mul(depth.max(1)) / 24) as u64
 }
 
-/// The size of equal parts of `n`, at most `most` each and a multiple of `unit`.
+/// The size of equal parts of `n`, at most `most` each (or one) and a multiple of `unit`.
 fn even(n: usize, most: usize, unit: usize) -> usize {
-    n.div_ceil(n.div_ceil(most).max(1)).next_multiple_of(unit).max(unit)
+    n.div_ceil(n.div_ceil(most.max(1)).max(1)).next_multiple_of(unit).max(unit)
 }
 
 /// `0 .. depth` in slices of about equal depth, at most [`DEPTH`].
