@@ -58,7 +58,6 @@ mod gemm;
 pub mod gru;
 pub mod lstm;
 pub mod ops;
-mod product;
 pub mod simd;
 mod tiles;
 

@@ -34,6 +34,11 @@ impl Place {
         matrix
     }
 
+    /// The rows of `matrix` that this place has.
+    pub(crate) fn rows_of<'a, T>(&self, matrix: ArrayView2<'a, T>) -> ArrayView2<'a, T> {
+        rows(matrix, self.rows.clone())
+    }
+
     /// Elements `columns` of `vector`, as a matrix of this place's height whose rows all are that.
     pub(crate) fn broadcast<'a, T>(
         &self,

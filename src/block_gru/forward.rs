@@ -4,7 +4,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, 
 
 use super::lengths::Lengths;
 use super::recurrence::Recurrence;
-use crate::gemm::{self, Left, Product, Right, Shape, weights_len};
+use crate::gemm::{self, Given, Left, Product, Right, weights_len};
 use crate::ops::{BLOCK_GRU, Sizes, views};
 use crate::tiles::{self, all_rows, at_step, state_before};
 use crate::{Context, Element, Error};
@@ -166,8 +166,8 @@ fn input_products<E: Element>(
     let (of_gates, of_candidate) = out.split_at(Axis(1), w_ru.ncols());
     let results =
         [Product { out: of_gates, terms: w_ru }, Product { out: of_candidate, terms: w_c }];
-    gemm::products(context, Shape::High, x.ncols(), results, |tile, w, place| {
-        tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w));
+    gemm::products(context, Given::ByRows, x.ncols(), results, |tile, w, place| {
+        tile.add(Left::rows(x, place), Right::Rows(w));
     });
 }
 

@@ -8,7 +8,7 @@ use ndarray::{
 
 use super::backward::{self, Carried, Products, Recurrence, Step};
 use super::lengths::Lengths;
-use crate::gemm::{self, Left, Product, Right, Shape, weights_fit, weights_len};
+use crate::gemm::{self, Given, Left, Product, Right, weights_fit, weights_len};
 use crate::ops::{BLOCK_GRU_GRAD, Sizes, is_half, views};
 use crate::tiles::{self, add_parts, all_rows, all_rows_mut, state_before};
 use crate::{Context, Element, Error};
@@ -286,9 +286,9 @@ fn input_gradient<E: Element>(
     let [w_ru, w_c] = [inputs.w_ru, inputs.w_c].map(|w| tiles::rows(w, 0..input_size));
     let (w_r, w_u) = w_ru.split_at(Axis(1), cell_size);
     let results = [Product { out: x_grad, terms: () }];
-    gemm::products(context, Shape::High, 3 * cell_size, results, |tile, (), place| {
+    gemm::products(context, Given::ByRows, 3 * cell_size, results, |tile, (), place| {
         for (d, w) in [(d_c, w_c), (d_r, w_r), (d_u, w_u)] {
-            tile.add(Left::Rows(tiles::rows(d, place.rows.clone())), Right::Columns(w));
+            tile.add(Left::rows(d, place), Right::Columns(w));
         }
     });
 }
@@ -331,7 +331,7 @@ fn weight_gradient<E: Element>(
     let valid = Lengths::new(sequence_length).valid(steps);
     let x = all_rows(inputs.x, 0..steps);
     let h = all_rows(inputs.h, 0..steps - 1);
-    gemm::products(context, Shape::Wide, steps * batch, results, |tile, (rows, d), place| {
+    gemm::products(context, Given::ByColumns, steps * batch, results, |tile, (rows, d), place| {
         let mut add = |matrix, steps: Range<usize>| {
             let matrix = tiles::columns(matrix, place.rows.clone());
             let valid = &valid[steps.start * batch..steps.end * batch];

@@ -79,7 +79,7 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
             let strips = step::gates(step.cell_size, &place.columns);
             gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
                 tile.set(tiles::rows(products, place.rows.clone()));
-                tile.add(state_rows(h_prev, &place), self.weights[0].at(&place));
+                tile.add(Left::rows(h_prev, &place), self.weights[0].at(&place));
                 let outputs = outputs.each_mut().map(|output| output.view_mut());
                 step.finish_gates(tile, &place, h_prev, outputs);
             });
@@ -104,7 +104,7 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
         for_each(context.executor, self.cost(1), tiles, |(place, mut outputs)| {
             gemm::tile(step.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
                 tile.set(tiles::rows(products, place.rows.clone()));
-                tile.add(state_rows(hc, &place), self.weights[1].at(&place));
+                tile.add(Left::rows(hc, &place), self.weights[1].at(&place));
                 let outputs = outputs.each_mut().map(|output| output.view_mut());
                 step.finish_candidate(tile, &place, h_prev, u, outputs);
             });
@@ -130,8 +130,8 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
             gemm::tile(step.isa, rows, &strips, |gates| {
                 gemm::tile(step.isa, rows, &cells, |candidate| {
                     gates.set(tiles::rows(of_gates, place.rows.clone()));
-                    gates.add(state_rows(h_prev, &place), self.weights[0].at(&place));
-                    candidate.add(state_rows(h_prev, &place), self.weights[1].at(&place));
+                    gates.add(Left::rows(h_prev, &place), self.weights[0].at(&place));
+                    candidate.add(Left::rows(h_prev, &place), self.weights[1].at(&place));
                     let [z_r, z_u] = gates.strips_mut();
                     let [z_hc] = candidate.strips_mut();
                     let products = [z_r, z_u, z_hc, z_c];
@@ -159,9 +159,4 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
     fn cost(&self, gates: usize) -> u64 {
         gemm::cost(gates * self.tiling.rows * self.tiling.columns, self.step.cell_size)
     }
-}
-
-/// The rows of a state that a tile needs.
-fn state_rows<'a, E>(state: ArrayView2<'a, E>, place: &Place) -> Left<'a, E> {
-    Left::Rows(tiles::rows(state, place.rows.clone()))
 }

@@ -6,7 +6,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, 
 
 use super::Variant;
 use crate::executor::for_each;
-use crate::gemm::{self, Left, Product, Right, Shape, Weights, weights_len};
+use crate::gemm::{self, Given, Left, Product, Right, Weights, weights_len};
 use crate::lstm::Attributes;
 use crate::lstm::step::{self, Step};
 use crate::ops::{Sizes, View, views};
@@ -178,8 +178,8 @@ fn input_products<E: Element>(
     out: ArrayViewMut2<'_, f32>,
 ) {
     let results = [Product { out, terms: () }];
-    gemm::products(context, Shape::High, x.ncols(), results, |tile, (), place| {
-        tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
+    gemm::products(context, Given::ByRows, x.ncols(), results, |tile, (), place| {
+        tile.add(Left::rows(x, place), Right::Rows(w_x));
     });
 }
 

@@ -7,7 +7,7 @@ use ndarray::{
 
 use super::Variant;
 use super::backward::{self, Carried, Recurrence, gates_of};
-use crate::gemm::{self, Left, Product, Right, Shape, weights_fit, weights_len};
+use crate::gemm::{self, Given, Left, Product, Right, weights_fit, weights_len};
 use crate::ops::{Sizes, View, is_half, views};
 use crate::tiles::{self, add_parts, all_rows, all_rows_mut, state_before};
 use crate::{Context, Element, Error};
@@ -289,10 +289,10 @@ fn input_gradient<E: Element>(
     let Sizes { input_size, cell_size, .. } = call.sizes;
     let w_x = tiles::rows(inputs.w, 0..input_size);
     let results = [Product { out: x_grad, terms: () }];
-    gemm::products(context, Shape::High, 4 * cell_size, results, |tile, (), place| {
+    gemm::products(context, Given::ByRows, 4 * cell_size, results, |tile, (), place| {
         for (dz, gate) in dz.iter().zip(call.variant.order()) {
             let w = tiles::columns(w_x, gate * cell_size..(gate + 1) * cell_size);
-            tile.add(Left::Rows(tiles::rows(*dz, place.rows.clone())), Right::Columns(w));
+            tile.add(Left::rows(*dz, place), Right::Columns(w));
         }
     });
 }
@@ -316,7 +316,7 @@ fn weight_gradient<E: Element>(
         gates.into_iter().zip(dz).map(move |(out, dz)| Product { out, terms: (of_x, dz) })
     });
     let depth = steps * batch;
-    gemm::products(context, Shape::Wide, depth, results, |tile, (of_x, dz), place| {
+    gemm::products(context, Given::ByColumns, depth, results, |tile, (of_x, dz), place| {
         let left = |matrix| {
             let matrix = tiles::columns(matrix, place.rows.clone());
             Left::Columns { matrix, valid: None }

@@ -1,6 +1,8 @@
 //! The innermost loop: blocks of rows by columns whose sums are in registers.
 
-use super::{COLUMN_ROWS, DEPTH};
+use std::ops::Range;
+
+use super::{COLUMN_ROWS, DEPTH, parts};
 use crate::Element;
 use crate::simd::Simd;
 
@@ -160,10 +162,10 @@ pub(super) const fn block_rows(registers: usize, vectors: usize) -> usize {
     }
 }
 
-/// Columns that are multiplied together, and packed side by side: two vectors. The last group of a
-/// strip is filled up with zeros to a multiple of [`UNIT`](super::UNIT).
-pub(super) const fn group<S: Simd>() -> usize {
-    2 * S::LANES
+/// The groups of so many columns. Those of a group, two vectors, are multiplied together and packed side
+/// by side; the last group is filled up with zeros to a multiple of [`UNIT`](super::UNIT).
+pub(super) fn groups<S: Simd>(columns: usize) -> impl Iterator<Item = Range<usize>> {
+    parts(columns, 2 * S::LANES)
 }
 
 /// How many blocks of about equal height `rows` are: 7 rows are 4 + 3, not 6 + 1.

@@ -4,13 +4,15 @@
 //! neighbours: a strip of each gate, of the same cells, makes all that the elementwise part of a
 //! step needs at hand while the sums are in cache. Products are added to the tile in slices of up to
 //! [`DEPTH`] terms, each from a copy of the right factor's slice in the order in which the innermost
-//! loop reads it; where a few rows are all there is, from the factor as it lies.
+//! loop reads it; where a few rows are all there is, from the factor as it lies. Where the right factor
+//! is a transpose that is met but once, there are dot products of rows as they lie, too.
 //!
 //! Every element is summed in the same order whatever the tile, so a result depends on its row of
 //! the left factor and its column of the right one alone, bit for bit: not on the batch, the tiling
 //! or the number of threads.
 
 mod block;
+mod dots;
 mod pack;
 mod products;
 mod strip;
@@ -21,12 +23,13 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
-use crate::tiles::{Tiling, columns as columns_of, row, rows as rows_of};
+use crate::tiles::{Place, Tiling, columns as columns_of, row, rows as rows_of};
 use crate::{Context, Element, Isa};
-use block::{Factor, Panel, Rows, Sums};
+use block::{Panel, Rows, Sums};
+use dots::{AddDots, Blocks, CopyBlocks};
 use pack::{CopyColumns, CopyRows, pack, packed_len};
 use products::Store;
-pub(crate) use products::{Product, Shape, products, steps_at_once};
+pub(crate) use products::{Given, Product, products, steps_at_once};
 use strip::{AddColumns, AddDirect, AddPacked, AddRows, Strip, few_rows};
 pub(crate) use weights::{Weights, weights_fit, weights_len};
 
@@ -43,6 +46,12 @@ const DEPTH: usize = 128;
 
 /// Most rows of a tile whose left factor is given by columns.
 const COLUMN_ROWS: usize = 96;
+
+/// Most rows of any other tile, however narrow.
+const MOST_ROWS: usize = 192;
+
+/// Bytes in a cache line.
+const LINE: usize = 64;
 
 /// The left factor of a product, `[m, k]`.
 #[derive(Clone, Copy)]
@@ -69,6 +78,13 @@ pub(crate) enum Right<'a, E> {
     Packed(&'a [f32]),
 }
 
+impl<'a, E> Left<'a, E> {
+    /// The rows of a matrix that the tile at `place` needs.
+    pub(crate) fn rows(matrix: ArrayView2<'a, E>, place: &Place) -> Self {
+        Left::Rows(place.rows_of(matrix))
+    }
+}
+
 /// Ranges of columns.
 pub(crate) type Strips<'s> = &'s [Range<usize>];
 
@@ -89,12 +105,6 @@ pub(crate) struct Tile<'t> {
     packed: &'t mut [f32],
 }
 
-/// Most sums of a tile: they stay in the second level cache.
-const SUMS: usize = COLUMN_ROWS * 256;
-
-/// Most rows of a tile, however narrow.
-const MOST_ROWS: usize = SUMS / DEPTH;
-
 /// Makes a tile full of zeros for `work`.
 pub(crate) fn tile<R>(
     isa: Isa,
@@ -103,7 +113,8 @@ pub(crate) fn tile<R>(
     work: impl FnOnce(&mut Tile<'_>) -> R,
 ) -> R {
     let pitch = packed_len(1, strips);
-    let (left, packed) = (rows.max(COLUMN_ROWS) * DEPTH, DEPTH * GROUP);
+    let left = (rows.max(COLUMN_ROWS) * DEPTH).max(dots::ROWS * dots::DEPTH);
+    let packed = DEPTH * GROUP;
     workspace::with(left + packed + rows * pitch, |memory| {
         let (left, memory) = memory.split_at_mut(left);
         let (packed, sums) = memory.split_at_mut(packed);
@@ -155,7 +166,13 @@ impl Tile<'_> {
     /// Writes all strips, side by side, to `out`.
     pub(crate) fn store<E: Element>(&mut self, out: ArrayViewMut2<'_, E>) {
         let isa = self.isa;
-        isa.run(Store { tile: self, out });
+        isa.run(Store { tile: self, out, add: false });
+    }
+
+    /// Adds all strips, side by side, to `out`.
+    pub(crate) fn add_to<E: Element>(&mut self, out: ArrayViewMut2<'_, E>) {
+        let isa = self.isa;
+        isa.run(Store { tile: self, out, add: true });
     }
 
     /// Adds `left @ right`.
@@ -167,16 +184,44 @@ impl Tile<'_> {
         }
     }
 
-    fn add_rows<A: Element, B: Element>(&mut self, a: ArrayView2<'_, A>, right: Right<'_, B>) {
-        let Tile { isa, rows, .. } = *self;
+    /// Adds `a @ b^T` by dot products. They are added up in an order of their own.
+    pub(crate) fn add_dots<E: Element>(&mut self, a: ArrayView2<'_, E>, b: ArrayView2<'_, E>) {
+        self.clear_blank();
+        let isa = self.isa;
         let memory = std::mem::take(&mut self.left);
-        let left = &mut memory.as_chunks_mut().0[..rows];
-        for slice in slices(a.ncols()) {
-            isa.run(CopyRows { from: columns_of(a, slice.clone()), to: left });
-            match right {
-                Right::Rows(b) if rows <= few_rows(isa) => self.add_direct(Rows(left), b, slice),
-                _ => self.add_slice(Rows(left), right, slice),
+        for slice in parts(a.ncols(), even(a.ncols(), dots::DEPTH, UNIT)) {
+            for rows in parts(self.rows, even(self.rows, dots::ROWS, 4)) {
+                let from = columns_of(rows_of(a, rows.clone()), slice.clone());
+                let size = isa.run(CopyBlocks { from, to: memory });
+                let left = Blocks { data: memory, size };
+                self.for_each_run(rows, left, slice.len(), |strip, _| {
+                    isa.run(AddDots { strip, right: b, slice: slice.clone() });
+                });
             }
+        }
+        self.left = memory;
+    }
+
+    fn add_rows<A: Element, B: Element>(&mut self, a: ArrayView2<'_, A>, right: Right<'_, B>) {
+        match right {
+            Right::Rows(b) if self.rows <= few_rows(self.isa) => {
+                self.for_each_slice(a, |tile, left, slice| tile.add_direct(left, b, slice));
+            }
+            _ => self.for_each_slice(a, |tile, left, slice| tile.add_slice(left, right, slice)),
+        }
+    }
+
+    /// Calls `add` with a copy of each slice of `a`.
+    fn for_each_slice<A: Element>(
+        &mut self,
+        a: ArrayView2<'_, A>,
+        mut add: impl FnMut(&mut Self, Rows<'_>, Range<usize>),
+    ) {
+        let memory = std::mem::take(&mut self.left);
+        for slice in slices(a.ncols()) {
+            let from = columns_of(a, slice.clone());
+            self.isa.run(CopyRows { from, to: memory, pitch: DEPTH });
+            add(self, Rows(&memory.as_chunks().0[..self.rows]), slice);
         }
         self.left = memory;
     }
@@ -201,7 +246,7 @@ impl Tile<'_> {
     /// Adds the product of one slice of the factors. `left` is that slice; `right` is all of it.
     fn add_slice<B: Element>(
         &mut self,
-        left: impl Factor,
+        left: impl block::Factor,
         right: Right<'_, B>,
         slice: Range<usize>,
     ) {
@@ -209,19 +254,19 @@ impl Tile<'_> {
         match right {
             Right::Rows(b) => {
                 let right = rows_of(b, slice.clone());
-                self.for_each_run(left, slice.len(), |strip, packed| {
+                self.for_each_run(0..self.rows, left, slice.len(), |strip, packed| {
                     isa.run(AddRows { strip, right, packed });
                 });
             }
             Right::Columns(b) => {
-                self.for_each_run(left, slice.len(), |strip, packed| {
+                self.for_each_run(0..self.rows, left, slice.len(), |strip, packed| {
                     isa.run(AddColumns { strip, right: b, slice: slice.clone(), packed });
                 });
             }
             Right::Packed(all) => {
                 let mut rest = &all[packed_len(slice.start, self.strips)..];
-                self.for_each_run(left, slice.len(), |strip, _| {
-                    let size = strip.depth * strip.columns.len().next_multiple_of(UNIT);
+                self.for_each_run(0..self.rows, left, slice.len(), |strip, _| {
+                    let size = strip.depth * padded(strip.columns.len());
                     let (packed, after) = rest.split_at(size);
                     isa.run(AddPacked { strip, packed });
                     rest = after;
@@ -239,24 +284,27 @@ impl Tile<'_> {
     ) {
         let isa = self.isa;
         let right = rows_of(b, slice.clone());
-        self.for_each_run(left, slice.len(), |strip, _| isa.run(AddDirect { strip, right }));
+        self.for_each_run(0..self.rows, left, slice.len(), |strip, _| {
+            isa.run(AddDirect { strip, right })
+        });
     }
 
-    /// Calls `add` with each run of strips that are neighbours, as one strip, and with memory for
-    /// packed columns.
-    fn for_each_run<L: Factor>(
+    /// Calls `add` with some rows of each run of strips that are neighbours, as one strip, and with
+    /// memory for packed columns.
+    fn for_each_run<L: Copy>(
         &mut self,
+        rows: Range<usize>,
         left: L,
         depth: usize,
         mut add: impl FnMut(Strip<'_, L>, &mut [f32]),
     ) {
-        let Tile { rows, strips, pitch, .. } = *self;
-        let mut before = 0;
+        let Tile { strips, pitch, .. } = *self;
+        let mut before = rows.start * pitch;
         for columns in runs(strips) {
             let width = columns.len();
             let sums = Sums { data: &mut self.sums[before..], pitch };
-            add(Strip { left, depth, rows, columns, sums }, self.packed);
-            before += width.next_multiple_of(UNIT);
+            add(Strip { left, depth, rows: rows.len(), columns, sums }, self.packed);
+            before += padded(width);
         }
     }
 }
@@ -273,7 +321,7 @@ fn places(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
     let mut last = None;
     strips.iter().map(move |strip| {
         if last != Some(strip.start) {
-            end = end.next_multiple_of(UNIT);
+            end = padded(end);
         }
         let start = end;
         (end, last) = (start + strip.len(), Some(strip.end));
@@ -288,10 +336,12 @@ pub(crate) fn step_tiling(
     (batch, cell_size): (usize, usize),
     products: usize,
 ) -> Tiling {
+    /// Most sums of a tile: they stay in the second level cache, beside the packed weights.
+    const SUMS: usize = 48 << 10;
     /// More columns than the sums over the batch of an elementwise pass can have.
-    const MOST: usize = 256;
-    let most = (2 * SUMS / (step_rows(batch) * products)).min(MOST);
-    tiling_by_threads(context, (batch, cell_size), products, most)
+    const COLUMNS: usize = 256;
+    let most = (SUMS / (step_rows(batch) * products)).min(COLUMNS);
+    tiling_by_threads(context, (batch, cell_size), products * cell_size, most)
 }
 
 /// Tiles of a single step, whose weights are read as they lie: the wider the tiles, the longer the
@@ -301,8 +351,21 @@ pub(crate) fn cell_tiling(
     (batch, cell_size): (usize, usize),
     products: usize,
 ) -> Tiling {
-    let most = 6 * SUMS / (step_rows(batch) * products);
-    tiling_by_threads(context, (batch, cell_size), products, most)
+    /// Most sums of a tile: they stay in the second level cache.
+    const SUMS: usize = 144 << 10;
+    let most = SUMS / (step_rows(batch) * products);
+    tiling_by_threads(context, (batch, cell_size), products * cell_size, most)
+}
+
+/// Tiles of a product, of sums of so many terms, with the transpose of weights that are read as they
+/// lie: narrow, so that the pages of their rows of the weights stay at hand from slice to slice.
+pub(crate) fn transposed_tiling(
+    context: &Context<'_>,
+    (batch, columns): (usize, usize),
+    depth: usize,
+) -> Tiling {
+    const COLUMNS: usize = 128;
+    tiling_by_threads(context, (batch, columns), depth, COLUMNS)
 }
 
 /// Rows of the tiles of a step.
@@ -314,8 +377,8 @@ pub(crate) fn step_rows(batch: usize) -> usize {
 /// enough. An element of a product does not depend on how wide its tile is.
 fn tiling_by_threads(
     context: &Context<'_>,
-    (batch, cell_size): (usize, usize),
-    products: usize,
+    (batch, columns): (usize, usize),
+    depth: usize,
     most: usize,
 ) -> Tiling {
     /// Multiply-adds of a tile that are worth a task.
@@ -323,10 +386,10 @@ fn tiling_by_threads(
     let rows = step_rows(batch);
     let most = most.max(2 * GROUP);
     let threads = context.executor.threads().max(1);
-    let parts = cell_size.div_ceil(most).max(1).next_multiple_of(threads);
-    let worth = WORTH / (rows * products * cell_size.max(1));
-    let columns = cell_size.div_ceil(parts).max(worth).min(most);
-    Tiling { rows, columns: even(cell_size, columns.next_multiple_of(UNIT), UNIT) }
+    let parts = columns.div_ceil(most).max(1).next_multiple_of(threads);
+    let worth = WORTH / (rows * depth.max(1));
+    let size = columns.div_ceil(parts).max(worth).min(most);
+    Tiling { rows, columns: even(columns, padded(size), UNIT) }
 }
 
 /// Processor cycles that so many sums of so many products may take, for an executor.
@@ -341,8 +404,17 @@ fn even(n: usize, most: usize, unit: usize) -> usize {
 
 /// `0 .. depth` in slices of about equal depth, at most [`DEPTH`].
 fn slices(depth: usize) -> impl Iterator<Item = Range<usize>> {
-    let size = even(depth, DEPTH, 1);
-    (0..depth).step_by(size).map(move |start| start..depth.min(start + size))
+    parts(depth, even(depth, DEPTH, 1))
+}
+
+/// `0 .. n` in parts of some size, of which the last one is what is left.
+fn parts(n: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..n).step_by(size).map(move |start| start..n.min(start + size))
+}
+
+/// So many columns, filled up.
+fn padded(columns: usize) -> usize {
+    columns.next_multiple_of(UNIT)
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::block::{Lying, group};
-use super::{COLUMN_ROWS, DEPTH, Right, Strips, UNIT, runs, slices};
+use super::block::{Lying, groups};
+use super::{COLUMN_ROWS, DEPTH, Right, Strips, UNIT, padded, runs, slices};
 use crate::simd::{Kernel, Simd};
 use crate::tiles::row;
 use crate::{Element, Isa};
 
 /// Numbers in a packed right factor of some depth.
 pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
-    depth * runs(strips).map(|columns| columns.len().next_multiple_of(UNIT)).sum::<usize>()
+    depth * runs(strips).map(|columns| padded(columns.len())).sum::<usize>()
 }
 
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`].
@@ -25,7 +25,7 @@ pub(super) fn pack<E: Element>(
 ) {
     for slice in slices(depth) {
         for columns in runs(strips) {
-            let size = slice.len() * columns.len().next_multiple_of(UNIT);
+            let size = slice.len() * padded(columns.len());
             let (packed, rest) = to.split_at_mut(size);
             isa.run(Pack { right, slice: slice.clone(), columns, to: packed });
             to = rest;
@@ -47,9 +47,9 @@ impl<E: Element> Kernel for Pack<'_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Pack { right, slice, columns, mut to } = self;
-        for start in columns.clone().step_by(group::<S>()) {
-            let columns = start..columns.end.min(start + group::<S>());
-            let size = slice.len() * columns.len().next_multiple_of(UNIT);
+        for group in groups::<S>(columns.len()) {
+            let columns = columns.start + group.start..columns.start + group.end;
+            let size = slice.len() * padded(columns.len());
             let (packed, rest) = to.split_at_mut(size);
             match right {
                 Right::Rows(matrix) => {
@@ -75,7 +75,7 @@ pub(super) fn pack_rows<S: Simd, E: Element>(simd: S, from: Lying<'_, E, true>, 
     let Lying { data, pitch, at, width } = from;
     let full = width - width % S::LANES;
     let rows = data.chunks_exact(pitch);
-    for (from, to) in rows.zip(to.chunks_exact_mut(width.next_multiple_of(UNIT))) {
+    for (from, to) in rows.zip(to.chunks_exact_mut(padded(width))) {
         let from = &from[at..at + width];
         for at in (0..full).step_by(S::LANES) {
             simd.store(E::load(simd, &from[at..at + S::LANES]), &mut to[at..at + S::LANES]);
@@ -95,22 +95,51 @@ pub(super) fn pack_columns<S: Simd, E: Element>(
     columns: Range<usize>,
     to: &mut [f32],
 ) {
-    let (depth, pitch) = (slice.len(), columns.len().next_multiple_of(UNIT));
+    let (depth, pitch) = (slice.len(), padded(columns.len()));
     for at in (0..pitch).step_by(S::LANES) {
+        // LANES rows of the matrix become as many columns.
+        let mut rows = [&[] as &[E]; UNIT];
+        for (lane, from) in rows[..S::LANES].iter_mut().enumerate() {
+            if at + lane < columns.len() {
+                *from = &row(matrix, columns.start + at + lane)[slice.clone()];
+            }
+        }
+        let whole = at + S::LANES <= columns.len();
         for k in (0..depth).step_by(S::LANES) {
-            // LANES rows of the matrix become as many columns.
-            let length = (depth - k).min(S::LANES);
-            let mut square = [simd.splat(0.0); UNIT];
-            for (lane, vector) in square[..S::LANES].iter_mut().enumerate() {
-                if at + lane < columns.len() {
-                    let from = row(matrix, columns.start + at + lane);
-                    *vector = E::load(simd, &from[slice.start + k..][..length]);
-                }
+            let to = &mut to[k * pitch + at..];
+            if whole && k + S::LANES <= depth {
+                pack_square::<S, E, true>(simd, &rows, k, to, pitch);
+            } else {
+                pack_square::<S, E, false>(simd, &rows, k, to, pitch);
             }
-            let square = transpose(simd, square);
-            for (k, &vector) in (k..k + length).zip(&square) {
-                simd.store(vector, &mut to[k * pitch + at..][..S::LANES]);
-            }
+        }
+    }
+}
+
+/// `LANES` elements of as many rows, from `k` on, become as many columns. Only where the square is
+/// not `WHOLE` do rows end before.
+#[inline(always)]
+fn pack_square<S: Simd, E: Element, const WHOLE: bool>(
+    simd: S,
+    rows: &[&[E]; UNIT],
+    k: usize,
+    to: &mut [f32],
+    pitch: usize,
+) {
+    let mut square = [simd.splat(0.0); UNIT];
+    for (vector, from) in square[..S::LANES].iter_mut().zip(rows) {
+        let from = if WHOLE { &from[k..k + S::LANES] } else { from.get(k..).unwrap_or_default() };
+        *vector = E::load(simd, from);
+    }
+    let square = transpose(simd, square);
+    if WHOLE {
+        let to = &mut to[..(S::LANES - 1) * pitch + S::LANES];
+        for (n, &vector) in square[..S::LANES].iter().enumerate() {
+            simd.store(vector, &mut to[n * pitch..][..S::LANES]);
+        }
+    } else {
+        for (to, vector) in to.chunks_mut(pitch).zip(square).take(S::LANES) {
+            simd.store(vector, &mut to[..S::LANES]);
         }
     }
 }
@@ -158,10 +187,12 @@ impl<E: Element> Kernel for CopyColumns<'_, '_, E> {
     }
 }
 
-/// Copies a slice of a left factor that is given by rows.
+/// Copies a slice of a left factor that is given by rows, each filled up to a vector with zeros.
 pub(super) struct CopyRows<'f, 't, E> {
     pub(super) from: ArrayView2<'f, E>,
-    pub(super) to: &'t mut [[f32; DEPTH]],
+    pub(super) to: &'t mut [f32],
+    /// From a row to the next.
+    pub(super) pitch: usize,
 }
 
 impl<E: Element> Kernel for CopyRows<'_, '_, E> {
@@ -169,7 +200,8 @@ impl<E: Element> Kernel for CopyRows<'_, '_, E> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        for (at, to) in self.to.iter_mut().enumerate() {
+        let rows = self.to.chunks_exact_mut(self.pitch.max(1));
+        for (at, to) in rows.enumerate().take(self.from.nrows()) {
             let from = row(self.from, at).chunks(S::LANES);
             for (from, to) in from.zip(to.chunks_exact_mut(S::LANES)) {
                 simd.store(E::load(simd, from), to);

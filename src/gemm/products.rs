@@ -15,19 +15,18 @@ pub(crate) struct Product<'o, E, T> {
     pub(crate) terms: T,
 }
 
-/// Sizes of the tiles of [`products`]: wide ones where packing the left factor is what
-/// costs, high ones where it is the right one.
+/// How the left factors of [`products`] are given, which decides how high their tiles are.
 #[derive(Clone, Copy)]
-pub(crate) enum Shape {
-    Wide,
-    High,
+pub(crate) enum Given {
+    ByRows,
+    ByColumns,
 }
 
 /// Computes every element of some matrices: `add` adds the products that belong to a place of the
 /// matrix with these terms, which are `depth` deep all together.
 pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
     context: &Context<'_>,
-    shape: Shape,
+    left: Given,
     depth: usize,
     results: impl IntoIterator<Item = Product<'o, E, T>>,
     add: impl Fn(&mut Tile<'_>, T, &Place) + Sync,
@@ -36,7 +35,7 @@ pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
     let mut tiles = Vec::new();
     let mut largest = 0;
     for Product { out, terms } in results {
-        let tiling = tiling(shape, out.dim(), executor.threads());
+        let tiling = tiling(left, out.dim(), executor.threads());
         largest = largest.max(tiling.rows * tiling.columns);
         tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms)));
     }
@@ -48,14 +47,14 @@ pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
     });
 }
 
-fn tiling(shape: Shape, (rows, columns): (usize, usize), threads: usize) -> Tiling {
+fn tiling(left: Given, (rows, columns): (usize, usize), threads: usize) -> Tiling {
     /// The wider a tile, the fewer copies of the left factor.
     const MOST_COLUMNS: usize = 512;
     /// Tiles of a thread: it may take some more, or less, than others.
     const EACH: usize = 4;
-    let rows_at_once = match shape {
-        Shape::Wide => COLUMN_ROWS,
-        Shape::High => MOST_ROWS,
+    let rows_at_once = match left {
+        Given::ByColumns => COLUMN_ROWS,
+        Given::ByRows => MOST_ROWS,
     };
     let wanted = (EACH * threads).div_ceil(rows.div_ceil(rows_at_once).max(1));
     let columns_at_once = columns.div_ceil(wanted).next_multiple_of(2 * GROUP).min(MOST_COLUMNS);
@@ -66,6 +65,8 @@ fn tiling(shape: Shape, (rows, columns): (usize, usize), threads: usize) -> Tili
 pub(super) struct Store<'t, 's, 'o, E> {
     pub(super) tile: &'t mut Tile<'s>,
     pub(super) out: ArrayViewMut2<'o, E>,
+    /// Whether they are added to what is there.
+    pub(super) add: bool,
 }
 
 impl<E: Element> Kernel for Store<'_, '_, '_, E> {
@@ -80,7 +81,8 @@ impl<E: Element> Kernel for Store<'_, '_, '_, E> {
                 let out = &mut row_mut(&mut self.out, at)[before..before + width];
                 let from = row(sums, at).chunks(S::LANES);
                 for (from, to) in from.zip(out.chunks_mut(S::LANES)) {
-                    E::store(simd, simd.load(from), to);
+                    let sums = simd.load(from);
+                    E::store(simd, if self.add { sums + E::load(simd, to) } else { sums }, to);
                 }
             }
             before += width;
@@ -89,7 +91,7 @@ impl<E: Element> Kernel for Store<'_, '_, '_, E> {
 }
 
 /// Rows of a sequence's input whose products are computed at once: enough for packing the weights to
-/// cost little.
+/// cost little, and few enough for the products to stay in cache.
 const ROWS_AT_ONCE: usize = 256;
 
 /// Steps of a sequence whose inputs' products are computed at once.

@@ -4,16 +4,13 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::UNIT;
 use super::block::{
-    Ahead, Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, group,
+    Ahead, Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, groups,
 };
 use super::pack::{pack_columns, pack_rows};
+use super::{LINE, UNIT, padded};
 use crate::simd::{Kernel, Simd};
 use crate::{Element, Isa};
-
-/// Bytes in a cache line.
-const LINE: usize = 64;
 
 /// Runs an expression with `V` for the number of vectors that a group of so many columns needs, with
 /// those that fill it up.
@@ -40,13 +37,6 @@ pub(super) struct Strip<'s, L> {
 }
 
 impl<L: Factor> Strip<'_, L> {
-    /// The groups of columns, each with its place in the strip.
-    #[inline(always)]
-    fn groups<S: Simd>(&self) -> impl Iterator<Item = Range<usize>> + use<S, L> {
-        let width = self.columns.len();
-        (0..width).step_by(group::<S>()).map(move |at| at..width.min(at + group::<S>()))
-    }
-
     /// Adds the product of a packed group of columns, at `at`, from block `first` of the rows on.
     #[inline(always)]
     fn add_packed<S: Simd, const V: usize>(
@@ -81,15 +71,17 @@ impl<L: Factor> Kernel for AddPacked<'_, '_, L> {
     fn run<S: Simd>(mut self, simd: S) {
         let mut rest = self.packed;
         let depth = self.strip.depth;
-        for columns in self.strip.groups::<S>() {
-            let units = columns.len().div_ceil(UNIT);
-            let (packed, after) = rest.split_at(depth * units * UNIT);
+        for columns in groups::<S>(self.strip.columns.len()) {
+            let (packed, after) = rest.split_at(depth * padded(columns.len()));
             rest = after;
             // The first blocks fetch the next group.
-            let next = after.as_ptr().cast::<u8>();
-            let ahead = |block| match block {
-                _ if block >= units => Ahead::nothing(packed),
-                _ => Ahead { line: next.wrapping_add(block * depth * LINE), step: LINE },
+            let (lines, next) = (size_of_val(packed) / LINE, after.as_ptr().cast::<u8>());
+            let ahead = |block| {
+                if block * depth < lines {
+                    Ahead { line: next.wrapping_add(block * depth * LINE), step: LINE }
+                } else {
+                    Ahead::nothing(packed)
+                }
             };
             with_vectors!(S, columns.len(), V => {
                 self.strip.add_packed::<S, V>(simd, columns.start, 0, packed, ahead);
@@ -116,17 +108,20 @@ impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
         let depth = strip.depth;
         let pitch = right.ncols();
         let data = right.to_slice().expect("a right factor without gaps");
-        for columns in strip.groups::<S>() {
-            let (width, units) = (columns.len(), columns.len().div_ceil(UNIT));
-            let packed = &mut packed[..depth * units * UNIT];
+        for columns in groups::<S>(strip.columns.len()) {
+            let width = columns.len();
+            let packed = &mut packed[..depth * padded(width)];
             let from = Lying { data, pitch, at: strip.columns.start + columns.start, width };
             let nothing = Ahead::nothing(packed);
             // The lines of the next group: the first ones of its rows, the second ones, and so on.
-            let lines = (group::<S>() * size_of::<E>()).div_ceil(LINE) + 1;
+            let lines = (2 * S::LANES * size_of::<E>()).div_ceil(LINE) + 1;
             let next = data.as_ptr().wrapping_add(from.at + width).cast::<u8>();
-            let ahead = |block| match block {
-                _ if block >= lines => nothing,
-                _ => Ahead { line: next.wrapping_add(block * LINE), step: pitch * size_of::<E>() },
+            let ahead = |block| {
+                if block < lines {
+                    Ahead { line: next.wrapping_add(block * LINE), step: pitch * size_of::<E>() }
+                } else {
+                    nothing
+                }
             };
             with_vectors!(S, columns.len(), V => {
                 let first = if width == V * S::LANES {
@@ -162,9 +157,8 @@ impl<L: Factor, E: Element> Kernel for AddColumns<'_, '_, '_, L, E> {
     fn run<S: Simd>(self, simd: S) {
         let AddColumns { mut strip, right, slice, packed } = self;
         let first = strip.columns.start;
-        for columns in strip.groups::<S>() {
-            let units = columns.len().div_ceil(UNIT);
-            let packed = &mut packed[..strip.depth * units * UNIT];
+        for columns in groups::<S>(strip.columns.len()) {
+            let packed = &mut packed[..strip.depth * padded(columns.len())];
             let rows = first + columns.start..first + columns.end;
             pack_columns(simd, right, slice.clone(), rows, packed);
             let nothing = Ahead::nothing(packed);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Right, UNIT, cost, pack};
+use super::{Right, cost, pack, padded};
 use crate::executor::for_each;
 use crate::tiles::{Place, Tiling};
 use crate::{Context, Element};
@@ -17,13 +17,13 @@ pub(crate) struct Weights<'a> {
 
 /// Length of the memory for weights of so many terms for so many gates of all cells.
 pub(crate) fn weights_len(depth: usize, gates: usize, cell_size: usize) -> usize {
-    depth.saturating_mul(gates).saturating_mul(cell_size.next_multiple_of(UNIT))
+    depth.saturating_mul(gates).saturating_mul(padded(cell_size))
 }
 
 /// Whether packed weights of all cells fit in the gradient by the weights they are a part of, which
 /// has as many columns as they have gates' cells and `rows` rows.
 pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
-    cell_size.next_multiple_of(UNIT) <= rows
+    padded(cell_size) <= rows
 }
 
 impl<'a> Weights<'a> {

@@ -6,7 +6,6 @@ use super::step::{self, Step};
 use crate::executor::for_each;
 use crate::gemm::{self, Left, Right};
 use crate::ops::{GRU_BLOCK_CELL, Sizes, views};
-use crate::tiles;
 use crate::{Context, Error};
 
 /// Inputs of [`block_cell`], named and ordered as in `tf.raw_ops.GRUBlockCell`.
@@ -109,8 +108,8 @@ fn gates(
     for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         let strips = step::gates(cell_size, &place.columns);
         gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
-            tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
-            tile.add(Left::Rows(tiles::rows(h_prev, place.rows.clone())), Right::Rows(w_h));
+            tile.add(Left::rows(x, &place), Right::Rows(w_x));
+            tile.add(Left::rows(h_prev, &place), Right::Rows(w_h));
             step.finish_gates(tile, &place, h_prev, outputs);
         });
     });
@@ -132,8 +131,8 @@ fn candidate(
     let cost = gemm::cost(tiling.rows * tiling.columns, w_c.nrows());
     for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         gemm::tile(step.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
-            tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
-            tile.add(Left::Rows(tiles::rows(hr, place.rows.clone())), Right::Rows(w_h));
+            tile.add(Left::rows(x, &place), Right::Rows(w_x));
+            tile.add(Left::rows(hr, &place), Right::Rows(w_h));
             step.finish_candidate(tile, &place, h_prev, u, outputs);
         });
     });

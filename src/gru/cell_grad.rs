@@ -5,10 +5,9 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use super::step;
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
+use crate::gemm;
 use crate::ops::{GRU_BLOCK_CELL_GRAD, Sizes, views};
-use crate::product::{self, Product, Update};
 use crate::simd::Simd;
-use crate::tiles;
 use crate::{Context, Error};
 
 /// Inputs of [`block_cell_grad`], named and ordered as in `tf.raw_ops.GRUBlockCellGrad`.
@@ -84,7 +83,7 @@ pub fn block_cell_grad(
 
     let d_c_bar = d_c_bar.view();
     let (d_r_bar, _) = d_r_bar_u_bar.view_mut().split_at(Axis(1), cell_size);
-    reset_gate(context, &inputs, d_c_bar, d_h_prev.view_mut(), d_r_bar);
+    reset_gate(context, &inputs, d_c_bar, [d_r_bar, d_h_prev.view_mut()]);
 
     input_and_state(context, &inputs, d_c_bar, d_r_bar_u_bar.view(), d_x, d_h_prev);
     Ok(())
@@ -121,36 +120,31 @@ impl Equation<4, 2> for CandidateAndUpdate {
 }
 
 /// The part of the first product that the reset gate needs, `d_hr`, and the gate's own equations on
-/// each tile of it, while the tile is in cache.
-///
-/// `d_hr` stays in the place of `d_h_prev`, which becomes `d_hr * r + d_h * u`.
+/// each tile of it, while the tile is in cache. `d_h_prev` becomes `d_hr * r + d_h * u`.
 fn reset_gate(
     context: &Context<'_>,
     inputs: &BlockCellGradInputs<'_>,
     d_c_bar: ArrayView2<'_, f32>,
-    d_h_prev: ArrayViewMut2<'_, f32>,
-    d_r_bar: ArrayViewMut2<'_, f32>,
+    outputs: [ArrayViewMut2<'_, f32>; 2],
 ) {
     let BlockCellGradInputs { x, h_prev, w_c, r, u, d_h, .. } = *inputs;
-    let (batch, cell_size) = d_c_bar.dim();
     let (_, w_c_state) = w_c.split_at(Axis(0), x.ncols());
-    let tiling = product::tiling(batch, cell_size);
-    let tiles = tiling.tiles(d_h_prev).zip(tiling.split(d_r_bar));
+    let depth = w_c.ncols();
+    let tiling = gemm::transposed_tiling(context, h_prev.dim(), depth);
     let Context { isa, executor } = *context;
-    let cost = product::cost(tiling, cell_size);
-    for_each(executor, cost, tiles.collect(), |((place, mut d_hr), d_r_bar)| {
-        isa.run(Product {
-            a: tiles::rows(d_c_bar, place.rows.clone()),
-            b: tiles::rows(w_c_state, place.columns.clone()),
-            out: d_hr.view_mut(),
-            update: Update::Store,
-        });
-        isa.run(elementwise::Tile {
-            equation: ResetGate,
-            inputs: [h_prev, r, u, d_h].map(|input| place.of(input)),
-            outputs: [d_r_bar, d_hr],
-            wide: [],
-            sums: [],
+    let cost = gemm::cost(tiling.rows * tiling.columns, depth);
+    for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
+        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            tile.add_dots(place.rows_of(d_c_bar), w_c_state);
+            let [h_prev, r, u, d_h] = [h_prev, r, u, d_h].map(|input| place.of(input));
+            let [d_hr] = tile.strips_mut();
+            isa.run(elementwise::Tile {
+                equation: ResetGate,
+                inputs: [h_prev, r, u, d_h, d_hr.view()],
+                outputs,
+                wide: [],
+                sums: [],
+            });
         });
     });
 }
@@ -158,13 +152,13 @@ fn reset_gate(
 #[derive(Clone, Copy)]
 struct ResetGate;
 
-impl Equation<4, 2> for ResetGate {
+impl Equation<5, 2> for ResetGate {
     #[inline(always)]
     fn apply<S: Simd>(
         self,
         simd: S,
-        [h_prev, r, u, d_h]: [S::F32; 4],
-        [_, d_hr]: [S::F32; 2],
+        [h_prev, r, u, d_h, d_hr]: [S::F32; 5],
+        _: [S::F32; 2],
         _: [S::F32; 0],
     ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
         let d_r_bar = step::through_reset(simd, d_hr, h_prev, r);
@@ -185,26 +179,19 @@ fn input_and_state(
     let input_size = d_x.ncols();
     let (w_c_input, _) = inputs.w_c.split_at(Axis(0), input_size);
     let (w_ru_input, w_ru_state) = inputs.w_ru.split_at(Axis(0), input_size);
-    let tiling = product::tiling(d_c_bar.nrows(), d_r_bar_u_bar.ncols());
+    let depth = d_r_bar_u_bar.ncols();
+    let tiling = gemm::transposed_tiling(context, d_h_prev.dim(), depth);
     let of_input = tiling.tiles(d_x).map(|tile| (tile, w_ru_input, Some(w_c_input)));
     let of_state = tiling.tiles(d_h_prev).map(|tile| (tile, w_ru_state, None));
     let tiles = of_input.chain(of_state);
     let Context { isa, executor } = *context;
-    let cost = product::cost(tiling, d_r_bar_u_bar.ncols());
-    for_each(executor, cost, tiles.collect(), |((place, mut out), w_ru, w_c)| {
-        if let Some(w_c) = w_c {
-            isa.run(Product {
-                a: tiles::rows(d_c_bar, place.rows.clone()),
-                b: tiles::rows(w_c, place.columns.clone()),
-                out: out.view_mut(),
-                update: Update::Store,
-            });
-        }
-        isa.run(Product {
-            a: tiles::rows(d_r_bar_u_bar, place.rows.clone()),
-            b: tiles::rows(w_ru, place.columns),
-            out,
-            update: Update::Add,
+    let cost = gemm::cost(tiling.rows * tiling.columns, depth);
+    for_each(executor, cost, tiles.collect(), |((place, out), w_ru, w_c)| {
+        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            tile.add_dots(place.rows_of(d_r_bar_u_bar), w_ru);
+            let Some(w_c) = w_c else { return tile.add_to(out) };
+            tile.add_dots(place.rows_of(d_c_bar), w_c);
+            tile.store(out);
         });
     });
 }

@@ -7,7 +7,6 @@ use super::step::{self, ICFO, Step};
 use crate::executor::for_each;
 use crate::gemm::{self, Left, Right};
 use crate::ops::{LSTM_BLOCK_CELL, Sizes, views};
-use crate::tiles;
 use crate::{Context, Element, Error};
 
 /// Inputs of [`block_cell`], named and ordered as in `tf.raw_ops.LSTMBlockCell`.
@@ -112,8 +111,8 @@ pub(crate) fn compute<E: Element>(
     for_each(executor, cost, tiles, |(place, outputs)| {
         let strips = step::strips(ICFO, cell_size, &place.columns);
         gemm::tile(isa, place.rows.len(), &strips, |tile| {
-            tile.add(Left::Rows(tiles::rows(x, place.rows.clone())), Right::Rows(w_x));
-            tile.add(Left::Rows(tiles::rows(h_prev, place.rows.clone())), Right::Rows(w_h));
+            tile.add(Left::rows(x, &place), Right::Rows(w_x));
+            tile.add(Left::rows(h_prev, &place), Right::Rows(w_h));
             step.finish(tile, &place, cell_size, place.of(cs_prev), outputs);
         });
     });
