@@ -64,7 +64,7 @@ bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, K
 
 lint: .venv-lint/.complete $(environment) ## Check formats and lints of Rust, C++ and Python
 	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --all-targets --features layers -- -D warnings
 	scripts/cargo_tf.sh $(PYTHON) clippy --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --quiet
 	.venv-lint/bin/clang-format --dry-run -Werror cpp/*

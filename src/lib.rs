@@ -56,6 +56,8 @@ mod error;
 pub mod executor;
 mod gemm;
 pub mod gru;
+#[cfg(feature = "layers")]
+pub mod layers;
 pub mod lstm;
 pub mod ops;
 pub mod simd;

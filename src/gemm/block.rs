@@ -45,14 +45,16 @@ pub(super) trait Columns<S: Simd, const V: usize> {
 pub(super) struct Packed<'a> {
     /// From the next row on.
     pub(super) rest: &'a [f32],
-    /// What to fetch meanwhile, a line with each row.
+    /// What to fetch meanwhile.
     pub(super) ahead: Ahead,
 }
 
-/// Lines to fetch into the second level cache, `step` bytes from each other.
+/// What to fetch into the second level cache with each row that is multiplied: a line and the one
+/// `also` bytes behind it, and `step` bytes on with the next row.
 #[derive(Clone, Copy)]
 pub(super) struct Ahead {
     pub(super) line: *const u8,
+    pub(super) also: usize,
     pub(super) step: usize,
 }
 
@@ -60,15 +62,21 @@ impl Ahead {
     /// Nothing but what is at hand.
     #[inline(always)]
     pub(super) fn nothing(data: &[f32]) -> Self {
-        Ahead { line: data.as_ptr().cast(), step: 0 }
+        Ahead { line: data.as_ptr().cast(), also: 0, step: 0 }
+    }
+
+    #[inline(always)]
+    fn fetch<S: Simd>(&mut self, simd: S) {
+        simd.prefetch_second_level(self.line);
+        simd.prefetch_second_level(self.line.wrapping_add(self.also));
+        self.line = self.line.wrapping_add(self.step);
     }
 }
 
 impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        simd.prefetch_second_level(self.ahead.line);
-        self.ahead.line = self.ahead.line.wrapping_add(self.ahead.step);
+        self.ahead.fetch(simd);
         let (row, rest) = self.rest.split_at(V * S::LANES);
         self.rest = rest;
         let mut vectors = [simd.splat(0.0); V];
@@ -122,11 +130,14 @@ pub(super) struct Packing<'a, 't, E> {
     pub(super) from: Lying<'a, E, true>,
     /// From the next row on.
     pub(super) to: &'t mut [f32],
+    /// What to fetch meanwhile.
+    pub(super) ahead: Ahead,
 }
 
 impl<S: Simd, E: Element, const V: usize> Columns<S, V> for Packing<'_, '_, E> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
+        self.ahead.fetch(simd);
         let vectors: [S::F32; V] = self.from.next(simd);
         let (to, rest) = std::mem::take(&mut self.to).split_at_mut(V * S::LANES);
         self.to = rest;

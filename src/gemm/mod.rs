@@ -31,6 +31,8 @@ use pack::{CopyColumns, CopyRows, pack, packed_len};
 use products::Store;
 pub(crate) use products::{Given, Product, products, steps_at_once};
 use strip::{AddColumns, AddDirect, AddPacked, AddRows, Strip, few_rows};
+#[cfg(feature = "layers")]
+pub(crate) use weights::pack_whole;
 pub(crate) use weights::{Weights, weights_fit, weights_len};
 
 /// Packed columns are filled up with zeros to a multiple of this.

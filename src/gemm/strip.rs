@@ -78,7 +78,7 @@ impl<L: Factor> Kernel for AddPacked<'_, '_, L> {
             let (lines, next) = (size_of_val(packed) / LINE, after.as_ptr().cast::<u8>());
             let ahead = |block| {
                 if block * depth < lines {
-                    Ahead { line: next.wrapping_add(block * depth * LINE), step: LINE }
+                    Ahead { line: next.wrapping_add(block * depth * LINE), also: 0, step: LINE }
                 } else {
                     Ahead::nothing(packed)
                 }
@@ -113,19 +113,25 @@ impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
             let packed = &mut packed[..depth * padded(width)];
             let from = Lying { data, pitch, at: strip.columns.start + columns.start, width };
             let nothing = Ahead::nothing(packed);
-            // The lines of the next group: the first ones of its rows, the second ones, and so on.
+            // The lines of the next group: the first ones of its rows, the second ones, and so on. Where
+            // rows of a group are longer than a line, the first ones are fetched while this group is
+            // packed, the others two at a time; elsewhere the processor sees them coming.
             let lines = (2 * S::LANES * size_of::<E>()).div_ceil(LINE) + 1;
             let next = data.as_ptr().wrapping_add(from.at + width).cast::<u8>();
+            let step = pitch * size_of::<E>();
+            let long = lines > 2;
             let ahead = |block| {
-                if block < lines {
-                    Ahead { line: next.wrapping_add(block * LINE), step: pitch * size_of::<E>() }
+                let (first, also) = if long { (2 * block + 1, LINE) } else { (block, 0) };
+                if first < lines {
+                    Ahead { line: next.wrapping_add(first * LINE), also, step }
                 } else {
                     nothing
                 }
             };
             with_vectors!(S, columns.len(), V => {
                 let first = if width == V * S::LANES {
-                    let right = Packing { from, to: &mut *packed };
+                    let ahead = if long { Ahead { line: next, also: 0, step } } else { nothing };
+                    let right = Packing { from, to: &mut *packed, ahead };
                     let place = (0, block_count::<S, V>(strip.rows), strip.rows);
                     let sums = &mut strip.sums.from(columns.start);
                     add_block::<S, V>(simd, strip.left, right, depth, place, sums);

@@ -26,6 +26,12 @@ pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
     padded(cell_size) <= rows
 }
 
+/// Packs all of a right factor as the only strip of a tile.
+#[cfg(feature = "layers")]
+pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, to: &mut [f32]) {
+    pack(isa, Right::Rows(right), right.nrows(), std::slice::from_ref(&(0..right.ncols())), to);
+}
+
 impl<'a> Weights<'a> {
     /// Packs `right`, of `depth`, into `to`, of [`weights_len`]. `strips` are those of the tiles
     /// that have these cells.
