@@ -55,8 +55,8 @@ $(java_tests): test-java-%:
 matrix: $(environment) ## Build, load and test with every supported TensorFlow whose Python is found
 	@$(PYTHON) scripts/matrix.py
 
-bench: lib ## Time TensorFlow's kernels and ours side by side
-	@$(PYTHON) -m bench
+bench: lib ## Time TensorFlow's kernels and ours side by side, at all shapes (takes hours)
+	@$(PYTHON) -m bench --shapes all
 
 bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, Keras's and PyTorch's (3 GB download)
 	@scripts/build_lib.sh .venv-peers/bin/python

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{COLUMN_ROWS, DEPTH, parts};
+use super::{COLUMN_ROWS, DEPTH, LINE, parts};
 use crate::Element;
 use crate::simd::Simd;
 
@@ -42,19 +42,18 @@ pub(super) trait Columns<S: Simd, const V: usize> {
 }
 
 /// A packed slice: `V` vectors a row, one row after the other.
-pub(super) struct Packed<'a> {
+pub(super) struct Packed<'a, const LINES: usize> {
     /// From the next row on.
     pub(super) rest: &'a [f32],
     /// What to fetch meanwhile.
     pub(super) ahead: Ahead,
 }
 
-/// What to fetch into the second level cache with each row that is multiplied: a line and the one
-/// `also` bytes behind it, and `step` bytes on with the next row.
+/// What to fetch into the second level cache with each row that is multiplied: lines from this one on,
+/// and `step` bytes on with the next row.
 #[derive(Clone, Copy)]
 pub(super) struct Ahead {
     pub(super) line: *const u8,
-    pub(super) also: usize,
     pub(super) step: usize,
 }
 
@@ -62,21 +61,22 @@ impl Ahead {
     /// Nothing but what is at hand.
     #[inline(always)]
     pub(super) fn nothing(data: &[f32]) -> Self {
-        Ahead { line: data.as_ptr().cast(), also: 0, step: 0 }
+        Ahead { line: data.as_ptr().cast(), step: 0 }
     }
 
     #[inline(always)]
-    fn fetch<S: Simd>(&mut self, simd: S) {
-        simd.prefetch_second_level(self.line);
-        simd.prefetch_second_level(self.line.wrapping_add(self.also));
+    fn fetch<S: Simd, const LINES: usize>(&mut self, simd: S) {
+        for line in 0..LINES {
+            simd.prefetch_second_level(self.line.wrapping_add(line * LINE));
+        }
         self.line = self.line.wrapping_add(self.step);
     }
 }
 
-impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
+impl<S: Simd, const V: usize, const LINES: usize> Columns<S, V> for Packed<'_, LINES> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        self.ahead.fetch(simd);
+        self.ahead.fetch::<S, LINES>(simd);
         let (row, rest) = self.rest.split_at(V * S::LANES);
         self.rest = rest;
         let mut vectors = [simd.splat(0.0); V];
@@ -137,7 +137,7 @@ pub(super) struct Packing<'a, 't, E> {
 impl<S: Simd, E: Element, const V: usize> Columns<S, V> for Packing<'_, '_, E> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        self.ahead.fetch(simd);
+        self.ahead.fetch::<S, 1>(simd);
         let vectors: [S::F32; V] = self.from.next(simd);
         let (to, rest) = std::mem::take(&mut self.to).split_at_mut(V * S::LANES);
         self.to = rest;

@@ -1,8 +1,8 @@
 //! Products with a transpose that is met only once: each sum is a dot product of two rows, taken as they
 //! lie. To pack the transpose would cost as much as the product where there are few rows.
 //!
-//! Vectors of all of a block's dot products are kept until they end, and their lanes are then added up
-//! together, as many as a vector has lanes: what is left is one vector, a sum a lane.
+//! Vectors of all of a block's dot products are kept until they end. The lanes of as many as a vector
+//! has lanes are then added up together: what is left is one vector, a sum a lane.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub(super) struct Blocks<'a> {
 /// Rows of a block where there are so many rows.
 const fn height(lanes: usize, rows: usize) -> usize {
     match (lanes, rows) {
-        (16, 4..) => 4,
+        (8.., 4..) => 4,
         (_, 2..) => 2,
         _ => 1,
     }
@@ -89,6 +89,7 @@ impl<E: Element> Kernel for AddDots<'_, '_, '_, E> {
             (16, 4) => self.blocks::<S, 4, 4>(simd),
             (16, 2) => self.blocks::<S, 2, 8>(simd),
             (16, _) => self.blocks::<S, 1, 16>(simd),
+            (8, 4) => self.blocks::<S, 4, 3>(simd),
             (8, 2) => self.blocks::<S, 2, 4>(simd),
             (8, _) => self.blocks::<S, 1, 8>(simd),
             (_, 2) => self.blocks::<S, 2, 2>(simd),
@@ -98,7 +99,7 @@ impl<E: Element> Kernel for AddDots<'_, '_, '_, E> {
 }
 
 impl<E: Element> AddDots<'_, '_, '_, E> {
-    /// All sums, in blocks of `M` rows by `N` columns, of which there are as many as lanes.
+    /// All sums, in blocks of `M` rows by `N` columns, at most two vectors of dot products.
     #[inline(always)]
     fn blocks<S: Simd, const M: usize, const N: usize>(self, simd: S) {
         let AddDots { mut strip, right, slice } = self;
@@ -124,13 +125,16 @@ impl Strip<'_, Blocks<'_>> {
     fn add_dots<S: Simd, const M: usize, const N: usize>(
         &mut self,
         simd: S,
-        dots: S::F32,
+        dots: [S::F32; 2],
         (first, done): (usize, usize),
         at: usize,
     ) {
         let Strip { columns, sums, .. } = self;
         let mut values = [0.0; UNIT];
-        simd.store(dots, &mut values[..S::LANES]);
+        simd.store(dots[0], &mut values[..S::LANES]);
+        if M * N > S::LANES {
+            simd.store(dots[1], &mut values[S::LANES..]);
+        }
         for (m, values) in values.as_chunks::<N>().0.iter().enumerate().take(M).skip(done) {
             let sums = &mut sums.data[(first + m) * sums.pitch + at - columns.start..];
             match sums.first_chunk_mut::<N>() {
@@ -159,7 +163,7 @@ fn slices_of<'m, E, const N: usize>(
     slices
 }
 
-/// The dot products of each of `M` rows with each of `N` columns, row by row. A line at `ahead` is
+/// The dot products of each of `M` rows with each of `N` columns, row by row in the lanes. A line at `ahead` is
 /// fetched with each vector.
 #[inline(always)]
 fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
@@ -167,7 +171,7 @@ fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
     a: &[f32],
     mut b: [&[E]; N],
     mut ahead: *const E,
-) -> S::F32 {
+) -> [S::F32; 2] {
     let mut sums = [[simd.splat(0.0); N]; M];
     let depth = b[0].len();
     let full = depth - depth % S::LANES;
@@ -182,11 +186,22 @@ fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
         ahead = ahead.wrapping_add(S::LANES);
         accumulate(simd, &mut sums, a, b, k..k + S::LANES);
     }
-    let mut vectors = [simd.splat(0.0); UNIT];
-    for (vectors, sums) in vectors.as_chunks_mut::<N>().0.iter_mut().zip(sums) {
-        *vectors = sums;
+    // Two ways to say the same: the compiler keeps each in registers where it is used.
+    if M * N <= S::LANES {
+        let mut vectors = [simd.splat(0.0); UNIT];
+        for (vectors, sums) in vectors.as_chunks_mut::<N>().0.iter_mut().zip(sums) {
+            *vectors = sums;
+        }
+        return [sum_each(simd, vectors), simd.splat(0.0)];
     }
-    sum_each(simd, vectors)
+    let mut vectors = [[simd.splat(0.0); UNIT]; 2];
+    for (m, sums) in sums.into_iter().enumerate() {
+        for (n, sum) in sums.into_iter().enumerate() {
+            vectors[(m * N + n) / S::LANES][(m * N + n) % S::LANES] = sum;
+        }
+    }
+    let [first, rest] = vectors;
+    [sum_each(simd, first), sum_each(simd, rest)]
 }
 
 /// Adds the products of a vector of each row and of elements `k`, at most a vector, of each column.

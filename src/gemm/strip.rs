@@ -39,7 +39,7 @@ pub(super) struct Strip<'s, L> {
 impl<L: Factor> Strip<'_, L> {
     /// Adds the product of a packed group of columns, at `at`, from block `first` of the rows on.
     #[inline(always)]
-    fn add_packed<S: Simd, const V: usize>(
+    fn add_packed<S: Simd, const V: usize, const LINES: usize>(
         &mut self,
         simd: S,
         at: usize,
@@ -49,7 +49,7 @@ impl<L: Factor> Strip<'_, L> {
     ) {
         let count = block_count::<S, V>(self.rows);
         for block in first..count {
-            let right = Packed { rest: data, ahead: ahead(block - first) };
+            let right: Packed<'_, LINES> = Packed { rest: data, ahead: ahead(block - first) };
             let place = (block, count, self.rows);
             let sums = &mut self.sums.from(at);
             add_block::<S, V>(simd, self.left, right, self.depth, place, sums);
@@ -78,13 +78,13 @@ impl<L: Factor> Kernel for AddPacked<'_, '_, L> {
             let (lines, next) = (size_of_val(packed) / LINE, after.as_ptr().cast::<u8>());
             let ahead = |block| {
                 if block * depth < lines {
-                    Ahead { line: next.wrapping_add(block * depth * LINE), also: 0, step: LINE }
+                    Ahead { line: next.wrapping_add(block * depth * LINE), step: LINE }
                 } else {
                     Ahead::nothing(packed)
                 }
             };
             with_vectors!(S, columns.len(), V => {
-                self.strip.add_packed::<S, V>(simd, columns.start, 0, packed, ahead);
+                self.strip.add_packed::<S, V, 1>(simd, columns.start, 0, packed, ahead);
             });
         }
     }
@@ -121,16 +121,16 @@ impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
             let step = pitch * size_of::<E>();
             let long = lines > 2;
             let ahead = |block| {
-                let (first, also) = if long { (2 * block + 1, LINE) } else { (block, 0) };
+                let first = if long { 2 * block + 1 } else { block };
                 if first < lines {
-                    Ahead { line: next.wrapping_add(first * LINE), also, step }
+                    Ahead { line: next.wrapping_add(first * LINE), step }
                 } else {
                     nothing
                 }
             };
             with_vectors!(S, columns.len(), V => {
                 let first = if width == V * S::LANES {
-                    let ahead = if long { Ahead { line: next, also: 0, step } } else { nothing };
+                    let ahead = if long { Ahead { line: next, step } } else { nothing };
                     let right = Packing { from, to: &mut *packed, ahead };
                     let place = (0, block_count::<S, V>(strip.rows), strip.rows);
                     let sums = &mut strip.sums.from(columns.start);
@@ -140,7 +140,11 @@ impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
                     pack_rows(simd, from, packed);
                     0
                 };
-                strip.add_packed::<S, V>(simd, columns.start, first, packed, ahead);
+                if long {
+                    strip.add_packed::<S, V, 2>(simd, columns.start, first, packed, ahead);
+                } else {
+                    strip.add_packed::<S, V, 1>(simd, columns.start, first, packed, ahead);
+                }
             });
         }
     }
@@ -169,7 +173,7 @@ impl<L: Factor, E: Element> Kernel for AddColumns<'_, '_, '_, L, E> {
             pack_columns(simd, right, slice.clone(), rows, packed);
             let nothing = Ahead::nothing(packed);
             with_vectors!(S, columns.len(), V => {
-                strip.add_packed::<S, V>(simd, columns.start, 0, packed, |_| nothing);
+                strip.add_packed::<S, V, 1>(simd, columns.start, 0, packed, |_| nothing);
             });
         }
     }
