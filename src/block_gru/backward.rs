@@ -163,7 +163,7 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         for_each(context.executor, self.cost(1), parts, |part| {
             let place = part.place.clone();
             gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
-                let d_c = tiles::rows(d_c, place.rows.clone());
+                let d_c = place.rows_of(d_c);
                 tile.add(Left::Rows(d_c), self.weights[1].at(&place));
                 let ([d_hc], [state, d_r]) = (tile.strips_mut(), part.wide);
                 let (outputs, wide) = (part.outputs, [d_hc, state, d_r]);
@@ -205,10 +205,10 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         let Some(next) = next else {
             return;
         };
-        let gates = tiles::rows(next.gates.view(), place.rows.clone());
+        let gates = place.rows_of(next.gates.view());
         tile.add(Left::Rows(gates), self.weights[0].at(place));
         if self.reset_after {
-            let candidate = tiles::rows(next.candidate.view(), place.rows.clone());
+            let candidate = place.rows_of(next.candidate.view());
             tile.add(Left::Rows(candidate), self.weights[1].at(place));
         }
         // The products of the rows that have ended are zeros already, except where weights are not

@@ -78,7 +78,7 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
         for_each(context.executor, self.cost(2), tiles, |(place, mut outputs)| {
             let strips = step::gates(step.cell_size, &place.columns);
             gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
-                tile.set(tiles::rows(products, place.rows.clone()));
+                tile.set(place.rows_of(products));
                 tile.add(Left::rows(h_prev, &place), self.weights[0].at(&place));
                 let outputs = outputs.each_mut().map(|output| output.view_mut());
                 step.finish_gates(tile, &place, h_prev, outputs);
@@ -103,7 +103,7 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
         let tiles = tiling.tiles_of(outputs);
         for_each(context.executor, self.cost(1), tiles, |(place, mut outputs)| {
             gemm::tile(step.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
-                tile.set(tiles::rows(products, place.rows.clone()));
+                tile.set(place.rows_of(products));
                 tile.add(Left::rows(hc, &place), self.weights[1].at(&place));
                 let outputs = outputs.each_mut().map(|output| output.view_mut());
                 step.finish_candidate(tile, &place, h_prev, u, outputs);
@@ -129,7 +129,7 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
             let strips = step::gates(step.cell_size, &place.columns);
             gemm::tile(step.isa, rows, &strips, |gates| {
                 gemm::tile(step.isa, rows, &cells, |candidate| {
-                    gates.set(tiles::rows(of_gates, place.rows.clone()));
+                    gates.set(place.rows_of(of_gates));
                     gates.add(Left::rows(h_prev, &place), self.weights[0].at(&place));
                     candidate.add(Left::rows(h_prev, &place), self.weights[1].at(&place));
                     let [z_r, z_u] = gates.strips_mut();

@@ -11,7 +11,7 @@ use crate::lstm::cell_grad::{gradients, peephole_gradients};
 use crate::lstm::step::GateOrder;
 use crate::simd::Simd;
 use crate::tiles::{Place, Tiling};
-use crate::{Context, Element, Isa, tiles};
+use crate::{Context, Element, Isa};
 
 /// Sums over the batch: the biases' gradients in the order of [`GateOrder`], then those of wci, wcf
 /// and wco.
@@ -114,7 +114,7 @@ impl<'a, E: Element> Recurrence<'a, E> {
     }
 
     fn add_product(&self, tile: &mut gemm::Tile<'_>, place: &Place, dz: ArrayView2<'_, f32>) {
-        let dz = tiles::rows(dz, place.rows.clone());
+        let dz = place.rows_of(dz);
         tile.add(Left::Rows(dz), self.weights.at(place));
     }
 

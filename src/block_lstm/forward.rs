@@ -10,7 +10,7 @@ use crate::gemm::{self, Given, Left, Product, Right, Weights, weights_len};
 use crate::lstm::Attributes;
 use crate::lstm::step::{self, Step};
 use crate::ops::{Sizes, View, views};
-use crate::tiles::{self, Tiling, all_rows, at_step, state_before};
+use crate::tiles::{Tiling, all_rows, at_step, state_before};
 use crate::{Context, Element, Error};
 
 /// Inputs of [`forward`], named and ordered as in `tf.raw_ops.BlockLSTM` and `BlockLSTMV2`.
@@ -221,8 +221,8 @@ impl<'a, E: Element> Recurrence<'a, E> {
         for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
             let strips = step::strips(step.order, cell_size, &place.columns);
             gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
-                tile.set(tiles::rows(products, place.rows.clone()));
-                let h_prev = tiles::rows(h_prev, place.rows.clone());
+                tile.set(place.rows_of(products));
+                let h_prev = place.rows_of(h_prev);
                 tile.add(Left::Rows(h_prev), weights.at(&place));
                 step.finish(tile, &place, cell_size, place.of(cs_prev), outputs);
             });

@@ -31,9 +31,9 @@ pub(super) struct Blocks<'a> {
 }
 
 /// Rows of a block where there are so many rows.
-const fn height(lanes: usize, rows: usize) -> usize {
-    match (lanes, rows) {
-        (8.., 4..) => 4,
+const fn height(registers: usize, rows: usize) -> usize {
+    match (registers, rows) {
+        (16.., 4..) => 4,
         (_, 2..) => 2,
         _ => 1,
     }
@@ -56,7 +56,7 @@ impl<E: Element> Kernel for CopyBlocks<'_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> usize {
         let (rows, depth) = self.from.dim();
-        let height = height(S::LANES, rows);
+        let height = height(S::REGISTERS, rows);
         let size = height * depth.next_multiple_of(S::LANES);
         let blocks = self.to.chunks_exact_mut(size).take(rows.div_ceil(height));
         for (block, to) in blocks.enumerate() {
@@ -85,13 +85,13 @@ impl<E: Element> Kernel for AddDots<'_, '_, '_, E> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        match (S::LANES, height(S::LANES, self.strip.rows)) {
-            (16, 4) => self.blocks::<S, 4, 4>(simd),
-            (16, 2) => self.blocks::<S, 2, 8>(simd),
-            (16, _) => self.blocks::<S, 1, 16>(simd),
-            (8, 4) => self.blocks::<S, 4, 3>(simd),
-            (8, 2) => self.blocks::<S, 2, 4>(simd),
-            (8, _) => self.blocks::<S, 1, 8>(simd),
+        match (S::REGISTERS, height(S::REGISTERS, self.strip.rows)) {
+            (32.., 4) => self.blocks::<S, 4, 4>(simd),
+            (32.., 2) => self.blocks::<S, 2, 8>(simd),
+            (32.., _) => self.blocks::<S, 1, 16>(simd),
+            (16.., 4) => self.blocks::<S, 4, 3>(simd),
+            (16.., 2) => self.blocks::<S, 2, 4>(simd),
+            (16.., _) => self.blocks::<S, 1, 8>(simd),
             (_, 2) => self.blocks::<S, 2, 2>(simd),
             _ => self.blocks::<S, 1, 4>(simd),
         }

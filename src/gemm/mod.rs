@@ -389,7 +389,7 @@ fn tiling_by_threads(
     let most = most.max(2 * GROUP);
     let threads = context.executor.threads().max(1);
     let parts = columns.div_ceil(most).max(1).next_multiple_of(threads);
-    let worth = WORTH / (rows * depth.max(1));
+    let worth = WORTH / rows.saturating_mul(depth.max(1));
     let size = columns.div_ceil(parts).max(worth).min(most);
     Tiling { rows, columns: even(columns, padded(size), UNIT) }
 }

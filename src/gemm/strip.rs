@@ -29,7 +29,7 @@ macro_rules! with_vectors {
 /// What the kernels of this module add to: the sums of `rows` by `columns`.
 pub(super) struct Strip<'s, L> {
     pub(super) left: L,
-    /// Terms in this slice, at most [`DEPTH`](super::DEPTH).
+    /// Terms in this slice.
     pub(super) depth: usize,
     pub(super) rows: usize,
     pub(super) columns: Range<usize>,
