@@ -2,8 +2,9 @@
 //!
 //! `cargo bench --bench kernels -- gru_block_cell_grad/avx512` runs a part of them.
 
+mod common;
+
 use std::hint::black_box;
-use std::time::Duration;
 
 use blockcell::{Context, Isa, Serial, gru, lstm};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -135,18 +136,9 @@ fn lstm_bench(
     });
 }
 
-/// Short measurements: a full run takes about two minutes.
-fn short() -> Criterion {
-    Criterion::default()
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_millis(800))
-        .nresamples(2_000)
-}
-
 criterion_group! {
     name = kernels;
-    config = short();
+    config = common::short(10);
     targets = gru_block_cell_grad, lstm_block_cell_grad
 }
 criterion_main!(kernels);

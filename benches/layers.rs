@@ -3,8 +3,9 @@
 //!
 //! `cargo bench --features layers --bench layers -- product/avx512` runs a part of them.
 
+mod common;
+
 use std::hint::black_box;
-use std::time::Duration;
 
 use blockcell::Isa;
 use blockcell::layers::{Activation, Factors, Product};
@@ -61,18 +62,9 @@ fn activations(criterion: &mut Criterion) {
     }
 }
 
-/// Short measurements: a full run takes about three minutes.
-fn short() -> Criterion {
-    Criterion::default()
-        .sample_size(20)
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_millis(800))
-        .nresamples(2_000)
-}
-
 criterion_group! {
     name = layers;
-    config = short();
+    config = common::short(20);
     targets = products, activations
 }
 criterion_main!(layers);

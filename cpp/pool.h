@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace tensorflow {
 class OpKernelContext;
@@ -12,12 +13,18 @@ class OpKernelContext;
 
 namespace blockcell {
 
+class Team;
 struct Task;
 
-// The threads that the user gave to single operations (intra_op_parallelism_threads).
+// The threads that the user gave to single operations (intra_op_parallelism_threads), for one call
+// of a kernel.
 class Pool {
  public:
-  explicit Pool(tensorflow::OpKernelContext* context) : context_(context) {}
+  explicit Pool(tensorflow::OpKernelContext* context);
+  ~Pool();
+
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
 
   std::size_t num_threads() const;
 
@@ -26,7 +33,8 @@ class Pool {
   void parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const;
 
  private:
-  tensorflow::OpKernelContext* context_;
+  tensorflow::OpKernelContext* const context_;
+  const std::shared_ptr<Team> team_;
 };
 
 }  // namespace blockcell

@@ -4,7 +4,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::executor::for_each;
-use crate::simd::{Kernel, Simd, Twice};
+use crate::simd::{Kernel, LINE, Simd, Twice};
 use crate::tiles::{Tiling, row, row_mut};
 use crate::{Context, Element, Isa};
 
@@ -19,6 +19,10 @@ pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, co
 {
     /// Whether to go through two vectors at a time: worth it where operations wait for each other.
     const TWICE: bool = false;
+
+    /// How many of the wide matrices, the first ones, are only read: what `apply` returns for them is
+    /// not written.
+    const READ: usize = 0;
 
     /// The equation on vectors. `before` holds the previous contents of the outputs, for those that
     /// are updated in place, and `wide` those of the wide matrices. Implementations are
@@ -42,6 +46,10 @@ const SUM_COLUMNS: usize = 256;
 /// with this and the number of such groups, not with the whole batch.
 const SUM_ROWS: usize = 64;
 
+/// How far ahead of a store its cache line is asked for, in bytes. Processors fetch lines ahead that
+/// are read in order, but wait for each line that is written: stores retire one after the other.
+const AHEAD: usize = 2 * LINE;
+
 /// Applies `equation` to matrices of one shape, whose rows are contiguous.
 ///
 /// `sums[k][0, j]` becomes the sum of the equation's term `k` over column `j`.
@@ -60,10 +68,6 @@ pub(crate) fn map<E, Q, const I: usize, const O: usize, const R: usize>(
         return sums.iter_mut().for_each(|sum| sum.fill(E::ZERO));
     }
     let Context { isa, executor } = *context;
-    // Where rows end within a cache line, the outputs that are parts of wider rows start anywhere in
-    // one. Vectors of half a line are split by fewer ends, and bandwidth is the limit, not arithmetic.
-    let whole_lines = (shape.1 * size_of::<E>()).is_multiple_of(64);
-    let isa = if whole_lines { isa } else { isa.narrower() };
     let tiling = if R == 0 { row_tiling(shape) } else { column_tiling(shape) };
     if tiling.is_one_tile(shape) {
         return run(isa, equation, inputs, outputs, sums);
@@ -204,6 +208,12 @@ impl<E: Element, Q: Copy, const I: usize, const O: usize, const W: usize> Row<'_
     where
         Q: Equation<I, O, R, W>,
     {
+        for output in &self.outputs {
+            prefetch_after(simd, output, at);
+        }
+        for wide in self.wide.iter().skip(Q::READ) {
+            prefetch_after(simd, wide, at);
+        }
         let zero = simd.splat(0.0);
         let (mut values, mut before, mut wide) = ([zero; I], [zero; O], [zero; W]);
         for (value, input) in values.iter_mut().zip(self.inputs) {
@@ -219,7 +229,7 @@ impl<E: Element, Q: Copy, const I: usize, const O: usize, const W: usize> Row<'_
         for (output, result) in self.outputs.iter_mut().zip(results) {
             E::store(simd, result, &mut output[at..at + len]);
         }
-        for (to, result) in self.wide.iter_mut().zip(wide) {
+        for (to, result) in self.wide.iter_mut().zip(wide).skip(Q::READ) {
             simd.store(result, &mut to[at..at + len]);
         }
         for (sum, term) in sums.iter_mut().zip(terms) {
@@ -227,6 +237,12 @@ impl<E: Element, Q: Copy, const I: usize, const O: usize, const W: usize> Row<'_
             simd.store(simd.load(sum) + term, sum);
         }
     }
+}
+
+/// Asks for the line [`AHEAD`] of element `at`, which may be past the row's end.
+#[inline(always)]
+fn prefetch_after<S: Simd, T>(simd: S, row: &[T], at: usize) {
+    simd.prefetch(row.as_ptr().wrapping_add(at).wrapping_byte_add(AHEAD).cast());
 }
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ from bench.workers import Worker, WorkerError
 TURN_SECONDS = 0.05
 """The least that a side's turn should take."""
 
+WARM_SECONDS = 0.1
+"""A turn's calls before those that are timed: threads that slept may share a core for a while."""
+
 PAUSE_SECONDS = 0.02
 """Between turns: idle threads of the side before are given up by then."""
 
@@ -202,7 +205,8 @@ class Sides:
                 time.sleep(PAUSE_SECONDS)
                 estimate = estimates[name]
                 repetitions = max(1, round(TURN_SECONDS / estimate))
-                message = {"repetitions": repetitions, "warm": estimate < 5 * TURN_SECONDS}
+                warm = WARM_SECONDS if estimate < 5 * TURN_SECONDS else 0.0
+                message = {"repetitions": repetitions, "warm": warm}
                 found = self._workers[name].ask(message)
                 turns.seconds[name].append(found["seconds"])
                 turns.spent.append(found["spent"])

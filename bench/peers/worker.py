@@ -6,6 +6,7 @@ Then the parent asks it to prepare a net, or to take a turn on it.
 
 import gc
 import sys
+import time
 
 import numpy as np
 
@@ -46,16 +47,17 @@ def prepare(side, net, seed, file):
 
 
 def turn(side, repetitions, warm):
-    """Times some calls, after one that is not timed if `warm` says so."""
+    """Times some calls, after others for `warm` seconds, that are not timed."""
 
     def work():
         for _ in range(repetitions):
             side.run()
 
-    if warm:
-        side.run()
     gc.collect()
     gc.disable()
+    end = time.perf_counter() + warm
+    while time.perf_counter() < end:
+        side.run()
     neighbours = Neighbours()
     seconds = seconds_of(work)
     spent = neighbours.spent()

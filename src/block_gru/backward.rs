@@ -282,6 +282,8 @@ struct Part<'m, E, const O: usize, const W: usize, const R: usize> {
 struct CandidateAndUpdate;
 
 impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
+    const READ: usize = 1;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,
@@ -300,6 +302,8 @@ impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
 struct Reset;
 
 impl Equation<1, 1, 1, 3> for Reset {
+    const READ: usize = 1;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,
@@ -317,6 +321,8 @@ impl Equation<1, 1, 1, 3> for Reset {
 struct ResetAfter;
 
 impl Equation<2, 4, 4, 5> for ResetAfter {
+    const READ: usize = 1;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,

@@ -159,6 +159,8 @@ pub(super) fn gates_of<T>(dz: ArrayViewMut2<'_, T>, order: GateOrder) -> [ArrayV
 struct WithoutPeepholes;
 
 impl Equation<4, 4, 4, 6> for WithoutPeepholes {
+    const READ: usize = 1;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,
@@ -178,6 +180,8 @@ impl Equation<4, 4, 4, 6> for WithoutPeepholes {
 struct WithPeepholes;
 
 impl Equation<8, 4, 7, 6> for WithPeepholes {
+    const READ: usize = 1;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,

@@ -152,7 +152,7 @@ pub(crate) fn compute<E: Element>(
         scratch.split_at_mut(weights_len(sizes.cell_size, 4, sizes.cell_size));
     let step =
         Step { isa: context.isa, attributes: *attributes, order, b, peepholes: [wci, wcf, wco] };
-    let recurrence = Recurrence::new(context, step, &sizes, w_h, weights);
+    let recurrence = Recurrence::new(context, step, &sizes, seq_len_max, w_h, weights);
     let at_once = gemm::steps_at_once(sizes.time, sizes.batch);
     for first in (0..seq_len_max).step_by(at_once) {
         let steps = first..seq_len_max.min(first + at_once);
@@ -188,23 +188,30 @@ struct Recurrence<'a, E> {
     step: Step<'a, E>,
     tiling: Tiling,
     cell_size: usize,
-    /// The state's rows of w.
-    weights: Weights<'a>,
+    /// The state's rows of w, and a packed copy if the steps are enough for that to pay.
+    w_h: ArrayView2<'a, E>,
+    weights: Option<Weights<'a>>,
 }
+
+/// Steps from which on it pays to pack the weights.
+const WORTH_PACKING: usize = 9;
 
 impl<'a, E: Element> Recurrence<'a, E> {
     fn new(
         context: &Context<'_>,
         step: Step<'a, E>,
         &Sizes { batch, cell_size, .. }: &Sizes,
-        w_h: ArrayView2<'_, E>,
+        steps: usize,
+        w_h: ArrayView2<'a, E>,
         weights: &'a mut [f32],
     ) -> Self {
         let tiling = gemm::step_tiling(context, (batch, cell_size), 4);
         let strips = |cells: &Range<usize>| step::strips(step.order, cell_size, cells);
-        let w_h = Right::Rows(w_h);
-        let weights = Weights::pack(context, tiling, cell_size, cell_size, w_h, strips, weights);
-        Recurrence { step, tiling, cell_size, weights }
+        let weights = (steps >= WORTH_PACKING).then(|| {
+            let right = Right::Rows(w_h);
+            Weights::pack(context, tiling, cell_size, cell_size, right, strips, weights)
+        });
+        Recurrence { step, tiling, cell_size, w_h, weights }
     }
 
     /// One step. `products` are those of its x.
@@ -216,14 +223,17 @@ impl<'a, E: Element> Recurrence<'a, E> {
         h_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 7],
     ) {
-        let Recurrence { step, tiling, cell_size, weights } = *self;
+        let Recurrence { step, tiling, cell_size, w_h, weights } = *self;
         let cost = gemm::cost(4 * tiling.rows * tiling.columns, cell_size);
         for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
             let strips = step::strips(step.order, cell_size, &place.columns);
             gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
                 tile.set(place.rows_of(products));
-                let h_prev = place.rows_of(h_prev);
-                tile.add(Left::Rows(h_prev), weights.at(&place));
+                let h_prev = Left::rows(h_prev, &place);
+                match weights {
+                    Some(weights) => tile.add(h_prev, weights.at(&place)),
+                    None => tile.add(h_prev, Right::Rows(w_h)),
+                }
                 step.finish(tile, &place, cell_size, place.of(cs_prev), outputs);
             });
         });

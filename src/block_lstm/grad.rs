@@ -148,7 +148,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
 }
 
 fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    tiles::sums_len(backward::SUMS, (batch, cell_size), gemm::step_rows(batch))
+    tiles::sums_len(backward::SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
 }
 
 /// What a call is told beside its tensors.

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::{COLUMN_ROWS, DEPTH, LINE, parts};
+use super::{COLUMN_ROWS, DEPTH, parts};
 use crate::Element;
-use crate::simd::Simd;
+use crate::simd::{LINE, Simd};
 
 /// A slice of a left factor, at most [`DEPTH`] deep.
 pub(super) trait Factor: Copy {
@@ -167,6 +167,7 @@ impl Sums<'_> {
 pub(super) const fn block_rows(registers: usize, vectors: usize) -> usize {
     match (registers, vectors) {
         (32.., 4) => 6,
+        (16.., 4) => 4,
         (32.., _) => 14,
         (16.., _) => 6,
         _ => 2,

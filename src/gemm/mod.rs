@@ -52,9 +52,6 @@ const COLUMN_ROWS: usize = 96;
 /// Most rows of any other tile, however narrow.
 const MOST_ROWS: usize = 192;
 
-/// Bytes in a cache line.
-const LINE: usize = 64;
-
 /// The left factor of a product, `[m, k]`.
 #[derive(Clone, Copy)]
 pub(crate) enum Left<'a, E> {
@@ -342,8 +339,9 @@ pub(crate) fn step_tiling(
     const SUMS: usize = 48 << 10;
     /// More columns than the sums over the batch of an elementwise pass can have.
     const COLUMNS: usize = 256;
-    let most = (SUMS / (step_rows(batch) * products)).min(COLUMNS);
-    tiling_by_threads(context, (batch, cell_size), products * cell_size, most)
+    let rows = step_rows((batch, cell_size), products);
+    let most = (SUMS / (rows * products)).min(COLUMNS);
+    tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
 }
 
 /// Tiles of a single step, whose weights are read as they lie: the wider the tiles, the longer the
@@ -355,8 +353,9 @@ pub(crate) fn cell_tiling(
 ) -> Tiling {
     /// Most sums of a tile: they stay in the second level cache.
     const SUMS: usize = 144 << 10;
-    let most = SUMS / (step_rows(batch) * products);
-    tiling_by_threads(context, (batch, cell_size), products * cell_size, most)
+    let rows = even(batch, MOST_ROWS, 1);
+    let most = SUMS / (rows * products);
+    tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
 }
 
 /// Tiles of a product, of sums of so many terms, with the transpose of weights that are read as they
@@ -367,12 +366,20 @@ pub(crate) fn transposed_tiling(
     depth: usize,
 ) -> Tiling {
     const COLUMNS: usize = 128;
-    tiling_by_threads(context, (batch, columns), depth, COLUMNS)
+    let rows = even(batch, MOST_ROWS, 1);
+    tiling_by_threads(context, (batch, columns), rows, depth, COLUMNS)
 }
 
-/// Rows of the tiles of a step.
-pub(crate) fn step_rows(batch: usize) -> usize {
-    even(batch, MOST_ROWS, 1)
+/// Rows of the tiles of [`step_tiling`], whatever the threads: the gradients' sums over the batch are
+/// those of the rows of tiles.
+pub(crate) fn step_rows((batch, cell_size): (usize, usize), products: usize) -> usize {
+    /// Weights that stay in the second level cache of every thread.
+    const WEIGHTS: usize = 256 << 10;
+    /// Rows that are worth a tile.
+    const WORTH: usize = 16;
+    let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
+    let most = if weights <= WEIGHTS { batch.div_ceil(4).max(WORTH) } else { MOST_ROWS };
+    even(batch, most.min(MOST_ROWS), 1)
 }
 
 /// As many tiles as threads, or some times as many, if they have at most so many columns and work
@@ -380,15 +387,15 @@ pub(crate) fn step_rows(batch: usize) -> usize {
 fn tiling_by_threads(
     context: &Context<'_>,
     (batch, columns): (usize, usize),
+    rows: usize,
     depth: usize,
     most: usize,
 ) -> Tiling {
     /// Multiply-adds of a tile that are worth a task.
     const WORTH: usize = 1 << 20;
-    let rows = step_rows(batch);
     let most = most.max(2 * GROUP);
-    let threads = context.executor.threads().max(1);
-    let parts = columns.div_ceil(most).max(1).next_multiple_of(threads);
+    let threads = context.executor.threads().div_ceil(batch.div_ceil(rows).max(1));
+    let parts = columns.div_ceil(most).max(1).next_multiple_of(threads.max(1));
     let worth = WORTH / rows.saturating_mul(depth.max(1));
     let size = columns.div_ceil(parts).max(worth).min(most);
     Tiling { rows, columns: even(columns, padded(size), UNIT) }

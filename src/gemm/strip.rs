@@ -8,8 +8,8 @@ use super::block::{
     Ahead, Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, groups,
 };
 use super::pack::{pack_columns, pack_rows};
-use super::{LINE, UNIT, padded};
-use crate::simd::{Kernel, Simd};
+use super::{UNIT, padded};
+use crate::simd::{Kernel, LINE, Simd};
 use crate::{Element, Isa};
 
 /// Runs an expression with `V` for the number of vectors that a group of so many columns needs, with

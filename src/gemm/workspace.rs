@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::LINE;
+use crate::simd::LINE;
 
 thread_local! {
     /// What this thread does not use now. It is kept, because to ask for memory and to clear it costs

@@ -98,6 +98,7 @@ struct Gates;
 
 impl Equation<3, 3, 0, 2> for Gates {
     const TWICE: bool = true;
+    const READ: usize = 2;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -119,6 +120,7 @@ struct Candidate;
 
 impl Equation<3, 2, 0, 1> for Candidate {
     const TWICE: bool = true;
+    const READ: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -147,6 +149,7 @@ struct ResetAfter;
 
 impl Equation<5, 5, 0, 4> for ResetAfter {
     const TWICE: bool = true;
+    const READ: usize = 4;
 
     #[inline(always)]
     fn apply<S: Simd>(

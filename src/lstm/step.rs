@@ -77,6 +77,7 @@ struct Cell {
 
 impl Equation<5, 7, 0, 4> for Cell {
     const TWICE: bool = true;
+    const READ: usize = 4;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -98,6 +99,7 @@ impl Equation<5, 7, 0, 4> for Cell {
 /// With peepholes.
 impl Equation<8, 7, 0, 4> for Cell {
     const TWICE: bool = true;
+    const READ: usize = 4;
 
     #[inline(always)]
     fn apply<S: Simd>(

@@ -25,6 +25,9 @@ use half::f16;
 
 pub(crate) use twice::Twice;
 
+/// Bytes in a cache line.
+pub(crate) const LINE: usize = 64;
+
 /// Vectors of `f32` of one instruction set, and the proof that the processor has it.
 pub trait Simd: Copy + Send + Sync + 'static {
     /// A vector of [`Self::LANES`] numbers.
@@ -161,16 +164,6 @@ impl Isa {
             Kind::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(_) => "avx512",
-        }
-    }
-
-    /// The instruction set with vectors of half the size, where this one's are 64 bytes.
-    #[must_use]
-    pub(crate) fn narrower(self) -> Isa {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512(_) => avx2::Avx2::new().map_or(self, |simd| Isa(Kind::Avx2(simd))),
-            _ => self,
         }
     }
 
