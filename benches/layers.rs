@@ -14,9 +14,17 @@ use ndarray::Array2;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Rows, depth and columns: batches of 1, 20 and 64, weights in the second and third level cache.
-const SIZES: [(usize, usize, usize); 5] =
-    [(1, 256, 256), (20, 400, 400), (20, 1300, 650), (64, 512, 512), (64, 1024, 1024)];
+/// Rows, depth and columns: blocks of many heights, weights in the second and third level cache.
+const SIZES: [(usize, usize, usize); 8] = [
+    (1, 256, 256),
+    (5, 256, 256),
+    (8, 256, 256),
+    (13, 256, 256),
+    (20, 400, 400),
+    (20, 1300, 650),
+    (64, 512, 512),
+    (64, 1024, 1024),
+];
 
 /// Numbers from -4 to 4, over most of which activations bend.
 fn random(numbers: &mut SmallRng, rows: usize, columns: usize) -> Array2<f32> {

@@ -8,8 +8,12 @@ use crate::simd::{LINE, Simd};
 
 /// A slice of a left factor, at most [`DEPTH`] deep.
 pub(super) trait Factor: Copy {
-    /// Coefficients of rows `at .. at + M` at depth `k`.
-    fn column<const M: usize>(self, at: usize, k: usize) -> [f32; M];
+    /// The block of `rows` rows from row `at` on.
+    fn block(self, at: usize, rows: usize) -> Self;
+
+    /// The coefficient of row `m` at depth `k`. They are read one by one: from an array of a block's
+    /// coefficients the compiler would make a gather, which takes longer than the multiply-adds.
+    fn coefficient(self, m: usize, k: usize) -> f32;
 }
 
 /// Rows one after the other. At places known from each other, those of a block need one register.
@@ -18,20 +22,33 @@ pub(super) struct Rows<'a>(pub(super) &'a [[f32; DEPTH]]);
 
 impl Factor for Rows<'_> {
     #[inline(always)]
-    fn column<const M: usize>(self, at: usize, k: usize) -> [f32; M] {
-        let rows: &[_; M] = self.0[at..].first_chunk().expect("a block within the rows");
-        rows.each_ref().map(|row| row[k])
+    fn block(self, at: usize, rows: usize) -> Self {
+        Rows(&self.0[at..at + rows])
+    }
+
+    #[inline(always)]
+    fn coefficient(self, m: usize, k: usize) -> f32 {
+        self.0[m][k]
     }
 }
 
 /// Rows side by side, `[k][m]`.
 #[derive(Clone, Copy)]
-pub(super) struct Panel<'a>(pub(super) &'a [[f32; COLUMN_ROWS]; DEPTH]);
+pub(super) struct Panel<'a> {
+    pub(super) data: &'a [[f32; COLUMN_ROWS]; DEPTH],
+    pub(super) at: usize,
+}
 
 impl Factor for Panel<'_> {
     #[inline(always)]
-    fn column<const M: usize>(self, at: usize, k: usize) -> [f32; M] {
-        *self.0[k][at..].first_chunk().expect("a block within the panel")
+    fn block(self, at: usize, rows: usize) -> Self {
+        assert!(at <= COLUMN_ROWS - rows);
+        Panel { at, ..self }
+    }
+
+    #[inline(always)]
+    fn coefficient(self, m: usize, k: usize) -> f32 {
+        self.data[k][self.at + m]
     }
 }
 
@@ -167,7 +184,7 @@ impl Sums<'_> {
 pub(super) const fn block_rows(registers: usize, vectors: usize) -> usize {
     match (registers, vectors) {
         (32.., 4) => 6,
-        (16.., 4) => 4,
+        (16.., 4) => 2,
         (32.., _) => 14,
         (16.., _) => 6,
         _ => 2,
@@ -222,11 +239,12 @@ fn multiply<S: Simd, const M: usize, const V: usize>(
     depth: usize,
 ) -> [[S::F32; V]; M] {
     assert!(depth <= DEPTH);
+    let left = left.block(at, M);
     let mut sums = [[simd.splat(0.0); V]; M];
     for k in 0..depth {
         let columns = right.next(simd);
-        for (sums, coefficient) in sums.iter_mut().zip(left.column::<M>(at, k)) {
-            let coefficient = simd.splat(coefficient);
+        for (m, sums) in sums.iter_mut().enumerate() {
+            let coefficient = simd.splat(left.coefficient(m, k));
             for (sum, column) in sums.iter_mut().zip(columns) {
                 *sum = simd.mul_add(coefficient, column, *sum);
             }

@@ -237,7 +237,7 @@ impl Tile<'_> {
             let from = rows_of(a, slice.clone());
             let valid = valid.map(|valid| &valid[slice.clone()]);
             self.isa.run(CopyColumns { from, valid, to: panel });
-            self.add_slice(Panel(panel), right, slice);
+            self.add_slice(Panel { data: panel, at: 0 }, right, slice);
         }
         self.left = memory;
     }

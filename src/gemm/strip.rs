@@ -194,11 +194,10 @@ impl<E: Element> Kernel for AddDirect<'_, '_, '_, E> {
         let AddDirect { mut strip, right } = self;
         let data = right.to_slice().expect("a right factor without gaps");
         let pitch = right.ncols();
+        let wide = block_rows(S::REGISTERS, 4);
         match strip.rows {
-            ..=3 => strip.add_lying::<S, E, 4, false>(simd, data, pitch),
-            rows if rows <= block_rows(S::REGISTERS, 4) => {
-                strip.add_lying::<S, E, 4, true>(simd, data, pitch);
-            }
+            rows if rows <= wide.min(3) => strip.add_lying::<S, E, 4, false>(simd, data, pitch),
+            rows if rows <= wide => strip.add_lying::<S, E, 4, true>(simd, data, pitch),
             _ => strip.add_lying::<S, E, 2, true>(simd, data, pitch),
         }
     }
