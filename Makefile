@@ -35,7 +35,7 @@ test-rust: ## Test the Rust crate alone: no Python, no C++, no TensorFlow
 
 test-python: lib ## Test the library in the TensorFlow of TF=... or PYTHON=...
 	@scripts/build_lib.sh $(PYTHON) failpoints
-	$(PYTHON) -m pytest --numprocesses=auto --maxprocesses=4
+	$(PYTHON) -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4)
 
 test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 	@if scripts/find_python.sh 1.15 > /dev/null || [ -n "$(REQUIRE_TF_1_15)" ]; \

@@ -121,7 +121,7 @@ class Team : public std::enable_shared_from_this<Team> {
   void Close() {
     const std::lock_guard<std::mutex> lock(mutex_);
     section_ = nullptr;
-    closed_.store(true, std::memory_order_release);
+    sections_.fetch_add(1, std::memory_order_release);
   }
 
  private:
@@ -131,7 +131,7 @@ class Team : public std::enable_shared_from_this<Team> {
     std::size_t seen = 0;
     while (const auto section = Next(&seen)) {
       section->Work(thread);
-      Soon([this, seen] { return closed_.load(std::memory_order_acquire) || Began(seen); });
+      Soon([this, seen] { return Began(seen); });
     }
   }
 
@@ -154,15 +154,13 @@ class Team : public std::enable_shared_from_this<Team> {
   std::size_t helpers_ = 0;
   // Helpers that have come, some of which may have left.
   std::atomic<std::size_t> started_{0};
-  // Sections that have begun.
+  // Sections that have begun; the end of the call counts as one, too.
   std::atomic<std::size_t> sections_{0};
-  std::atomic<bool> closed_{false};
 };
 
-Pool::Pool(tensorflow::OpKernelContext* context)
-    : context_(context), team_(std::make_shared<Team>()) {}
-
-Pool::~Pool() { team_->Close(); }
+Pool::~Pool() {
+  if (team_ != nullptr) team_->Close();
+}
 
 std::size_t Pool::num_threads() const { return Workers(context_)->NumThreads(); }
 
@@ -175,6 +173,7 @@ void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task)
   const std::size_t threads = std::max(1.0, std::min<double>(worth, most));
   if (threads == 1) return task.run(0, tasks);
   const auto section = std::make_shared<Section>(tasks, threads, task);
+  if (team_ == nullptr) team_ = std::make_shared<Team>();
   team_->Begin(section, threads - 1, Workers(context_));
   section->Work(0);
   section->Wait();

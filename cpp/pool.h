@@ -20,7 +20,7 @@ struct Task;
 // of a kernel.
 class Pool {
  public:
-  explicit Pool(tensorflow::OpKernelContext* context);
+  explicit Pool(tensorflow::OpKernelContext* context) : context_(context) {}
   ~Pool();
 
   Pool(const Pool&) = delete;
@@ -34,7 +34,8 @@ class Pool {
 
  private:
   tensorflow::OpKernelContext* const context_;
-  const std::shared_ptr<Team> team_;
+  // From the first section on that is worth another thread.
+  mutable std::shared_ptr<Team> team_;
 };
 
 }  // namespace blockcell

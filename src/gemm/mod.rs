@@ -353,7 +353,7 @@ pub(crate) fn cell_tiling(
 ) -> Tiling {
     /// Most sums of a tile: they stay in the second level cache.
     const SUMS: usize = 144 << 10;
-    let rows = even(batch, MOST_ROWS, 1);
+    let rows = most_rows(batch);
     let most = SUMS / (rows * products);
     tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
 }
@@ -366,8 +366,7 @@ pub(crate) fn transposed_tiling(
     depth: usize,
 ) -> Tiling {
     const COLUMNS: usize = 128;
-    let rows = even(batch, MOST_ROWS, 1);
-    tiling_by_threads(context, (batch, columns), rows, depth, COLUMNS)
+    tiling_by_threads(context, (batch, columns), most_rows(batch), depth, COLUMNS)
 }
 
 /// Rows of the tiles of [`step_tiling`], whatever the threads: the gradients' sums over the batch are
@@ -378,8 +377,15 @@ pub(crate) fn step_rows((batch, cell_size): (usize, usize), products: usize) -> 
     /// Rows that are worth a tile.
     const WORTH: usize = 16;
     let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
-    let most = if weights <= WEIGHTS { batch.div_ceil(4).max(WORTH) } else { MOST_ROWS };
-    even(batch, most.min(MOST_ROWS), 1)
+    if weights > WEIGHTS {
+        return most_rows(batch);
+    }
+    even(batch, batch.div_ceil(4).clamp(WORTH, MOST_ROWS), 1)
+}
+
+/// Rows of tiles that are as high as they may be.
+fn most_rows(batch: usize) -> usize {
+    even(batch, MOST_ROWS, 1)
 }
 
 /// As many tiles as threads, or some times as many, if they have at most so many columns and work
