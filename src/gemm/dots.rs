@@ -1,5 +1,5 @@
-//! Products with a transpose that is met only once: each sum is a dot product of two rows, taken as they
-//! lie. To pack the transpose would cost as much as the product where there are few rows.
+//! Products of few rows with a transpose that is met only once: each sum is a dot product of two rows,
+//! taken as they lie. To pack the transpose would cost as much as the product.
 //!
 //! Vectors of all of a block's dot products are kept until they end. The lanes of as many as a vector
 //! has lanes are then added up together: what is left is one vector, a sum a lane.
@@ -10,9 +10,9 @@ use ndarray::ArrayView2;
 
 use super::UNIT;
 use super::strip::Strip;
-use crate::Element;
 use crate::simd::{Kernel, Simd};
 use crate::tiles::row;
+use crate::{Element, Isa};
 
 /// Most rows of the left factor at a time, a multiple of the height of any block.
 pub(super) const ROWS: usize = 20;
@@ -29,6 +29,28 @@ pub(super) struct Blocks<'a> {
     /// Numbers of a block.
     pub(super) size: usize,
 }
+
+/// Whether dot products take less time than packing the transpose, for so many rows and terms. Each dot
+/// product ends with lanes to add up, which counts the more the fewer terms there are; what a pack
+/// costs is shared by the rows.
+pub(super) fn pay(isa: Isa, rows: usize, depth: usize) -> bool {
+    struct Lanes;
+
+    impl Kernel for Lanes {
+        type Output = usize;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, _: S) -> usize {
+            S::LANES
+        }
+    }
+
+    let lanes = isa.run(Lanes);
+    rows * lanes < MANY && 5 * depth >= 3 * lanes * rows.saturating_sub(1)
+}
+
+/// Rows of the left factor, times the lanes of a vector, from which on dot products do not pay.
+const MANY: usize = 640;
 
 /// Rows of a block where there are so many rows.
 const fn height(registers: usize, rows: usize) -> usize {

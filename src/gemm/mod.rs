@@ -5,11 +5,11 @@
 //! step needs at hand while the sums are in cache. Products are added to the tile in slices of up to
 //! [`DEPTH`] terms, each from a copy of the right factor's slice in the order in which the innermost
 //! loop reads it; where a few rows are all there is, from the factor as it lies. Where the right factor
-//! is a transpose that is met but once, there are dot products of rows as they lie, too.
+//! is a transpose that is met but once, and by few rows, there are dot products of rows as they lie.
 //!
 //! Every element is summed in the same order whatever the tile, so a result depends on its row of
 //! the left factor and its column of the right one alone, bit for bit: not on the batch, the tiling
-//! or the number of threads.
+//! or the number of threads. Only the order of [`Tile::add_transpose`] depends on the number of rows.
 
 mod block;
 mod dots;
@@ -180,6 +180,16 @@ impl Tile<'_> {
         match left {
             Left::Rows(a) => self.add_rows(a, right),
             Left::Columns { matrix, valid } => self.add_columns(matrix, valid, right),
+        }
+    }
+
+    /// Adds `a @ b^T` where `b` is met but once: a pass over rows as they lie, or over what is packed on
+    /// the way. Which one depends on the shapes alone, and so does the order in which terms are added.
+    pub(crate) fn add_transpose<E: Element>(&mut self, a: ArrayView2<'_, E>, b: ArrayView2<'_, E>) {
+        if dots::pay(self.isa, self.rows, a.ncols()) {
+            self.add_dots(a, b);
+        } else {
+            self.add(Left::Rows(a), Right::Columns(b));
         }
     }
 

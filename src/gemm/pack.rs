@@ -129,7 +129,10 @@ fn pack_square<S: Simd, E: Element, const WHOLE: bool>(
     let mut square = [simd.splat(0.0); UNIT];
     for (vector, from) in square[..S::LANES].iter_mut().zip(rows) {
         let from = if WHOLE { &from[k..k + S::LANES] } else { from.get(k..).unwrap_or_default() };
-        *vector = E::load(simd, from);
+        // Processors take long over a masked load of nothing from where there is no memory.
+        if WHOLE || !from.is_empty() {
+            *vector = E::load(simd, from);
+        }
     }
     let square = transpose(simd, square);
     if WHOLE {

@@ -1,4 +1,5 @@
-//! Results are the same bit for bit for all executors, from run to run, and for a row alone.
+//! Results are the same bit for bit for all executors, from run to run, and for a row whatever the
+//! others are.
 
 use crate::common::compare::{Failures, rows_of, same_bits};
 use crate::common::data::Sizes;
@@ -42,7 +43,7 @@ fn executors_and_runs_agree() {
 }
 
 #[test]
-fn rows_do_not_depend_on_the_batch() {
+fn rows_do_not_depend_on_other_rows() {
     let mut failures = Failures::default();
     for kernel in kernels() {
         for sizes in SIZES.into_iter().filter(|sizes| sizes.batch > 0) {
@@ -50,7 +51,7 @@ fn rows_do_not_depend_on_the_batch() {
             for isa in Isa::available() {
                 let context = Context { isa, executor: &Serial };
                 let all = kernel.outputs(&context, sizes, &inputs);
-                for rows in samples(sizes.batch) {
+                for rows in samples(kernel.op().name, sizes.batch) {
                     let alone = Sizes { batch: rows.len(), ..sizes };
                     let case = format!("{}, {sizes:?}, {}", kernel.name(), isa.name());
                     let same = rows_are_same(&*kernel, &context, alone, &rows, &inputs, &all);
@@ -62,13 +63,19 @@ fn rows_do_not_depend_on_the_batch() {
     failures.finish();
 }
 
-/// Some rows by themselves, and some few together.
-fn samples(batch: usize) -> Vec<Vec<usize>> {
+/// All rows in another order; and some rows by themselves, and some few together, but of the kernel
+/// whose results depend on how many rows there are.
+fn samples(kernel: &str, batch: usize) -> Vec<Vec<usize>> {
+    let reversed = (0..batch).rev().collect();
+    if kernel == "GRUBlockCellGrad" {
+        return vec![reversed];
+    }
     let picked = [0, 1, 4, batch / 2, batch.saturating_sub(2), batch - 1];
     let mut all: Vec<_> =
         picked.into_iter().filter(|&row| row < batch).map(|row| vec![row]).collect();
     all.dedup();
     all.push((0..batch).step_by(batch.div_ceil(6)).collect());
+    all.push(reversed);
     all
 }
 
