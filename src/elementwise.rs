@@ -164,9 +164,13 @@ where
     #[inline(always)]
     fn row<S: Simd>(&mut self, simd: S, at: usize, sums: &mut Sums<R>) {
         let equation = self.equation;
-        let inputs = self.inputs.map(|input| row(input, at));
-        let outputs = self.outputs.each_mut().map(|output| row_mut(output, at));
-        let wide = self.wide.each_mut().map(|wide| row_mut(wide, at));
+        // Not `map`, which becomes a call of its own, here and in `rows_mut`.
+        let mut inputs = [&[] as &[E]; I];
+        for (to, input) in inputs.iter_mut().zip(self.inputs) {
+            *to = row(input, at);
+        }
+        let outputs = rows_mut(&mut self.outputs, at);
+        let wide = rows_mut(&mut self.wide, at);
         let columns = outputs[0].len();
         // Rows of whole matrices start at the same place of a cache line. From the next line on, no
         // vector of theirs lies across two. In short rows that is not worth a vector more.
@@ -191,6 +195,19 @@ where
             row.step(simd, sums, end, columns - end);
         }
     }
+}
+
+/// One row of each matrix.
+#[inline(always)]
+fn rows_mut<'a, T, const N: usize>(
+    matrices: &'a mut [ArrayViewMut2<'_, T>; N],
+    at: usize,
+) -> [&'a mut [T]; N] {
+    let mut rows: [&mut [T]; N] = std::array::from_fn(|_| Default::default());
+    for (to, matrix) in rows.iter_mut().zip(matrices) {
+        *to = row_mut(matrix, at);
+    }
+    rows
 }
 
 /// One row of a [`Tile`].
