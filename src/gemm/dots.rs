@@ -204,7 +204,7 @@ fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
     // Of one length that is known to be the same, all need one check.
     b.iter_mut().for_each(|column| *column = &column[..full]);
     for (a, k) in whole.chunks_exact(M * S::LANES).zip((0..full).step_by(S::LANES)) {
-        simd.prefetch_second_level(ahead.cast());
+        simd.prefetch(ahead.cast());
         ahead = ahead.wrapping_add(S::LANES);
         accumulate(simd, &mut sums, a, b, k..k + S::LANES);
     }
