@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::ahead::Ahead;
 use super::{COLUMN_ROWS, DEPTH, parts};
 use crate::Element;
-use crate::simd::{LINE, Simd};
+use crate::simd::Simd;
 
 /// A slice of a left factor, at most [`DEPTH`] deep.
 pub(super) trait Factor: Copy {
@@ -59,41 +60,17 @@ pub(super) trait Columns<S: Simd, const V: usize> {
 }
 
 /// A packed slice: `V` vectors a row, one row after the other.
-pub(super) struct Packed<'a, const LINES: usize> {
+pub(super) struct Packed<'a, A> {
     /// From the next row on.
     pub(super) rest: &'a [f32],
     /// What to fetch meanwhile.
-    pub(super) ahead: Ahead,
+    pub(super) ahead: A,
 }
 
-/// What to fetch into the second level cache with each row that is multiplied: lines from this one on,
-/// and `step` bytes on with the next row.
-#[derive(Clone, Copy)]
-pub(super) struct Ahead {
-    pub(super) line: *const u8,
-    pub(super) step: usize,
-}
-
-impl Ahead {
-    /// Nothing but what is at hand.
-    #[inline(always)]
-    pub(super) fn nothing(data: &[f32]) -> Self {
-        Ahead { line: data.as_ptr().cast(), step: 0 }
-    }
-
-    #[inline(always)]
-    fn fetch<S: Simd, const LINES: usize>(&mut self, simd: S) {
-        for line in 0..LINES {
-            simd.prefetch_second_level(self.line.wrapping_add(line * LINE));
-        }
-        self.line = self.line.wrapping_add(self.step);
-    }
-}
-
-impl<S: Simd, const V: usize, const LINES: usize> Columns<S, V> for Packed<'_, LINES> {
+impl<S: Simd, A: Ahead, const V: usize> Columns<S, V> for Packed<'_, A> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        self.ahead.fetch::<S, LINES>(simd);
+        self.ahead.fetch(simd);
         let (row, rest) = self.rest.split_at(V * S::LANES);
         self.rest = rest;
         let mut vectors = [simd.splat(0.0); V];
@@ -143,18 +120,18 @@ impl<S: Simd, E: Element, const V: usize, const FETCH: bool> Columns<S, V> for L
 
 /// Columns as they lie, which are packed on the way: reading them from far away and multiplying
 /// overlap.
-pub(super) struct Packing<'a, 't, E> {
+pub(super) struct Packing<'a, 't, E, A> {
     pub(super) from: Lying<'a, E, true>,
     /// From the next row on.
     pub(super) to: &'t mut [f32],
     /// What to fetch meanwhile.
-    pub(super) ahead: Ahead,
+    pub(super) ahead: A,
 }
 
-impl<S: Simd, E: Element, const V: usize> Columns<S, V> for Packing<'_, '_, E> {
+impl<S: Simd, E: Element, A: Ahead, const V: usize> Columns<S, V> for Packing<'_, '_, E, A> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        self.ahead.fetch::<S, 1>(simd);
+        self.ahead.fetch(simd);
         let vectors: [S::F32; V] = self.from.next(simd);
         let (to, rest) = std::mem::take(&mut self.to).split_at_mut(V * S::LANES);
         self.to = rest;

@@ -11,6 +11,7 @@
 //! the left factor and its column of the right one alone, bit for bit: not on the batch, the tiling
 //! or the number of threads. Only the order of [`Tile::add_transpose`] depends on the number of rows.
 
+mod ahead;
 mod block;
 mod dots;
 mod pack;

@@ -4,12 +4,14 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
+use super::ahead::{Ahead, Matrix, Steps};
 use super::block::{
-    Ahead, Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, groups,
+    Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, groups,
 };
 use super::pack::{pack_columns, pack_rows};
 use super::{UNIT, padded};
 use crate::simd::{Kernel, LINE, Simd};
+use crate::tiles::row;
 use crate::{Element, Isa};
 
 /// Runs an expression with `V` for the number of vectors that a group of so many columns needs, with
@@ -39,20 +41,52 @@ pub(super) struct Strip<'s, L> {
 impl<L: Factor> Strip<'_, L> {
     /// Adds the product of a packed group of columns, at `at`, from block `first` of the rows on.
     #[inline(always)]
-    fn add_packed<S: Simd, const V: usize, const LINES: usize>(
+    fn add_packed<S: Simd, A: Ahead, const V: usize>(
         &mut self,
         simd: S,
         at: usize,
         first: usize,
         data: &[f32],
-        ahead: impl Fn(usize) -> Ahead,
+        ahead: impl Fn((usize, usize)) -> A,
     ) {
         let count = block_count::<S, V>(self.rows);
         for block in first..count {
-            let right: Packed<'_, LINES> = Packed { rest: data, ahead: ahead(block - first) };
+            let right = Packed { rest: data, ahead: ahead((block, count)) };
             let place = (block, count, self.rows);
             let sums = &mut self.sums.from(at);
             add_block::<S, V>(simd, self.left, right, self.depth, place, sums);
+        }
+    }
+
+    /// Adds the product of a group of two vectors of columns as they lie, and packs them with the first
+    /// block of the rows.
+    #[inline(always)]
+    fn pack_and_add<S: Simd, E: Element>(
+        &mut self,
+        simd: S,
+        from: Lying<'_, E, true>,
+        packed: &mut [f32],
+    ) {
+        let (at, depth) = (from.at - self.columns.start, self.depth);
+        let count = block_count::<S, 2>(self.rows);
+        let place = (0, count, self.rows);
+        // The next group. Its rows need not start with a line.
+        let next = from.data.as_ptr().wrapping_add(from.at + from.width).cast::<u8>();
+        let len = from.width * size_of::<E>() + LINE;
+        let pitch = from.pitch * size_of::<E>();
+        let sums = &mut self.sums.from(at);
+        if count * LINE < len {
+            let ahead = Steps::<1> { line: next, step: pitch };
+            let right = Packing { from, to: &mut *packed, ahead };
+            add_block::<S, 2>(simd, self.left, right, depth, place, sums);
+            let ahead = Steps::<2> { line: next.wrapping_add(LINE), step: pitch };
+            self.add_packed::<S, _, 2>(simd, at, 1, packed, |_| ahead);
+        } else {
+            let next = Matrix { start: next, len, pitch, count: depth };
+            let ahead = |part| next.part(part, depth);
+            let right = Packing { from, to: &mut *packed, ahead: ahead((0, count)) };
+            add_block::<S, 2>(simd, self.left, right, depth, place, sums);
+            self.add_packed::<S, _, 2>(simd, at, 1, packed, ahead);
         }
     }
 }
@@ -74,17 +108,14 @@ impl<L: Factor> Kernel for AddPacked<'_, '_, L> {
         for columns in groups::<S>(self.strip.columns.len()) {
             let (packed, after) = rest.split_at(depth * padded(columns.len()));
             rest = after;
-            // The first blocks fetch the next group.
-            let (lines, next) = (size_of_val(packed) / LINE, after.as_ptr().cast::<u8>());
-            let ahead = |block| {
-                if block * depth < lines {
-                    Ahead { line: next.wrapping_add(block * depth * LINE), step: LINE }
-                } else {
-                    Ahead::nothing(packed)
-                }
+            // Each block fetches its part of the next group, as far as a line a row goes.
+            let (size, next) = (size_of_val(packed), after.as_ptr().cast::<u8>());
+            let ahead = |(block, count): (usize, usize)| {
+                let step = (size / (count * depth)).min(LINE);
+                Steps::<1> { line: next.wrapping_add(block * depth * step), step }
             };
             with_vectors!(S, columns.len(), V => {
-                self.strip.add_packed::<S, V, 1>(simd, columns.start, 0, packed, ahead);
+                self.strip.add_packed::<S, _, V>(simd, columns.start, 0, packed, ahead);
             });
         }
     }
@@ -112,39 +143,14 @@ impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
             let width = columns.len();
             let packed = &mut packed[..depth * padded(width)];
             let from = Lying { data, pitch, at: strip.columns.start + columns.start, width };
-            let nothing = Ahead::nothing(packed);
-            // The lines of the next group: the first ones of its rows, the second ones, and so on. Where
-            // rows of a group are longer than a line, the first ones are fetched while this group is
-            // packed, the others two at a time; elsewhere the processor sees them coming.
-            let lines = (2 * S::LANES * size_of::<E>()).div_ceil(LINE) + 1;
-            let next = data.as_ptr().wrapping_add(from.at + width).cast::<u8>();
-            let step = pitch * size_of::<E>();
-            let long = lines > 2;
-            let ahead = |block| {
-                let first = if long { 2 * block + 1 } else { block };
-                if first < lines {
-                    Ahead { line: next.wrapping_add(first * LINE), step }
-                } else {
-                    nothing
-                }
-            };
+            if width == 2 * S::LANES {
+                strip.pack_and_add::<S, E>(simd, from, packed);
+                continue;
+            }
+            pack_rows(simd, from, packed);
+            let nothing = Steps::nothing(packed);
             with_vectors!(S, columns.len(), V => {
-                let first = if width == V * S::LANES {
-                    let ahead = if long { Ahead { line: next, step } } else { nothing };
-                    let right = Packing { from, to: &mut *packed, ahead };
-                    let place = (0, block_count::<S, V>(strip.rows), strip.rows);
-                    let sums = &mut strip.sums.from(columns.start);
-                    add_block::<S, V>(simd, strip.left, right, depth, place, sums);
-                    1
-                } else {
-                    pack_rows(simd, from, packed);
-                    0
-                };
-                if long {
-                    strip.add_packed::<S, V, 2>(simd, columns.start, first, packed, ahead);
-                } else {
-                    strip.add_packed::<S, V, 1>(simd, columns.start, first, packed, ahead);
-                }
+                strip.add_packed::<S, _, V>(simd, columns.start, 0, packed, |_| nothing);
             });
         }
     }
@@ -170,10 +176,17 @@ impl<L: Factor, E: Element> Kernel for AddColumns<'_, '_, '_, L, E> {
         for columns in groups::<S>(strip.columns.len()) {
             let packed = &mut packed[..strip.depth * padded(columns.len())];
             let rows = first + columns.start..first + columns.end;
-            pack_columns(simd, right, slice.clone(), rows, packed);
-            let nothing = Ahead::nothing(packed);
+            pack_columns(simd, right, slice.clone(), rows.clone(), packed);
+            let after = &row(right, rows.end.min(right.nrows() - 1))[slice.clone()];
+            let next = Matrix {
+                start: after.as_ptr().cast(),
+                len: size_of_val(after) + LINE,
+                pitch: right.strides()[0].unsigned_abs() * size_of::<E>(),
+                count: columns.len(),
+            };
+            let depth = strip.depth;
             with_vectors!(S, columns.len(), V => {
-                strip.add_packed::<S, V, 1>(simd, columns.start, 0, packed, |_| nothing);
+                strip.add_packed::<S, _, V>(simd, columns.start, 0, packed, |part| next.part(part, depth));
             });
         }
     }
