@@ -75,7 +75,18 @@ impl<L: Factor> Strip<'_, L> {
         let len = from.width * size_of::<E>() + LINE;
         let pitch = from.pitch * size_of::<E>();
         let sums = &mut self.sums.from(at);
-        if count * LINE < len {
+        if const { 2 * S::LANES * size_of::<E>() <= LINE } {
+            // Rows of at most a line: the processor sees them coming, and blocks take so few
+            // instructions that counting runs would show.
+            let nothing = Steps::nothing(packed);
+            let ahead = |(block, _)| match block {
+                1 | 2 => Steps { line: next.wrapping_add((block - 1) * LINE), step: pitch },
+                _ => nothing,
+            };
+            let right = Packing { from, to: &mut *packed, ahead: nothing };
+            add_block::<S, 2>(simd, self.left, right, depth, place, sums);
+            self.add_packed::<S, _, 2>(simd, at, 1, packed, ahead);
+        } else if count * LINE < len {
             let ahead = Steps::<1> { line: next, step: pitch };
             let right = Packing { from, to: &mut *packed, ahead };
             add_block::<S, 2>(simd, self.left, right, depth, place, sums);
