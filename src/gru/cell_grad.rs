@@ -65,6 +65,9 @@ pub struct BlockCellGradOutputs<'a> {
 /// These follow from the forward equations by the chain rule; the formulas in TensorFlow's API
 /// documentation of this operation differ and are wrong.
 ///
+/// The order in which products are added up depends on the number of rows, and with it the last bits
+/// of `d_x`, `d_h_prev` and the reset gate's gradient.
+///
 /// # Errors
 ///
 /// A tensor of the wrong shape or layout; nothing is written then.

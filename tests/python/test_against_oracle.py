@@ -118,10 +118,11 @@ def test_nan_and_infinity_go_where_the_equations_send_them(op, dtype, on, name, 
 
 @pytest.mark.parametrize("op, dtype, on", grids.variants())
 def test_a_row_does_not_depend_on_the_others(op, dtype, on):
-    """Bit for bit; those outputs that have rows."""
+    """Bit for bit; those outputs that have rows. How many rows there are matters in one op."""
     inputs = cases.inputs_of(op, 37, 19, 33, dtype=dtype, **on)
     together = kernels.run(op, inputs, **on)
-    for rows in ([5], [0, 36, 7]):
+    some_rows = [] if op == "GRUBlockCellGrad" else [[5], [0, 36, 7]]
+    for rows in [list(reversed(range(37))), *some_rows]:
         some = {
             name: np.take(inputs[name], rows, dims.index("batch")) if "batch" in dims else value
             for (name, dims), value in zip(OPS[op].inputs.items(), inputs.values())
