@@ -19,7 +19,7 @@ pub enum Factors {
     Packed,
     /// Backward: the right factor's transpose, packed on the way.
     Transpose,
-    /// A single backward step: the same by dot products.
+    /// A single backward step of few rows: the same by dot products.
     Dots,
     /// The gradient by weights: the left factor's transpose.
     Columns,

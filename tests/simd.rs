@@ -45,17 +45,6 @@ impl Kernel for Through<'_> {
     }
 }
 
-struct Lanes;
-
-impl Kernel for Lanes {
-    type Output = usize;
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) -> usize {
-        S::LANES
-    }
-}
-
 /// `1, 2, ...`: every lane its own number, exact in half.
 fn numbers() -> Vec<f32> {
     (0..MANY).map(|n| n as f32 + 1.0).collect()
@@ -71,7 +60,7 @@ fn floats(halves: &[f16]) -> Vec<f32> {
 
 #[test]
 fn instruction_sets_have_their_lanes() {
-    let lanes: Vec<_> = Isa::available().into_iter().map(|isa| isa.run(Lanes)).collect();
+    let lanes: Vec<_> = Isa::available().into_iter().map(Isa::lanes).collect();
     assert_eq!(lanes, [8, 8, 16][..lanes.len()]);
 }
 
@@ -79,7 +68,7 @@ fn instruction_sets_have_their_lanes() {
 fn load_reads_the_slice_and_fills_with_zeros() {
     let mut failures = Failures::default();
     for isa in Isa::available() {
-        let lanes = isa.run(Lanes);
+        let lanes = isa.lanes();
         for len in 0..=MANY {
             let mut from = numbers();
             from[len..].fill(OUTSIDE);
@@ -108,7 +97,7 @@ fn store_writes_the_slice_and_nothing_else() {
     let mut failures = Failures::default();
     let from = numbers();
     for isa in Isa::available() {
-        let lanes = isa.run(Lanes);
+        let lanes = isa.lanes();
         for len in 0..=MANY {
             let mut want = vec![OUTSIDE; MANY + 2];
             want[1..][..len.min(lanes)].copy_from_slice(&from[..len.min(lanes)]);
@@ -138,7 +127,7 @@ fn half_survives_the_way_through_f32() {
     let mut failures = Failures::default();
     let all: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
     for isa in Isa::available() {
-        for from in all.chunks(isa.run(Lanes)) {
+        for from in all.chunks(isa.lanes()) {
             let mut wide = vec![OUTSIDE; from.len()];
             let mut narrow = vec![f16::ZERO; from.len()];
             isa.run(Through { from: Slice::Half(from), to: SliceMut::Float(&mut wide) });
@@ -187,7 +176,7 @@ fn rounding_to_half_is_to_nearest_ties_to_even() {
     let mirrored: Vec<_> = cases.iter().map(|&(from, want)| (-from, -want)).collect();
     cases.extend(mirrored);
     for isa in Isa::available() {
-        for cases in cases.chunks(isa.run(Lanes)) {
+        for cases in cases.chunks(isa.lanes()) {
             let from: Vec<_> = cases.iter().map(|&(from, _)| from).collect();
             let mut to = vec![f16::ZERO; from.len()];
             isa.run(Through { from: Slice::Float(&from), to: SliceMut::Half(&mut to) });
@@ -244,7 +233,7 @@ fn arithmetic_is_that_of_every_lane() {
     };
     let [a, b, c] = [values(1), values(2), values(3)];
     for isa in Isa::available() {
-        let lanes = isa.run(Lanes);
+        let lanes = isa.lanes();
         let results = isa.run(Arithmetic { a: &a, b: &b, c: &c });
         let each = |f: &dyn Fn(f32, f32, f32) -> f32| -> Vec<f32> {
             (0..lanes).map(|k| f(a[k], b[k], c[k])).collect()
@@ -272,7 +261,7 @@ fn arithmetic_is_that_of_every_lane() {
 fn sum_takes_every_lane_once() {
     let mut failures = Failures::default();
     for isa in Isa::available() {
-        let lanes = isa.run(Lanes);
+        let lanes = isa.lanes();
         for lane in 0..lanes {
             // Powers of two tell the lanes apart.
             let mut a = vec![0.0; lanes];

@@ -21,6 +21,7 @@ pub(super) struct Steps<const LINES: usize> {
 
 impl Steps<1> {
     /// Nothing but what is at hand.
+    #[inline(always)]
     pub(super) fn nothing(data: &[f32]) -> Self {
         Steps { line: data.as_ptr().cast(), step: 0 }
     }

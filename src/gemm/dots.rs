@@ -21,6 +21,9 @@ pub(super) const ROWS: usize = 20;
 /// stay in the first level cache.
 pub(super) const DEPTH: usize = 512;
 
+/// Rows of the left factor, times the lanes of a vector, from which on dot products do not pay.
+const MANY: usize = 640;
+
 /// A slice of a left factor, in blocks of rows: the first vectors of all of them, the second ones, and
 /// so on.
 #[derive(Clone, Copy)]
@@ -34,23 +37,9 @@ pub(super) struct Blocks<'a> {
 /// product ends with lanes to add up, which counts the more the fewer terms there are; what a pack
 /// costs is shared by the rows.
 pub(super) fn pay(isa: Isa, rows: usize, depth: usize) -> bool {
-    struct Lanes;
-
-    impl Kernel for Lanes {
-        type Output = usize;
-
-        #[inline(always)]
-        fn run<S: Simd>(self, _: S) -> usize {
-            S::LANES
-        }
-    }
-
-    let lanes = isa.run(Lanes);
+    let lanes = isa.lanes();
     rows * lanes < MANY && 5 * depth >= 3 * lanes * rows.saturating_sub(1)
 }
-
-/// Rows of the left factor, times the lanes of a vector, from which on dot products do not pay.
-const MANY: usize = 640;
 
 /// Rows of a block where there are so many rows.
 const fn height(registers: usize, rows: usize) -> usize {

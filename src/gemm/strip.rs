@@ -59,45 +59,52 @@ impl<L: Factor> Strip<'_, L> {
     }
 
     /// Adds the product of a group of two vectors of columns as they lie, and packs them with the first
-    /// block of the rows.
+    /// block of the rows, which fetches `first` meanwhile.
     #[inline(always)]
-    fn pack_and_add<S: Simd, E: Element>(
+    fn pack_and_add<S: Simd, E: Element, A: Ahead, B: Ahead>(
+        &mut self,
+        simd: S,
+        from: Lying<'_, E, true>,
+        packed: &mut [f32],
+        first: A,
+        ahead: impl Fn((usize, usize)) -> B,
+    ) {
+        let at = from.at - self.columns.start;
+        let place = (0, block_count::<S, 2>(self.rows), self.rows);
+        let right = Packing { from, to: &mut *packed, ahead: first };
+        add_block::<S, 2>(simd, self.left, right, self.depth, place, &mut self.sums.from(at));
+        self.add_packed::<S, B, 2>(simd, at, 1, packed, ahead);
+    }
+
+    /// [`Strip::pack_and_add`], fetching the group after this one.
+    #[inline(always)]
+    fn add_lying_group<S: Simd, E: Element>(
         &mut self,
         simd: S,
         from: Lying<'_, E, true>,
         packed: &mut [f32],
     ) {
-        let (at, depth) = (from.at - self.columns.start, self.depth);
-        let count = block_count::<S, 2>(self.rows);
-        let place = (0, count, self.rows);
-        // The next group. Its rows need not start with a line.
-        let next = from.data.as_ptr().wrapping_add(from.at + from.width).cast::<u8>();
+        let (depth, count) = (self.depth, block_count::<S, 2>(self.rows));
+        // Rows need not start with a line.
+        let start = from.data.as_ptr().wrapping_add(from.at + from.width).cast::<u8>();
         let len = from.width * size_of::<E>() + LINE;
         let pitch = from.pitch * size_of::<E>();
-        let sums = &mut self.sums.from(at);
         if const { 2 * S::LANES * size_of::<E>() <= LINE } {
             // Rows of at most a line: the processor sees them coming, and blocks take so few
             // instructions that counting runs would show.
             let nothing = Steps::nothing(packed);
-            let ahead = |(block, _)| match block {
-                1 | 2 => Steps { line: next.wrapping_add((block - 1) * LINE), step: pitch },
+            self.pack_and_add(simd, from, packed, nothing, |(block, _)| match block {
+                1 | 2 => Steps { line: start.wrapping_add((block - 1) * LINE), step: pitch },
                 _ => nothing,
-            };
-            let right = Packing { from, to: &mut *packed, ahead: nothing };
-            add_block::<S, 2>(simd, self.left, right, depth, place, sums);
-            self.add_packed::<S, _, 2>(simd, at, 1, packed, ahead);
+            });
         } else if count * LINE < len {
-            let ahead = Steps::<1> { line: next, step: pitch };
-            let right = Packing { from, to: &mut *packed, ahead };
-            add_block::<S, 2>(simd, self.left, right, depth, place, sums);
-            let ahead = Steps::<2> { line: next.wrapping_add(LINE), step: pitch };
-            self.add_packed::<S, _, 2>(simd, at, 1, packed, |_| ahead);
+            let first = Steps::<1> { line: start, step: pitch };
+            let others = Steps::<2> { line: start.wrapping_add(LINE), step: pitch };
+            self.pack_and_add(simd, from, packed, first, |_| others);
         } else {
-            let next = Matrix { start: next, len, pitch, count: depth };
+            let next = Matrix { start, len, pitch, count: depth };
             let ahead = |part| next.part(part, depth);
-            let right = Packing { from, to: &mut *packed, ahead: ahead((0, count)) };
-            add_block::<S, 2>(simd, self.left, right, depth, place, sums);
-            self.add_packed::<S, _, 2>(simd, at, 1, packed, ahead);
+            self.pack_and_add(simd, from, packed, ahead((0, count)), ahead);
         }
     }
 }
@@ -155,7 +162,7 @@ impl<L: Factor, E: Element> Kernel for AddRows<'_, '_, '_, L, E> {
             let packed = &mut packed[..depth * padded(width)];
             let from = Lying { data, pitch, at: strip.columns.start + columns.start, width };
             if width == 2 * S::LANES {
-                strip.pack_and_add::<S, E>(simd, from, packed);
+                strip.add_lying_group(simd, from, packed);
                 continue;
             }
             pack_rows(simd, from, packed);

@@ -167,6 +167,23 @@ impl Isa {
         }
     }
 
+    /// How many `f32` a vector holds.
+    #[must_use]
+    pub fn lanes(self) -> usize {
+        struct Lanes;
+
+        impl Kernel for Lanes {
+            type Output = usize;
+
+            #[inline(always)]
+            fn run<S: Simd>(self, _: S) -> usize {
+                S::LANES
+            }
+        }
+
+        self.run(Lanes)
+    }
+
     /// Runs `kernel`, compiled for this instruction set.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
