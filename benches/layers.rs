@@ -14,8 +14,9 @@ use ndarray::Array2;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Rows, depth and columns: blocks of many heights, weights in the second and third level cache.
-const SIZES: [(usize, usize, usize); 8] = [
+/// Rows, depth and columns: blocks of many heights, weights in the second and third level cache, and
+/// larger ones.
+const SIZES: [(usize, usize, usize); 9] = [
     (1, 256, 256),
     (5, 256, 256),
     (8, 256, 256),
@@ -24,6 +25,7 @@ const SIZES: [(usize, usize, usize); 8] = [
     (20, 1300, 650),
     (64, 512, 512),
     (64, 1024, 1024),
+    (8, 2200, 2200),
 ];
 
 /// Numbers from -4 to 4, over most of which activations bend.

@@ -7,6 +7,25 @@ use super::{COLUMN_ROWS, DEPTH, parts};
 use crate::Element;
 use crate::simd::Simd;
 
+/// Runs an expression with `M` for the rows of a block that is so many vectors wide.
+macro_rules! with_height {
+    ($S:ident, $vectors:expr, $rows:expr, $M:ident => $work:expr) => {
+        $crate::gemm::block::with_height!(
+            @ 1 2 3 4 5 6 7 8 9 10 11 12 13 14; $S, $vectors, $rows, $M => $work
+        )
+    };
+    (@ $($m:literal)*; $S:ident, $vectors:expr, $rows:expr, $M:ident => $work:expr) => {
+        match $rows {
+            $($m if $m <= $crate::gemm::block::block_rows($S::REGISTERS, $vectors) => {
+                const $M: usize = $m;
+                $work
+            })*
+            height => unreachable!("no block of {height} rows"),
+        }
+    };
+}
+pub(super) use with_height;
+
 /// A slice of a left factor, at most [`DEPTH`] deep.
 pub(super) trait Factor: Copy {
     /// The block of `rows` rows from row `at` on.
@@ -191,18 +210,10 @@ pub(super) fn add_block<S: Simd, const V: usize>(
     sums: &mut Sums<'_>,
 ) {
     let rows = block * rows / count..(block + 1) * rows / count;
-    macro_rules! of_height {
-        ($($m:literal)*) => {
-            match rows.len() {
-                $($m if $m <= block_rows(S::REGISTERS, V) => {
-                    let product = multiply::<S, $m, V>(simd, left, rows.start, right, depth);
-                    add(simd, product, &mut sums.data[rows.start * sums.pitch..], sums.pitch);
-                })*
-                height => unreachable!("no block of {height} rows"),
-            }
-        };
-    }
-    of_height!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+    with_height!(S, V, rows.len(), M => {
+        let product = multiply::<S, M, V>(simd, left, rows.start, right, depth);
+        add(simd, product, &mut sums.data[rows.start * sums.pitch..], sums.pitch);
+    });
 }
 
 /// The sum over `k` of the outer products of the coefficients of rows `at .. at + M` and row `k` of
@@ -232,7 +243,7 @@ fn multiply<S: Simd, const M: usize, const V: usize>(
 
 /// Adds a block to the sums from its first one on.
 #[inline(always)]
-fn add<S: Simd, const M: usize, const V: usize>(
+pub(super) fn add<S: Simd, const M: usize, const V: usize>(
     simd: S,
     block: [[S::F32; V]; M],
     sums: &mut [f32],

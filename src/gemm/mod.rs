@@ -17,6 +17,7 @@ mod dots;
 mod pack;
 mod products;
 mod strip;
+mod sweep;
 mod weights;
 mod workspace;
 
@@ -32,6 +33,7 @@ use pack::{CopyColumns, CopyRows, pack, packed_len};
 use products::Store;
 pub(crate) use products::{Given, Product, products, steps_at_once};
 use strip::{AddColumns, AddDirect, AddPacked, AddRows, Strip, few_rows};
+use sweep::AddSwept;
 #[cfg(feature = "layers")]
 pub(crate) use weights::pack_whole;
 pub(crate) use weights::{Weights, weights_fit, weights_len};
@@ -214,6 +216,9 @@ impl Tile<'_> {
 
     fn add_rows<A: Element, B: Element>(&mut self, a: ArrayView2<'_, A>, right: Right<'_, B>) {
         match right {
+            Right::Rows(b) if sweep::pays(self.isa, self.rows, b) => {
+                self.for_each_slice(a, |tile, left, slice| tile.add_swept(left, b, slice));
+            }
             Right::Rows(b) if self.rows <= few_rows(self.isa) => {
                 self.for_each_slice(a, |tile, left, slice| tile.add_direct(left, b, slice));
             }
@@ -296,6 +301,18 @@ impl Tile<'_> {
         let right = rows_of(b, slice.clone());
         self.for_each_run(0..self.rows, left, slice.len(), |strip, _| {
             isa.run(AddDirect { strip, right })
+        });
+    }
+
+    /// [`Tile::add_slice`] from rows that are read side by side.
+    fn add_swept<B: Element>(&mut self, left: Rows<'_>, b: ArrayView2<'_, B>, slice: Range<usize>) {
+        let isa = self.isa;
+        let right = rows_of(b, slice.clone());
+        self.for_each_run(0..self.rows, left, slice.len(), |mut strip, memory| {
+            let columns = strip.columns.len();
+            let whole = sweep::whole(isa, columns);
+            isa.run(AddSwept { strip: strip.part(0..whole), right, memory });
+            isa.run(AddRows { strip: strip.part(whole..columns), right, packed: memory });
         });
     }
 

@@ -39,6 +39,14 @@ pub(super) struct Strip<'s, L> {
 }
 
 impl<L: Factor> Strip<'_, L> {
+    /// Some of its columns.
+    pub(super) fn part(&mut self, columns: Range<usize>) -> Strip<'_, L> {
+        let Strip { left, depth, rows, .. } = *self;
+        let start = self.columns.start;
+        let sums = self.sums.from(columns.start);
+        Strip { left, depth, rows, columns: start + columns.start..start + columns.end, sums }
+    }
+
     /// Adds the product of a packed group of columns, at `at`, from block `first` of the rows on.
     #[inline(always)]
     fn add_packed<S: Simd, A: Ahead, const V: usize>(

@@ -1,3 +1,4 @@
+use half::f16;
 use ndarray::Array2;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -91,7 +92,40 @@ fn every_layout_gives_the_product_and_the_same_bits() {
             assert_close(isa, &got, want);
             assert_eq!(*first.get_or_insert_with(|| got.clone()), got, "on {}", isa.name());
         }
+        let swept = tile(isa, a.nrows(), strips, |tile| {
+            tile.clear_blank();
+            tile.for_each_slice(a.view(), |tile, left, slice| {
+                tile.add_swept(left, b.view(), slice)
+            });
+            joined(tile)
+        });
+        assert_eq!(first.as_ref(), Some(&swept), "sweeps on {}", isa.name());
     });
+}
+
+/// Few rows sweep over such a factor, and more rows pack it.
+#[test]
+fn rows_of_a_product_with_a_large_factor_do_not_depend_on_others() {
+    fn check<E: Element>(a: ArrayView2<'_, f32>, b: ArrayView2<'_, E>) {
+        let strips = strips_of(&[65, 200], b.ncols());
+        for isa in Isa::available() {
+            let of = |rows: Range<usize>| {
+                tile(isa, rows.len(), &strips, |tile| {
+                    tile.add(Left::Rows(rows_of(a, rows)), Right::Rows(b));
+                    joined(tile)
+                })
+            };
+            let all = of(0..a.nrows());
+            for rows in [1, 4, 7, 13, 14] {
+                assert_eq!(rows_of(all.view(), 0..rows), of(0..rows), "{rows} on {}", isa.name());
+            }
+        }
+    }
+    let mut rng = SmallRng::seed_from_u64(3);
+    let (a, b) = (random(&mut rng, 30, 270), random(&mut rng, 270, 32_000));
+    assert!(sweep::pays(Isa::available()[0], 4, b.view()));
+    check(a.view(), b.view());
+    check(a.view(), b.mapv(f16::from_f32).view());
 }
 
 #[test]

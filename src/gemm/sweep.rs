@@ -1,0 +1,172 @@
+//! Products of few rows with a large right factor as it lies.
+//!
+//! What takes time is to read it. Two vectors of columns at a time, as everywhere else, means short runs
+//! from page after page, which processors do not see coming. So some rows of the right factor are read side
+//! by side, as many columns as have sums that stay in the first level cache, and then the next rows.
+
+use std::ops::Range;
+
+use ndarray::ArrayView2;
+
+use super::block::{Factor, Rows, Sums, add, block_count, block_rows, with_height};
+use super::parts;
+use super::strip::Strip;
+use crate::simd::{Kernel, LINE, Simd};
+use crate::{Element, Isa};
+
+/// Rows of the right factor that are read side by side: the more, the less often sums are loaded and
+/// stored, and the shorter the time for fetching the next ones. Processors follow 32 pages at a time.
+const TERMS: usize = 16;
+
+/// Vectors of columns that are multiplied together.
+const VECTORS: usize = 2;
+
+/// How many of so many columns are in whole groups, which are all that sweeps take.
+pub(super) fn whole(isa: Isa, columns: usize) -> usize {
+    columns - columns % (VECTORS * isa.lanes())
+}
+
+/// Whether to sweep over `right` for so many rows. The result is the same.
+pub(super) fn pays<E: Element>(isa: Isa, rows: usize, right: ArrayView2<'_, E>) -> bool {
+    struct Run {
+        rows: usize,
+    }
+
+    impl Kernel for Run {
+        type Output = usize;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, _: S) -> usize {
+            S::LANES * if self.rows <= block_rows(S::REGISTERS, 4) { 4 } else { 2 }
+        }
+    }
+
+    /// Bytes of a right factor that are too far away.
+    const LARGE: usize = 16 << 20;
+    /// Rows from which on packing is better.
+    const MANY: usize = 15;
+    /// Bytes of a run, without sweeps, that are enough.
+    const LONG: usize = 4 * LINE;
+
+    let size = size_of::<E>();
+    right.len() * size > LARGE && rows < MANY && isa.run(Run { rows }) * size < LONG
+}
+
+/// `sums += left @ right` for whole groups of columns.
+pub(super) struct AddSwept<'r, 's, 'l, 't, E> {
+    pub(super) strip: Strip<'s, Rows<'l>>,
+    /// A slice of the right factor.
+    pub(super) right: ArrayView2<'r, E>,
+    /// Memory for the sums of a slice.
+    pub(super) memory: &'t mut [f32],
+}
+
+impl<E: Element> Kernel for AddSwept<'_, '_, '_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let AddSwept { strip, right, memory } = self;
+        let Strip { left, depth, rows, columns, mut sums } = strip;
+        let data = right.to_slice().expect("a right factor without gaps");
+        let pitch = right.ncols();
+        let group = VECTORS * S::LANES;
+        let count = block_count::<S, VECTORS>(rows);
+        for part in parts(columns.len() / group, memory.len() / (rows.max(1) * group)) {
+            let part = part.start * group..part.end * group;
+            let at = columns.start + part.start;
+            for terms in parts(depth, TERMS) {
+                let mut rest = &mut memory[..rows * part.len()];
+                for block in 0..count {
+                    let rows = block * rows / count..(block + 1) * rows / count;
+                    let (memory, after) = rest.split_at_mut(rows.len() * part.len());
+                    rest = after;
+                    let before = rows.start * sums.pitch;
+                    let sweep = Sweep {
+                        left: left.block(rows.start, rows.len()),
+                        right: &data[terms.start * pitch + at..],
+                        pitch,
+                        first: terms.start == 0,
+                        last: terms.end == depth,
+                        terms: terms.clone(),
+                        memory,
+                        sums: sums.from(before + part.start),
+                    };
+                    with_height!(S, VECTORS, rows.len(), M => sweep.run::<S, M>(simd));
+                }
+            }
+        }
+    }
+}
+
+/// Some terms of a block of rows and some columns.
+struct Sweep<'l, 'r, 't, 's, E> {
+    left: Rows<'l>,
+    terms: Range<usize>,
+    /// From the first of these terms and columns on.
+    right: &'r [E],
+    pitch: usize,
+    /// Whether these are the first terms, and the last ones, of a slice.
+    first: bool,
+    last: bool,
+    /// Sums of the terms before, a group of columns after the other.
+    memory: &'t mut [f32],
+    /// What the sums of a slice are added to.
+    sums: Sums<'s>,
+}
+
+impl<E: Element> Sweep<'_, '_, '_, '_, E> {
+    #[inline(always)]
+    fn run<S: Simd, const M: usize>(mut self, simd: S) {
+        let group = VECTORS * S::LANES;
+        let memory = std::mem::take(&mut self.memory);
+        for (n, memory) in memory.chunks_exact_mut(M * group).enumerate() {
+            let mut sums = [[simd.splat(0.0); VECTORS]; M];
+            if !self.first {
+                for (sums, from) in sums.iter_mut().zip(memory.chunks_exact(group)) {
+                    for (sum, from) in sums.iter_mut().zip(from.chunks_exact(S::LANES)) {
+                        *sum = simd.load(from);
+                    }
+                }
+            }
+            self.multiply(simd, n * group, &mut sums);
+            if self.last {
+                let to = self.sums.from(n * group);
+                add(simd, sums, to.data, to.pitch);
+                continue;
+            }
+            for (sums, to) in sums.iter().zip(memory.chunks_exact_mut(group)) {
+                for (&sum, to) in sums.iter().zip(to.chunks_exact_mut(S::LANES)) {
+                    simd.store(sum, to);
+                }
+            }
+        }
+    }
+
+    /// Adds the terms for the group of columns `at`, and fetches the next ones.
+    #[inline(always)]
+    fn multiply<S: Simd, const M: usize>(
+        &self,
+        simd: S,
+        at: usize,
+        sums: &mut [[S::F32; VECTORS]; M],
+    ) {
+        let mut rest = self.right;
+        for k in self.terms.clone() {
+            let row = &rest[at..][..VECTORS * S::LANES];
+            rest = rest.get(self.pitch..).unwrap_or_default();
+            let mut columns = [simd.splat(0.0); VECTORS];
+            for (column, from) in columns.iter_mut().zip(row.chunks_exact(S::LANES)) {
+                let next = from.as_ptr().wrapping_add(TERMS * self.pitch);
+                simd.prefetch_second_level(next.cast());
+                *column = E::load(simd, from);
+            }
+            for (m, sums) in sums.iter_mut().enumerate() {
+                let coefficient = simd.splat(self.left.coefficient(m, k));
+                for (sum, column) in sums.iter_mut().zip(columns) {
+                    *sum = simd.mul_add(coefficient, column, *sum);
+                }
+            }
+        }
+    }
+}
