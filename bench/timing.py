@@ -16,6 +16,15 @@ FEWEST_ROUNDS = ((1.0, 6), (4.0, 4), (math.inf, 2))
 LONG = 0.5
 """Seconds from which a first call is not so different from the next that it must be repeated."""
 
+SETTLING = 20e-3
+"""Seconds of a turn that are not counted: threads of both sides may share a core at first."""
+
+ROUNDS_OF_A_TURN = 3
+"""Rounds that follow, which are counted."""
+
+SETTLED = 0.1
+"""Seconds from which on a round is so long that a turn is that round alone."""
+
 LONGEST_CHAIN = 600
 """Most repetitions in a round: building longer graphs takes longer than running them."""
 
@@ -67,7 +76,7 @@ def long_enough(build, seconds):
 
 
 def take_turns(build, round_seconds, seconds) -> Turns:
-    """Times two functions in alternating order: first, second; second, first; and so on.
+    """Times two functions in turns, in alternating order: first, second; second, first; and so on.
 
     Args:
       build: As of `long_enough`.
@@ -88,8 +97,19 @@ def take_turns(build, round_seconds, seconds) -> Turns:
         while len(times[0]) < fewest or (len(times[0]) < MOST_ROUNDS and time.perf_counter() < end):
             order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
             for side in order:
-                times[side].append(seconds_of(runs[side]) / repetitions)
+                rounds = _turn(runs[side], longest)
+                times[side].extend(seconds / repetitions for seconds in rounds)
         others = neighbours.cores()
     finally:
         gc.enable()
     return Turns(repetitions, *times, others)
+
+
+def _turn(run, longest):
+    """Seconds of the rounds of one turn, where a round of either side takes up to `longest`."""
+    if longest >= SETTLED:
+        return [seconds_of(run)]
+    end = time.perf_counter() + SETTLING
+    while time.perf_counter() < end:
+        run()
+    return [seconds_of(run) for _ in range(ROUNDS_OF_A_TURN)]

@@ -78,20 +78,28 @@ pub(super) trait Columns<S: Simd, const V: usize> {
     fn next(&mut self, simd: S) -> [S::F32; V];
 }
 
-/// A packed slice: `V` vectors a row, one row after the other.
-pub(super) struct Packed<'a, A> {
-    /// From the next row on.
-    pub(super) rest: &'a [f32],
-    /// What to fetch meanwhile.
+/// Columns, and what to fetch meanwhile.
+pub(super) struct Fetching<C, A> {
+    pub(super) columns: C,
     pub(super) ahead: A,
 }
 
-impl<S: Simd, A: Ahead, const V: usize> Columns<S, V> for Packed<'_, A> {
+impl<S: Simd, C: Columns<S, V>, A: Ahead, const V: usize> Columns<S, V> for Fetching<C, A> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
         self.ahead.fetch(simd);
-        let (row, rest) = self.rest.split_at(V * S::LANES);
-        self.rest = rest;
+        self.columns.next(simd)
+    }
+}
+
+/// A packed slice: `V` vectors a row, one row after the other. From the next row on.
+pub(super) struct Packed<'a>(pub(super) &'a [f32]);
+
+impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
+    #[inline(always)]
+    fn next(&mut self, simd: S) -> [S::F32; V] {
+        let (row, rest) = self.0.split_at(V * S::LANES);
+        self.0 = rest;
         let mut vectors = [simd.splat(0.0); V];
         for (vector, from) in vectors.iter_mut().zip(row.chunks_exact(S::LANES)) {
             *vector = simd.load(from);
@@ -118,6 +126,14 @@ pub(super) struct Lying<'a, E, const FETCH: bool> {
 /// memory.
 const AHEAD: usize = 12;
 
+impl<'a, E> Lying<'a, E, true> {
+    /// The same, when it has been fetched.
+    pub(super) fn again(self) -> Lying<'a, E, false> {
+        let Lying { data, pitch, at, width } = self;
+        Lying { data, pitch, at, width }
+    }
+}
+
 impl<S: Simd, E: Element, const V: usize, const FETCH: bool> Columns<S, V> for Lying<'_, E, FETCH> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
@@ -139,18 +155,15 @@ impl<S: Simd, E: Element, const V: usize, const FETCH: bool> Columns<S, V> for L
 
 /// Columns as they lie, which are packed on the way: reading them from far away and multiplying
 /// overlap.
-pub(super) struct Packing<'a, 't, E, A> {
+pub(super) struct Packing<'a, 't, E> {
     pub(super) from: Lying<'a, E, true>,
     /// From the next row on.
     pub(super) to: &'t mut [f32],
-    /// What to fetch meanwhile.
-    pub(super) ahead: A,
 }
 
-impl<S: Simd, E: Element, A: Ahead, const V: usize> Columns<S, V> for Packing<'_, '_, E, A> {
+impl<S: Simd, E: Element, const V: usize> Columns<S, V> for Packing<'_, '_, E> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        self.ahead.fetch(simd);
         let vectors: [S::F32; V] = self.from.next(simd);
         let (to, rest) = std::mem::take(&mut self.to).split_at_mut(V * S::LANES);
         self.to = rest;

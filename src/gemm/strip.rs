@@ -6,7 +6,8 @@ use ndarray::ArrayView2;
 
 use super::ahead::{Ahead, Matrix, Steps};
 use super::block::{
-    Factor, Lying, Packed, Packing, Rows, Sums, add_block, block_count, block_rows, groups,
+    Columns, Factor, Fetching, Lying, Packed, Packing, Rows, Sums, add_block, block_count,
+    block_rows, groups,
 };
 use super::pack::{pack_columns, pack_rows};
 use super::{UNIT, padded};
@@ -47,6 +48,21 @@ impl<L: Factor> Strip<'_, L> {
         Strip { left, depth, rows, columns: start + columns.start..start + columns.end, sums }
     }
 
+    /// Adds the product of block `block` of the rows and the group of columns `at`.
+    #[inline(always)]
+    fn add_block<S: Simd, A: Ahead, const V: usize>(
+        &mut self,
+        simd: S,
+        at: usize,
+        block: usize,
+        columns: impl Columns<S, V>,
+        ahead: A,
+    ) {
+        let place = (block, block_count::<S, V>(self.rows), self.rows);
+        let right = Fetching { columns, ahead };
+        add_block::<S, V>(simd, self.left, right, self.depth, place, &mut self.sums.from(at));
+    }
+
     /// Adds the product of a packed group of columns, at `at`, from block `first` of the rows on.
     #[inline(always)]
     fn add_packed<S: Simd, A: Ahead, const V: usize>(
@@ -59,17 +75,14 @@ impl<L: Factor> Strip<'_, L> {
     ) {
         let count = block_count::<S, V>(self.rows);
         for block in first..count {
-            let right = Packed { rest: data, ahead: ahead((block, count)) };
-            let place = (block, count, self.rows);
-            let sums = &mut self.sums.from(at);
-            add_block::<S, V>(simd, self.left, right, self.depth, place, sums);
+            self.add_block::<S, A, V>(simd, at, block, Packed(data), ahead((block, count)));
         }
     }
 
-    /// Adds the product of a group of two vectors of columns as they lie, and packs them with the first
-    /// block of the rows, which fetches `first` meanwhile.
+    /// Adds the product of a group of two vectors of columns as they lie, fetching `first` with the
+    /// first block of rows. For one block more they are read again, for others packed on the way.
     #[inline(always)]
-    fn pack_and_add<S: Simd, E: Element, A: Ahead, B: Ahead>(
+    fn add_and_fetch<S: Simd, E: Element, A: Ahead, B: Ahead>(
         &mut self,
         simd: S,
         from: Lying<'_, E, true>,
@@ -78,13 +91,18 @@ impl<L: Factor> Strip<'_, L> {
         ahead: impl Fn((usize, usize)) -> B,
     ) {
         let at = from.at - self.columns.start;
-        let place = (0, block_count::<S, 2>(self.rows), self.rows);
-        let right = Packing { from, to: &mut *packed, ahead: first };
-        add_block::<S, 2>(simd, self.left, right, self.depth, place, &mut self.sums.from(at));
-        self.add_packed::<S, B, 2>(simd, at, 1, packed, ahead);
+        let count = block_count::<S, 2>(self.rows);
+        if count == 2 {
+            self.add_block::<S, A, 2>(simd, at, 0, from, first);
+            self.add_block::<S, B, 2>(simd, at, 1, from.again(), ahead((1, count)));
+        } else {
+            let packing = Packing { from, to: &mut *packed };
+            self.add_block::<S, A, 2>(simd, at, 0, packing, first);
+            self.add_packed::<S, B, 2>(simd, at, 1, packed, ahead);
+        }
     }
 
-    /// [`Strip::pack_and_add`], fetching the group after this one.
+    /// [`Strip::add_and_fetch`], fetching the group after this one.
     #[inline(always)]
     fn add_lying_group<S: Simd, E: Element>(
         &mut self,
@@ -101,18 +119,18 @@ impl<L: Factor> Strip<'_, L> {
             // Rows of at most a line: the processor sees them coming, and blocks take so few
             // instructions that counting runs would show.
             let nothing = Steps::nothing(packed);
-            self.pack_and_add(simd, from, packed, nothing, |(block, _)| match block {
+            self.add_and_fetch(simd, from, packed, nothing, |(block, _)| match block {
                 1 | 2 => Steps { line: start.wrapping_add((block - 1) * LINE), step: pitch },
                 _ => nothing,
             });
         } else if count * LINE < len {
             let first = Steps::<1> { line: start, step: pitch };
             let others = Steps::<2> { line: start.wrapping_add(LINE), step: pitch };
-            self.pack_and_add(simd, from, packed, first, |_| others);
+            self.add_and_fetch(simd, from, packed, first, |_| others);
         } else {
             let next = Matrix { start, len, pitch, count: depth };
             let ahead = |part| next.part(part, depth);
-            self.pack_and_add(simd, from, packed, ahead((0, count)), ahead);
+            self.add_and_fetch(simd, from, packed, ahead((0, count)), ahead);
         }
     }
 }
