@@ -192,6 +192,8 @@ impl Sums<'_> {
 /// Rows of a block that is `vectors` wide: as many as keep its sums in registers.
 pub(super) const fn block_rows(registers: usize, vectors: usize) -> usize {
     match (registers, vectors) {
+        (32.., 8) => 3,
+        (_, 8) => 1,
         (32.., 4) => 6,
         (16.., 4) => 2,
         (32.., _) => 14,

@@ -251,17 +251,19 @@ impl<E: Element> Kernel for AddDirect<'_, '_, '_, E> {
         let AddDirect { mut strip, right } = self;
         let data = right.to_slice().expect("a right factor without gaps");
         let pitch = right.ncols();
-        let wide = block_rows(S::REGISTERS, 4);
+        let most = |vectors| block_rows(S::REGISTERS, vectors);
         match strip.rows {
-            rows if rows <= wide.min(3) => strip.add_lying::<S, E, 4, false>(simd, data, pitch),
-            rows if rows <= wide => strip.add_lying::<S, E, 4, true>(simd, data, pitch),
+            rows if rows <= most(8) => strip.add_lying::<S, E, 8, false>(simd, data, pitch),
+            rows if rows <= most(4).min(3) => strip.add_lying::<S, E, 4, false>(simd, data, pitch),
+            rows if rows <= most(4) => strip.add_lying::<S, E, 4, true>(simd, data, pitch),
             _ => strip.add_lying::<S, E, 2, true>(simd, data, pitch),
         }
     }
 }
 
 impl Strip<'_, Rows<'_>> {
-    /// Adds the product of a few rows, `V` vectors of columns at a time and then single ones.
+    /// Adds the product of a few rows: `V` vectors of columns at a time, then four of what is left if
+    /// those are fewer, and then single ones.
     #[inline(always)]
     fn add_lying<S: Simd, E: Element, const V: usize, const FETCH: bool>(
         &mut self,
@@ -270,15 +272,32 @@ impl Strip<'_, Rows<'_>> {
         pitch: usize,
     ) {
         let Range { start, end } = self.columns;
-        let full = end - (end - start) % (V * S::LANES);
-        for at in (start..full).step_by(V * S::LANES) {
-            let right: Lying<'_, E, FETCH> = Lying { data, pitch, at, width: V * S::LANES };
-            self.add_group::<S, E, V, FETCH>(simd, right);
+        let mut rest = self.add_groups::<S, E, V, FETCH>(simd, data, pitch, start);
+        if V > 4 {
+            rest = self.add_groups::<S, E, 4, FETCH>(simd, data, pitch, rest);
         }
-        for at in (full..end).step_by(S::LANES) {
+        for at in (rest..end).step_by(S::LANES) {
             let right = Lying { data, pitch, at, width: S::LANES.min(end - at) };
             self.add_group::<S, E, 1, FETCH>(simd, right);
         }
+    }
+
+    /// Adds the product of as many whole groups of columns as there are from `start` on; returns where
+    /// they end.
+    #[inline(always)]
+    fn add_groups<S: Simd, E: Element, const V: usize, const FETCH: bool>(
+        &mut self,
+        simd: S,
+        data: &[E],
+        pitch: usize,
+        start: usize,
+    ) -> usize {
+        let width = V * S::LANES;
+        let end = self.columns.end - (self.columns.end - start) % width;
+        for at in (start..end).step_by(width) {
+            self.add_group::<S, E, V, FETCH>(simd, Lying { data, pitch, at, width });
+        }
+        end
     }
 
     #[inline(always)]

@@ -37,6 +37,7 @@ pub(super) fn pays<E: Element>(isa: Isa, rows: usize, right: ArrayView2<'_, E>) 
 
         #[inline(always)]
         fn run<S: Simd>(self, _: S) -> usize {
+            // A single row takes more vectors, but to sweep is as fast then.
             S::LANES * if self.rows <= block_rows(S::REGISTERS, 4) { 4 } else { 2 }
         }
     }
