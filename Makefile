@@ -30,8 +30,8 @@ demo: lib ## Train a language model with TensorFlow's kernels and with ours, sid
 
 test: test-rust test-python test-1.15 test-host test-java ## Run all tests
 
-test-rust: ## Test the Rust crate alone: no Python, no C++, no TensorFlow
-	cargo test --locked --quiet
+test-rust: ## Test the kernels alone: no Python, no C++, no TensorFlow
+	cargo test --locked --quiet --package blockcell-kernels
 
 test-python: lib ## Test the library in the TensorFlow of TF=... or PYTHON=...
 	@scripts/build_lib.sh $(PYTHON) failpoints
@@ -63,22 +63,22 @@ bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, K
 	@.venv-peers/bin/python -m bench.peers
 
 lint: .venv-lint/.complete $(environment) ## Check formats and lints of Rust, C++ and Python
-	cargo fmt --check
-	cargo clippy --locked --all-targets --features layers -- -D warnings
-	scripts/cargo_tf.sh $(PYTHON) clippy --lib -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --quiet
+	cargo fmt --all --check
+	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
+	scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --package blockcell-kernels --no-deps --quiet
 	.venv-lint/bin/clang-format --dry-run -Werror cpp/*
 	.venv-lint/bin/ruff check .
 	.venv-lint/bin/ruff format --check .
 
 format: .venv-lint/.complete ## Format all sources
-	cargo fmt
+	cargo fmt --all
 	.venv-lint/bin/clang-format -i cpp/*
 	.venv-lint/bin/ruff check --fix-only --quiet .
 	.venv-lint/bin/ruff format --quiet .
 
 docs: ## Build the Rust documentation in target/doc
-	cargo doc --locked --no-deps
+	cargo doc --locked --package blockcell-kernels --no-deps
 
 clean: ## Remove what was built; keeps the virtual environments
 	rm -rf build target examples/java/*/target

@@ -1,35 +1,25 @@
-//! With the feature `tensorflow`: compiles the C++ shim for the TensorFlow of one Python.
+//! Compiles the C++ shim for the TensorFlow in the Python that `BLOCKCELL_PYTHON` names.
 
-fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
-    #[cfg(feature = "tensorflow")]
-    if let Err(reason) = shim::build() {
-        println!("cargo::error={reason}");
-    }
-}
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
 
-#[cfg(feature = "tensorflow")]
-mod shim {
-    use std::env;
-    use std::path::PathBuf;
-    use std::process::Command;
+const PYTHON: &str = "BLOCKCELL_PYTHON";
+const SOURCES: [&str; 7] = [
+    "cpp/block_gru.cc",
+    "cpp/info.cc",
+    "cpp/kernels.cc",
+    "cpp/pool.cc",
+    "cpp/shape_fn.cc",
+    "cpp/status.cc",
+    "cpp/takeover.cc",
+];
+const HEADERS: [&str; 5] =
+    ["cpp/hidden.h", "cpp/kernels.h", "cpp/pool.h", "cpp/shape_fn.h", "cpp/status.h"];
 
-    const PYTHON: &str = "BLOCKCELL_PYTHON";
-    const SOURCES: [&str; 7] = [
-        "cpp/block_gru.cc",
-        "cpp/info.cc",
-        "cpp/kernels.cc",
-        "cpp/pool.cc",
-        "cpp/shape_fn.cc",
-        "cpp/status.cc",
-        "cpp/takeover.cc",
-    ];
-    const HEADERS: [&str; 5] =
-        ["cpp/hidden.h", "cpp/kernels.h", "cpp/pool.h", "cpp/shape_fn.h", "cpp/status.h"];
-
-    /// Asks TensorFlow for its version and flags. The answer follows a marker line, because
-    /// importing TensorFlow may print.
-    const ASK: &str = "
+/// Asks TensorFlow for its version and flags. The answer follows a marker line, because
+/// importing TensorFlow may print.
+const ASK: &str = "
 import tensorflow as tf
 print('blockcell')
 print(tf.__version__)
@@ -38,123 +28,129 @@ print('link')
 print(*tf.sysconfig.get_link_flags(), sep='\\n')
 ";
 
-    struct TensorFlow {
-        version: String,
-        compile_flags: Vec<String>,
-        link_flags: Vec<String>,
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Err(reason) = build() {
+        println!("cargo::error={reason}");
+    }
+}
+
+struct TensorFlow {
+    version: String,
+    compile_flags: Vec<String>,
+    link_flags: Vec<String>,
+}
+
+fn build() -> Result<(), String> {
+    for file in SOURCES.iter().chain(&HEADERS) {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    println!("cargo::rerun-if-env-changed={PYTHON}");
+    let tensorflow = TensorFlow::ask()?;
+    tensorflow.check_version()?;
+    tensorflow.compile()?;
+    tensorflow.link();
+    println!("cargo::rustc-env=BLOCKCELL_TENSORFLOW={}", tensorflow.version);
+    Ok(())
+}
+
+impl TensorFlow {
+    fn ask() -> Result<Self, String> {
+        let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
+        let output = Command::new(&python)
+            .args(["-c", ASK])
+            .env("TF_CPP_MIN_LOG_LEVEL", "3")
+            .output()
+            .map_err(|e| {
+                format!("cannot run {python} ({e}): set {PYTHON} to a Python that has TensorFlow")
+            })?;
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            let last = complaint.lines().last().unwrap_or("no message").to_owned();
+            return Err(format!(
+                "{python} cannot import TensorFlow ({last}): set {PYTHON} to a Python that has it, or run make"
+            ));
+        }
+        Self::parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
+            format!(
+                "{python} gave no TensorFlow flags: set {PYTHON} to a Python that has TensorFlow"
+            )
+        })
     }
 
-    pub(super) fn build() -> Result<(), String> {
-        for file in SOURCES.iter().chain(&HEADERS) {
-            println!("cargo::rerun-if-changed={file}");
+    fn parse(answer: &str) -> Option<Self> {
+        let mut lines = answer.lines().skip_while(|line| *line != "blockcell").skip(1);
+        let version = lines.next()?.to_owned();
+        let lines: Vec<_> = lines.map(str::to_owned).collect();
+        let (compile, link) = lines.split_at(lines.iter().position(|line| line == "link")?);
+        Some(TensorFlow {
+            version,
+            compile_flags: compile.to_vec(),
+            link_flags: link[1..].to_vec(),
+        })
+    }
+
+    /// Releases whose headers and kernel registry the shim was written for: 1.15, 2.4 to 2.21.
+    fn check_version(&self) -> Result<(), String> {
+        let mut numbers = self.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        match (numbers.next(), numbers.next()) {
+            (Some(1), Some(15)) | (Some(2), Some(4..=21)) => Ok(()),
+            _ => Err(format!(
+                "TensorFlow {} is not supported: install 1.15, or 2.4 to 2.21, in the Python of {PYTHON}",
+                self.version
+            )),
         }
-        println!("cargo::rerun-if-env-changed={PYTHON}");
-        let tensorflow = TensorFlow::ask()?;
-        tensorflow.check_version()?;
-        tensorflow.compile()?;
-        tensorflow.link();
-        println!("cargo::rustc-env=BLOCKCELL_TENSORFLOW={}", tensorflow.version);
+    }
+
+    fn compile(&self) -> Result<(), String> {
+        let mut bridge = cxx_build::bridge("src/bridge.rs");
+        self.set_flags(&mut bridge);
+        bridge.flag("-include").flag("cpp/hidden.h");
+        let mut shim = cc::Build::new();
+        self.set_flags(&mut shim);
+        shim.cpp(true).files(SOURCES);
+        // Where cxx_build, called first, has put the headers it generated.
+        let generated = PathBuf::from(env::var("OUT_DIR").unwrap_or_default()).join("cxxbridge");
+        shim.include(generated.join("include"));
+        // Nothing refers to the static objects that register kernels: keep them all the same.
+        shim.link_lib_modifier("+whole-archive");
+        for (build, name) in [(shim, "blockcell_shim"), (bridge, "blockcell_bridge")] {
+            build.try_compile(name).map_err(|e| {
+                let reason = e.to_string().replace('\n', " ");
+                format!("cannot compile the C++ shim (is g++ installed?): {reason}")
+            })?;
+        }
         Ok(())
     }
 
-    impl TensorFlow {
-        fn ask() -> Result<Self, String> {
-            let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
-            let output = Command::new(&python)
-                .args(["-c", ASK])
-                .env("TF_CPP_MIN_LOG_LEVEL", "3")
-                .output()
-                .map_err(|e| {
-                    format!(
-                        "cannot run {python} ({e}): set {PYTHON} to a Python that has TensorFlow"
-                    )
-                })?;
-            if !output.status.success() {
-                let complaint = String::from_utf8_lossy(&output.stderr);
-                let last = complaint.lines().last().unwrap_or("no message").to_owned();
-                return Err(format!(
-                    "{python} cannot import TensorFlow ({last}): set {PYTHON} to a Python that has it, or run make"
-                ));
-            }
-            Self::parse(&String::from_utf8_lossy(&output.stdout))
-                .ok_or_else(|| format!("{python} gave no TensorFlow flags: set {PYTHON} to a Python that has TensorFlow"))
+    fn set_flags(&self, build: &mut cc::Build) {
+        build.include(".").warnings(true).extra_warnings(true).warnings_into_errors(true);
+        // What 1.15 and 2.21 have in common is deprecated in 2.21.
+        build.flag("-Wno-deprecated-declarations");
+        build.flag("-fvisibility=hidden");
+        // Releases before 2.10 name no standard; their headers are C++14.
+        if !self.compile_flags.iter().any(|flag| flag.contains("-std=")) {
+            build.std("c++14");
         }
+        for flag in &self.compile_flags {
+            match flag.strip_prefix("-I") {
+                // Not ours to lint: as system headers they give no warnings.
+                Some(path) => build.flag("-isystem").flag(path),
+                None => build.flag(flag),
+            };
+        }
+        // TensorFlow is built with NDEBUG, and some of its classes have other members without.
+        build.define("NDEBUG", None);
+        if self.version.starts_with("1.") {
+            build.define("BLOCKCELL_TENSORFLOW_1", None);
+        }
+    }
 
-        fn parse(answer: &str) -> Option<Self> {
-            let mut lines = answer.lines().skip_while(|line| *line != "blockcell").skip(1);
-            let version = lines.next()?.to_owned();
-            let lines: Vec<_> = lines.map(str::to_owned).collect();
-            let (compile, link) = lines.split_at(lines.iter().position(|line| line == "link")?);
-            Some(TensorFlow {
-                version,
-                compile_flags: compile.to_vec(),
-                link_flags: link[1..].to_vec(),
-            })
+    fn link(&self) {
+        for flag in &self.link_flags {
+            println!("cargo::rustc-cdylib-link-arg={flag}");
         }
-
-        /// Releases whose headers and kernel registry the shim was written for: 1.15, 2.4 to 2.21.
-        fn check_version(&self) -> Result<(), String> {
-            let mut numbers = self.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-            match (numbers.next(), numbers.next()) {
-                (Some(1), Some(15)) | (Some(2), Some(4..=21)) => Ok(()),
-                _ => Err(format!(
-                    "TensorFlow {} is not supported: install 1.15, or 2.4 to 2.21, in the Python of {PYTHON}",
-                    self.version
-                )),
-            }
-        }
-
-        fn compile(&self) -> Result<(), String> {
-            let mut bridge = cxx_build::bridge("src/bridge.rs");
-            self.set_flags(&mut bridge);
-            bridge.flag("-include").flag("cpp/hidden.h");
-            let mut shim = cc::Build::new();
-            self.set_flags(&mut shim);
-            shim.cpp(true).files(SOURCES);
-            // Where cxx_build, called first, has put the headers it generated.
-            let generated =
-                PathBuf::from(env::var("OUT_DIR").unwrap_or_default()).join("cxxbridge");
-            shim.include(generated.join("include"));
-            // Nothing refers to the static objects that register kernels: keep them all the same.
-            shim.link_lib_modifier("+whole-archive");
-            for (build, name) in [(shim, "blockcell_shim"), (bridge, "blockcell_bridge")] {
-                build.try_compile(name).map_err(|e| {
-                    let reason = e.to_string().replace('\n', " ");
-                    format!("cannot compile the C++ shim (is g++ installed?): {reason}")
-                })?;
-            }
-            Ok(())
-        }
-
-        fn set_flags(&self, build: &mut cc::Build) {
-            build.include(".").warnings(true).extra_warnings(true).warnings_into_errors(true);
-            // What 1.15 and 2.21 have in common is deprecated in 2.21.
-            build.flag("-Wno-deprecated-declarations");
-            build.flag("-fvisibility=hidden");
-            // Releases before 2.10 name no standard; their headers are C++14.
-            if !self.compile_flags.iter().any(|flag| flag.contains("-std=")) {
-                build.std("c++14");
-            }
-            for flag in &self.compile_flags {
-                match flag.strip_prefix("-I") {
-                    // Not ours to lint: as system headers they give no warnings.
-                    Some(path) => build.flag("-isystem").flag(path),
-                    None => build.flag(flag),
-                };
-            }
-            // TensorFlow is built with NDEBUG, and some of its classes have other members without.
-            build.define("NDEBUG", None);
-            if self.version.starts_with("1.") {
-                build.define("BLOCKCELL_TENSORFLOW_1", None);
-            }
-        }
-
-        fn link(&self) {
-            for flag in &self.link_flags {
-                println!("cargo::rustc-cdylib-link-arg={flag}");
-            }
-            // What the libraries linked in would export.
-            println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
-        }
+        // What the libraries linked in would export.
+        println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
     }
 }

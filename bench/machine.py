@@ -47,7 +47,7 @@ class Limits(NamedTuple):
 
 
 def measure_limits(threads):
-    """Measures the limits of each number of threads, by `examples/machine.rs`.
+    """Measures the limits of each number of threads, by `kernels/examples/machine.rs`.
 
     Args:
       threads: Numbers of threads.
@@ -58,14 +58,29 @@ def measure_limits(threads):
     Raises:
       MachineError: The program does not build or run.
     """
-    command = ["cargo", "run", "--locked", "--release", "--quiet", "--example", "machine", "--"]
+    command = [
+        "cargo",
+        "run",
+        "--locked",
+        "--package",
+        "blockcell-kernels",
+        "--release",
+        "--quiet",
+        "--example",
+        "machine",
+        "--",
+    ]
     command += ["--threads", ",".join(map(str, threads))]
     try:
         output = subprocess.run(command, cwd=str(ROOT), stdout=subprocess.PIPE, check=True).stdout
     except FileNotFoundError as error:
-        raise MachineError("cargo, which builds examples/machine.rs, is not there") from error
+        raise MachineError(
+            "cargo, which builds kernels/examples/machine.rs, is not there"
+        ) from error
     except subprocess.CalledProcessError as error:
-        raise MachineError("examples/machine.rs does not build or run: see above") from error
+        raise MachineError(
+            "kernels/examples/machine.rs does not build or run: see above"
+        ) from error
     limits = {}
     for measured in json.loads(output.decode())["limits"]:
         rates = {rate["bytes"]: rate["bytes_per_second"] for rate in measured["read"]}

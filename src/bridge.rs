@@ -13,7 +13,7 @@ mod status;
 mod tensors;
 mod threads;
 
-use crate::{Context, Isa};
+use blockcell_kernels::{Context, Isa};
 use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Shape, Status};
 use ops::{Call, KERNELS, Kernel};
 use status::guarded;

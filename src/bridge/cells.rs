@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use super::ops::Call;
 use super::tensors::{exactly, exactly_mut, views, views_mut};
-use crate::{Element, Error, gru, lstm};
+use blockcell_kernels::{Element, Error, gru, lstm};
 
 pub(super) fn gru_block_cell(call: Call<'_, '_, '_>) -> Result<(), Error> {
     let [x, h_prev, w_ru, w_c, b_ru, b_c] = exactly(call.inputs);

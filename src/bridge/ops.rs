@@ -5,9 +5,9 @@ use half::f16;
 use super::cells::{gru_block_cell, gru_block_cell_grad, lstm_block_cell, lstm_block_cell_grad};
 use super::ffi::{Attributes, Input, Output};
 use super::sequences::{block_gru, block_gru_grad, block_lstm, block_lstm_grad};
-use crate::block_lstm::Variant::{BlockLstm, BlockLstmV2};
-use crate::ops::{self, DataType, Op, Sizes};
-use crate::{Context, Error, block_gru, block_lstm, gru, lstm};
+use blockcell_kernels::block_lstm::Variant::{BlockLstm, BlockLstmV2};
+use blockcell_kernels::ops::{self, DataType, Op, Sizes};
+use blockcell_kernels::{Context, Error, block_gru, block_lstm, gru, lstm};
 
 /// A call: its tensors in the operation's order.
 pub(super) struct Call<'c, 'p, 'o> {

@@ -5,8 +5,8 @@ use ndarray::ArrayView1;
 
 use super::ops::Call;
 use super::tensors::{exactly, exactly_mut, step, steps, views, views_mut};
-use crate::block_lstm::Variant;
-use crate::{Element, Error, block_gru, block_lstm};
+use blockcell_kernels::block_lstm::Variant;
+use blockcell_kernels::{Element, Error, block_gru, block_lstm};
 
 pub(super) fn block_lstm<E: Element + Pod>(
     variant: Variant,

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::ffi::{Code, Status};
-use crate::Error;
+use blockcell_kernels::Error;
 
 /// Runs `call` for the operation `op`, and catches what must not unwind into C++.
 pub(super) fn guarded(op: &str, call: impl FnOnce() -> Result<(), Error>) -> Status {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
 use super::ffi::Pool;
-use crate::Executor;
+use blockcell_kernels::Executor;
 
 /// A parallel section: the work, and the first panic in it.
 pub(super) struct Task<'a> {

@@ -1,11 +1,11 @@
 //! blockcell in TensorFlow, loaded by a program that has no Python: what the operations return is
 //! what their Rust functions return, bit for bit, and what they refuse does no harm.
 
-#[path = "../../common/mod.rs"]
+#[path = "../../../kernels/tests/common/mod.rs"]
 mod common;
 mod support;
 
-use blockcell::{Context, Isa, ops};
+use blockcell_kernels::{Context, Isa, ops};
 use blockcell_host::{Graph, Options, Session};
 use common::Tensors;
 use common::compare::{Failures, same_bits};

@@ -2,11 +2,11 @@
 //!
 //! Alone in its process, because it counts the process's threads.
 
-#[path = "../../common/mod.rs"]
+#[path = "../../../kernels/tests/common/mod.rs"]
 mod common;
 mod support;
 
-use blockcell::Context;
+use blockcell_kernels::Context;
 use blockcell_host::{Graph, Options, Session};
 use common::Tensors;
 use common::compare::{Failures, same_bits};

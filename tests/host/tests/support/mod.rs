@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use blockcell::ops;
+use blockcell_kernels::ops;
 use blockcell_host::{
     Attribute, Code, DataType, Element, Error, Graph, Library, Options, Output, Session, Tensor,
 };
@@ -66,7 +66,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    fn run_as<T: Element + blockcell::Element>(
+    fn run_as<T: Element + blockcell_kernels::Element>(
         &self,
         session: &Session<'_>,
         inputs: &Tensors,
@@ -117,12 +117,12 @@ fn to_steps(tensor: &ArrayD<f64>) -> Tensor {
 }
 
 /// The values as elements of type `T`, which they have been rounded to.
-fn to_tensorflow<T: Element + blockcell::Element>(tensor: &ArrayD<f64>) -> Tensor {
+fn to_tensorflow<T: Element + blockcell_kernels::Element>(tensor: &ArrayD<f64>) -> Tensor {
     let data: Vec<_> = tensor.iter().map(|&value| T::from_f32(value as f32)).collect();
     Tensor::new(tensor.shape(), &data)
 }
 
-fn from_tensorflow<T: Element + blockcell::Element>(tensor: &Tensor) -> ArrayD<f64> {
+fn from_tensorflow<T: Element + blockcell_kernels::Element>(tensor: &Tensor) -> ArrayD<f64> {
     let data = tensor.data::<T>().iter().map(|value| value.to_f32().into()).collect();
     ArrayD::from_shape_vec(IxDyn(&tensor.shape()), data).expect("as large as its shape")
 }

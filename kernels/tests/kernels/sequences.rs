@@ -5,7 +5,7 @@ use crate::common::Tensors;
 use crate::common::compare::{Failures, same_bits};
 use crate::common::data::Sizes;
 use crate::common::kernels::{Kernel, filled, kernels, sequence_kernels};
-use blockcell::{Context, Error, Isa, Serial, ops};
+use blockcell_kernels::{Context, Error, Isa, Serial, ops};
 use ndarray::{ArrayD, ArrayViewMut1, Axis, Ix2, Slice};
 
 const SIZES: [Sizes; 5] = [

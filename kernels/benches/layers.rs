@@ -7,8 +7,8 @@ mod common;
 
 use std::hint::black_box;
 
-use blockcell::Isa;
-use blockcell::layers::{Activation, Factors, Product};
+use blockcell_kernels::Isa;
+use blockcell_kernels::layers::{Activation, Factors, Product};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::Array2;
 use rand::rngs::SmallRng;

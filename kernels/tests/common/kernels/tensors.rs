@@ -1,7 +1,7 @@
 //! Between the tensors of the tests and the typed views of the library.
 
-use blockcell::Element;
-use blockcell::ops::Op;
+use blockcell_kernels::Element;
+use blockcell_kernels::ops::Op;
 use ndarray::{Array, ArrayD, ArrayView, ArrayViewMut, Dimension};
 
 use crate::common::Tensors;

@@ -5,7 +5,7 @@ use crate::common::compare::{Failures, rows_of, same_bits};
 use crate::common::data::Sizes;
 use crate::common::executors::executors;
 use crate::common::kernels::{Kernel, batch_axis, kernels};
-use blockcell::{Context, Isa, Serial};
+use blockcell_kernels::{Context, Isa, Serial};
 
 /// Work for one task and for many, in blocks of all heights, with sums over few and many rows.
 const SIZES: [Sizes; 10] = [

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use blockcell::{Executor, Serial};
+use blockcell_kernels::{Executor, Serial};
 
 /// An executor with its name.
 pub(crate) type Named = (String, Box<dyn Executor + Send + Sync>);

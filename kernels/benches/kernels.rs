@@ -6,7 +6,7 @@ mod common;
 
 use std::hint::black_box;
 
-use blockcell::{Context, Isa, Serial, gru, lstm};
+use blockcell_kernels::{Context, Isa, Serial, gru, lstm};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::{Array, Array1, Array2, Dimension, ShapeBuilder};
 use rand::rngs::SmallRng;

@@ -4,7 +4,7 @@ use crate::common::compare::{Failures, close};
 use crate::common::data::Sizes;
 use crate::common::executors::{Named, executors};
 use crate::common::kernels::{Kernel, kernels, sequence_kernels};
-use blockcell::{Context, Isa};
+use blockcell_kernels::{Context, Isa};
 
 const TIMES: [usize; 5] = [3, 1, 2, 0, 5];
 const BATCHES: [usize; 11] = [0, 1, 2, 3, 5, 6, 7, 20, 64, 65, 129];

@@ -7,8 +7,8 @@ mod lstm;
 mod shapes;
 mod tensors;
 
-use blockcell::ops::{self, Dim, Op};
-use blockcell::{Context, Error};
+use blockcell_kernels::ops::{self, Dim, Op};
+use blockcell_kernels::{Context, Error};
 use half::f16;
 use ndarray::{ArrayD, Axis, IxDyn};
 
@@ -276,7 +276,7 @@ impl dyn Kernel + '_ {
 }
 
 /// The dimension of a tensor along which it has a row for each of the batch.
-pub(crate) fn batch_axis(tensor: &blockcell::ops::Tensor) -> Option<Axis> {
+pub(crate) fn batch_axis(tensor: &blockcell_kernels::ops::Tensor) -> Option<Axis> {
     tensor.dims.iter().position(|&dim| dim == Dim::Batch).map(Axis)
 }
 

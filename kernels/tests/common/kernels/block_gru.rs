@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use blockcell::block_gru;
-use blockcell::ops::{BLOCK_GRU, BLOCK_GRU_GRAD, Op, Sizes};
-use blockcell::{Context, Element, Error};
+use blockcell_kernels::block_gru;
+use blockcell_kernels::ops::{BLOCK_GRU, BLOCK_GRU_GRAD, Op, Sizes};
+use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array, ArrayD};
 
 use super::shapes::{GRU_STEPS, GRU_WEIGHT_GRADS, GRU_WEIGHTS, Table};

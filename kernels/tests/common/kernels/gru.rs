@@ -1,7 +1,7 @@
 //! `GRUBlockCell` and `GRUBlockCellGrad`.
 
-use blockcell::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, Op, Sizes};
-use blockcell::{Context, Error, gru};
+use blockcell_kernels::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, Op, Sizes};
+use blockcell_kernels::{Context, Error, gru};
 use ndarray::{Array, ArrayD};
 
 use super::Kernel;

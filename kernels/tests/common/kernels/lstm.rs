@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use blockcell::ops::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD, Op};
-use blockcell::{Context, Element, Error, lstm};
+use blockcell_kernels::ops::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD, Op};
+use blockcell_kernels::{Context, Element, Error, lstm};
 use ndarray::{Array, Array1, ArrayD};
 
 use super::shapes::{LSTM_WEIGHTS, Table};

@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use blockcell::block_lstm::{self, Variant};
-use blockcell::ops::{Op, Sizes};
-use blockcell::{Context, Element, Error};
+use blockcell_kernels::block_lstm::{self, Variant};
+use blockcell_kernels::ops::{Op, Sizes};
+use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array, ArrayD};
 
 use super::lstm::{Attributes, cell, peephole_grads};

@@ -9,8 +9,8 @@ use crate::common::kernels::{
     Attributes, BlockGru, BlockGruGrad, BlockLstm, BlockLstmGrad, GruBlockCellGrad, Kernel,
     LstmBlockCellGrad, Row, filled, kernels,
 };
-use blockcell::ops::{self, DataType, Op};
-use blockcell::{Context, Error, gru};
+use blockcell_kernels::ops::{self, DataType, Op};
+use blockcell_kernels::{Context, Error, gru};
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, s};
 
 const SIZES: [Sizes; 4] = [

@@ -7,7 +7,7 @@ use crate::common::data::Sizes;
 use crate::common::kernels::{
     Attributes, BlockGru, BlockLstm, Kernel, LstmBlockCell, LstmBlockCellGrad, batch_axis, kernels,
 };
-use blockcell::{Context, Isa, Serial};
+use blockcell_kernels::{Context, Isa, Serial};
 use half::f16;
 use ndarray::{Dimension, IxDyn};
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-use blockcell::{Context, Isa};
+use blockcell_kernels::{Context, Isa};
 
 /// `Isa::get` is decided once in a process, so each value of the variable needs its own: this test
 /// binary, asked to run [`reports_the_choice`] alone.

@@ -4,7 +4,7 @@ use crate::common::Tensors;
 use crate::common::compare::{Failures, close};
 use crate::common::data::Sizes;
 use crate::common::kernels::{Kernel, filled, kernels, sequence_kernels};
-use blockcell::{Context, Isa, Serial};
+use blockcell_kernels::{Context, Isa, Serial};
 
 #[test]
 fn sums_over_nothing_are_zeros() {

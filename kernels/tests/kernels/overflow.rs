@@ -7,7 +7,7 @@ use crate::common::kernels::{
     LstmBlockCellGrad, kernels,
 };
 use crate::errors::check;
-use blockcell::Error;
+use blockcell_kernels::Error;
 
 #[test]
 fn sizes_that_overflow_are_errors() {

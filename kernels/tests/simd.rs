@@ -2,8 +2,8 @@
 
 mod common;
 
-use blockcell::Isa;
-use blockcell::simd::{Kernel, Simd};
+use blockcell_kernels::Isa;
+use blockcell_kernels::simd::{Kernel, Simd};
 use common::compare::Failures;
 use half::f16;
 

@@ -4,7 +4,7 @@ use crate::common::compare::{close, close_to_scale, same_bits, scale};
 use crate::common::data::Sizes;
 use crate::common::executors::executors;
 use crate::common::kernels::{filled, kernels};
-use blockcell::{Context, Isa, ops};
+use blockcell_kernels::{Context, Isa, ops};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blockcell::Isa;
-use blockcell::simd::{Kernel, Simd};
+use blockcell_kernels::Isa;
+use blockcell_kernels::simd::{Kernel, Simd};
 
 /// Bytes of the working sets: in the first level cache, in the second, beyond it, in memory.
 const WORKING_SETS: [usize; 7] =
