@@ -9,11 +9,16 @@ PYTHON := $(call venv,$(TF))/bin/python
 environment := $(call venv,$(TF))/.complete
 endif
 
-# CI sets this: without Python 3.7 the tests fail instead of leaving TensorFlow 1.15 out.
+# CI sets these: tests fail, instead of being left out, without Python 3.7 for TensorFlow 1.15, without
+# Java for these lines of TensorFlow, and without what the host program needs.
 REQUIRE_TF_1_15 ?=
-
-# CI sets this, too: the lines of TensorFlow whose Java tests fail instead of being left out.
 REQUIRE_JAVA ?=
+REQUIRE_HOST ?=
+export REQUIRE_HOST
+
+# Tests in as many processes as there are processors, each file in one of them: what a file sets up once
+# runs once.
+PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --dist=loadfile)
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
@@ -35,7 +40,7 @@ test-rust: ## Test the kernels alone: no Python, no C++, no TensorFlow
 
 test-python: lib ## Test the library in the TensorFlow of TF=... or PYTHON=...
 	@scripts/build_lib.sh $(PYTHON) failpoints
-	$(PYTHON) -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4)
+	$(PYTHON) $(PYTEST)
 
 test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 	@if scripts/find_python.sh 1.15 > /dev/null || [ -n "$(REQUIRE_TF_1_15)" ]; \
@@ -65,7 +70,7 @@ bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, K
 lint: .venv-lint/.complete $(environment) ## Check formats and lints of Rust, C++ and Python
 	cargo fmt --all --check
 	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
-	scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
+	BLOCKCELL_WERROR=1 scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --package blockcell-kernels --no-deps --quiet
 	.venv-lint/bin/clang-format --dry-run -Werror cpp/*
 	.venv-lint/bin/ruff check .

@@ -4,6 +4,8 @@ set -euo pipefail
 venv=$1 python=$2 requirements=$3
 
 echo "setting up $venv with $requirements"
-[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+# An environment whose making was interrupted may have a Python but no pip of its own: it is made anew.
+"$venv/bin/python" -c "import sys, pip; sys.exit(sys.prefix == sys.base_prefix)" 2> /dev/null ||
+  "$python" -m venv --clear "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
 touch "$venv/.complete"

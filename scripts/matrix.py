@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORKERS = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"]
 LINES = ["1.15", "2.4", "2.12", "2.16", "2.18", "2.21"]
 INFO = "import sys, json, blockcell; json.dump(blockcell.info(), sys.stdout)"
 
@@ -70,7 +71,7 @@ def check(line, console):
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
         run = subprocess.run(
-            [python, "-m", "pytest", "-q", f"--junitxml={report}"],
+            [python, "-m", "pytest", "-q", *WORKERS, f"--junitxml={report}"],
             cwd=ROOT,
             capture_output=True,
             text=True,
