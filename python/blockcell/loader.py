@@ -10,13 +10,14 @@ import re
 import sys
 import threading
 from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 LIBRARY = "libblockcell.so"
 ENVIRONMENT = "BLOCKCELL_LIBRARY"
 
 _PACKAGE = Path(__file__).resolve().parent
 _lock = threading.RLock()
-_loaded = {}  # "path" and "module", once the library is loaded
+_loaded: Dict[str, Any] = {}  # "path" and "module", once the library is loaded
 
 
 class LibraryError(ImportError):
@@ -27,7 +28,7 @@ class LibraryNotFoundError(LibraryError):
     """There is no library for the running TensorFlow."""
 
 
-def load(path=None, replace_gradients=True):
+def load(path: Optional[Union[str, Path]] = None, replace_gradients: bool = True) -> Any:
     """Loads the library built for the running TensorFlow.
 
     Drops the kernels that eager mode has cached, so that ops and `tf.function`s which ran before
@@ -47,6 +48,14 @@ def load(path=None, replace_gradients=True):
     Gradients taken from then on use them, also of ops and functions that ran before. A gradient
     that is part of a graph already, or of a `tf.function` that was traced with a tape inside or
     differentiated before, stays as it is: load the library first.
+
+    A gradient that a program registers afterwards, by `tf.RegisterGradient("GRUBlockCell")` for
+    example, takes the place of ours, for good; ours of the gradient op is withdrawn with it. One
+    that was registered before is replaced, unless `replace_gradients` is False.
+
+    Where gradients arrive at outputs that the gradient kernels do not know, such as gates,
+    TensorFlow's own ops compute the gradient, slowly. The logger `"blockcell"` says so once for
+    each op: as a warning for sequences, as information for single steps.
 
     Calling it again is harmless and returns the same module.
 
@@ -83,7 +92,7 @@ def load(path=None, replace_gradients=True):
         return _loaded["module"]
 
 
-def info():
+def info() -> Dict[str, Any]:
     """Returns what the library says of itself, and calls `load()` first if that was not done.
 
     Runs the op `BlockcellInfo`, and with it TensorFlow's runtime: configure TensorFlow before.
@@ -100,7 +109,7 @@ def info():
     """
     with _lock:
         module = _loaded.get("module") or load()
-    answer = json.loads(_run_info(module).decode())
+    answer: Dict[str, Any] = json.loads(_run_info(module).decode())
     built_for, running = answer["tensorflow_built_for"], answer["tensorflow_running"]
     if _minor(built_for) != _minor(running):
         raise LibraryError(
@@ -113,7 +122,7 @@ def info():
     return answer
 
 
-def _run_info(module):
+def _run_info(module: Any) -> bytes:
     """Runs `BlockcellInfo` where TensorFlow is: eagerly, or in a graph and session of its own."""
     import tensorflow as tf
 
@@ -125,7 +134,7 @@ def _run_info(module):
         return session.run(module.blockcell_info())
 
 
-def find_library(path=None):
+def find_library(path: Optional[Union[str, Path]] = None) -> Path:
     """Finds the library built for the running TensorFlow, without loading it.
 
     Args:
@@ -161,24 +170,24 @@ def find_library(path=None):
     )
 
 
-def _minor(version):
+def _minor(version: str) -> str:
     """`"2.21"` of `"2.21.0"`, `"2.21.0rc1"` or `"2.21.0-dev20260101"`."""
     return ".".join(version.split(".")[:2])
 
 
-def _source_tree():
+def _source_tree() -> Optional[Path]:
     """The source tree this package is used from, or None if it is installed elsewhere."""
     tree = _PACKAGE.parent.parent
     return tree if (tree / "Cargo.toml").is_file() else None
 
 
-def _roots():
+def _roots() -> List[Path]:
     """The folders with one folder per TensorFlow, in the order of search."""
     tree = _source_tree()
     return [_PACKAGE / "lib"] + ([tree / "build"] if tree else [])
 
 
-def _check_folder(library, minor):
+def _check_folder(library: Path, minor: str) -> None:
     """Refuses a library that lies in the folder of another TensorFlow, before it is opened."""
     folder = re.match(r"tf-(\d+\.\d+)$", library.parent.name)
     if folder and folder.group(1) != minor:
@@ -188,7 +197,7 @@ def _check_folder(library, minor):
         )
 
 
-def _explain(problem, details=()):
+def _explain(problem: str, details: Sequence[str] = ()) -> str:
     """The one form of error message: what is wrong, what there is, how to build what is missing."""
     builds = [build for root in _roots() for build in sorted(root.glob("tf-*/" + LIBRARY))]
     found = ", ".join(f"{build.parent.name} ({build})" for build in builds) or "none"
@@ -200,7 +209,7 @@ def _explain(problem, details=()):
     return "\n  ".join(lines)
 
 
-def _load_into_tensorflow(library):
+def _load_into_tensorflow(library: Path) -> Any:
     """Loads a file that `find_library` has found, for eager mode too."""
     import tensorflow as tf
 
@@ -219,7 +228,7 @@ def _load_into_tensorflow(library):
     return module
 
 
-def _drop_eager_kernels():
+def _drop_eager_kernels() -> None:
     """Drops the kernels that eager mode has cached, if it has run at all.
 
     TensorFlow offers this in no public way.

@@ -7,7 +7,7 @@ def _registered():
     """The module of each op's gradient function, by op; ours have the name of the package."""
     from tensorflow.python.framework import ops
 
-    import gradient_cases
+    from helpers import gradient_cases
 
     names = list(gradient_cases.OPS) + list(gradient_cases.GRADIENT_OPS.values())
     found = {}
@@ -17,8 +17,7 @@ def _registered():
         except LookupError:
             found[name] = None
         else:
-            module = getattr(function, "func", function).__module__
-            found[name] = module.replace("tensorflow_core", "tensorflow")
+            found[name] = function.__module__.replace("tensorflow_core", "tensorflow")
     return found
 
 
@@ -36,7 +35,7 @@ def keep_then_replace_then_keep():
     return found
 
 
-def one_that_the_user_registered():
+def one_that_a_user_registered_before_loading():
     """Replaced like TensorFlow's, or kept, and without a second order then."""
     import tensorflow as tf
 
@@ -51,31 +50,77 @@ def one_that_the_user_registered():
     return [(each["GRUBlockCell"], each["GRUBlockCellGrad"]) for each in found]
 
 
+def _only(*ops):
+    return {op: module for op, module in _registered().items() if op in ops}
+
+
+def those_that_a_user_registers_after_loading():
+    """Whose gradients are registered then, after another load(); and whether the user's is used."""
+    import tensorflow as tf
+
+    from helpers import gradient_cases
+
+    blockcell.load()
+
+    @tf.RegisterGradient("GRUBlockCell")
+    def users(op, *incoming):
+        return [tf.fill(tf.shape(op.inputs[0]), 7.0)] + [None] * 5
+
+    @tf.RegisterGradient("BlockLSTMGrad")
+    def users_of_gradient(op, *incoming):
+        return [None] * 18
+
+    blockcell.load()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        inputs = gradient_cases.inputs_for("GRUBlockCell")
+        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        h = tf.raw_ops.GRUBlockCell(**tensors)[3]
+        x_grad = session.run(tf.gradients(h, tensors["x"])[0])
+    return (
+        _only("GRUBlockCell", "GRUBlockCellGrad"),
+        _only("BlockLSTM", "BlockLSTMGrad"),
+        float(x_grad.mean()),
+    )
+
+
+def two_that_a_user_registers():
+    """TensorFlow's message about the second one."""
+    import tensorflow as tf
+
+    blockcell.load()
+    tf.RegisterGradient("LSTMBlockCell")(lambda op, *incoming: [None] * 8)
+    try:
+        tf.RegisterGradient("LSTMBlockCell")(lambda op, *incoming: [None] * 8)
+    except KeyError as error:
+        return str(error)
+    return "no error"
+
+
 def _inputs():
     import tensorflow as tf
 
-    import gradient_cases
-    from op_table import BLOCK_LSTM_V2
+    from blockcell.reference.op_table import BLOCK_LSTM_V2
+    from helpers import gradient_cases
 
     inputs = gradient_cases.inputs_for(BLOCK_LSTM_V2)
     return inputs, {name: tf.constant(value) for name, value in inputs.items()}
 
 
 def _errors(gradients):
-    import cases
-    import ways
-    from op_table import BLOCK_LSTM_V2
+    from blockcell.reference.inputs import scaled_error
+    from blockcell.reference.op_table import BLOCK_LSTM_V2
+    from helpers import ways
 
     want = ways.truth(BLOCK_LSTM_V2, _inputs()[0], ("h",), {})
     got = {name: value.numpy() for name, value in gradients.items()}
-    return {name: cases.scaled_error(got[name], want[name]) for name in ("x", "w", "b")}
+    return {name: scaled_error(got[name], want[name]) for name in ("x", "w", "b")}
 
 
 def what_ran_before():
     """Errors of gradients taken before loading, and after it of what ran before it."""
     import tensorflow as tf
 
-    import ways
+    from helpers import ways
 
     _, tensors = _inputs()
     sources = ways.floating(tensors)
@@ -102,9 +147,8 @@ def eager_mode_of_1_15():
     import tensorflow as tf
 
     tf.compat.v1.enable_eager_execution()
-    import cases
-    import gradient_cases
-    import ways
+    from blockcell.reference.inputs import scaled_error
+    from helpers import gradient_cases, ways
 
     blockcell.load()
     found = {}
@@ -120,5 +164,5 @@ def eager_mode_of_1_15():
                 got = ways.run_eagerly(ways.by_tape, loss, inputs)
                 want = ways.truth(op, inputs, names, attributes, order)
                 key = "{} {} {}".format(op, "+".join(names), order)
-                found[key] = max(cases.scaled_error(got[n], want[n]) for n in want)
+                found[key] = max(scaled_error(got[n], want[n]) for n in want)
     return found
