@@ -25,19 +25,21 @@ import matplotlib.pyplot as plt  # noqa: E402
 TOP = 5
 """Types of ops that the table shows of each side."""
 COLOURS = ("#d1495b", "#30638e", "#edae49", "#66a182", "#8d99ae", "#5f4b8b")
+"""Of types of ops."""
+OTHERS = "#dddddd"
 NOTE = (
     "Each graph is trained in two processes that take turns. Words per second: of the median step."
     " Ratio: blockcell / stock, the median of the rounds, and their quartiles. Losses are in nats a"
-    " word, before the first and the last update. Difference: the largest relative difference of"
-    " the losses of a step. In ops: the time within all ops divided by that of the step, both of"
-    " traced steps; more than 100 % where ops run at the same time. Shares: the time within the ops"
-    " of a type as a share of that within all ops."
+    " word, before the first and the last update; they differ by: the largest relative difference"
+    " between the two at the same step. In ops: the time within all ops divided by that of the"
+    " step, both of traced steps; more than 100 % where ops run at the same time. Shares: the time"
+    " within the ops of a type as a share of that within all ops."
 )
 """What the columns mean."""
 
 HEADS = (
     *("graph", "stock words/s", "blockcell words/s", "ratio", "quartiles"),
-    *("loss at start", "loss at end", "difference"),
+    *("loss at start", "loss at end", "losses differ by"),
 )
 """Heads of the table of steps."""
 OP_HEADS = ("graph", "kernels", "step", "in ops", "shares of types of ops")
@@ -57,9 +59,9 @@ def cells(result):
         f"{result.words_per_second(result.stock):,.0f}",
         f"{result.words_per_second(result.ours):,.0f}",
         f"{median:.2f}",
-        f"{low:.2f} to {high:.2f}",
-        f"{result.ours.losses[0]:.4f}",
-        f"{result.ours.losses[-1]:.4f}",
+        f"{low:.2f}-{high:.2f}",
+        f"{result.ours.losses[0]:.2f}",
+        f"{result.ours.losses[-1]:.2f}",
         f"{result.difference:.1e}",
     ]
 
@@ -89,17 +91,31 @@ def line(result):
 
 def tables(found):
     """Returns the tables of the results of a run, for the terminal."""
-    steps = Table(title=title(found[0]), title_justify="left", box=rich.box.SIMPLE_HEAD)
-    for place, head in enumerate(HEADS):
-        steps.add_column(head, justify="right" if place else "left")
-    ops = Table(title="Where the time goes", title_justify="left", box=rich.box.SIMPLE_HEAD)
-    for place, head in enumerate(OP_HEADS):
-        ops.add_column(head, justify="right" if place in (2, 3) else "left")
+    steps = _table(title(found[0]), HEADS, right=range(1, len(HEADS)))
+    ops = _table("Where the time goes", OP_HEADS, right=(2, 3))
     for result in found:
         steps.add_row(*cells(result))
         for row in op_cells(result):
             ops.add_row(*row)
     return Group(steps, ops)
+
+
+def _table(title_, heads, right):
+    """Returns a table; its columns `right` are flush right, and as wide as their numbers."""
+    table = Table(
+        title=title_,
+        title_style="bold",
+        title_justify="left",
+        box=rich.box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    for place, head in enumerate(heads):
+        if place in right:
+            table.add_column(head.replace(" ", "\n"), justify="right", no_wrap=True)
+        else:
+            table.add_column(head, overflow="fold")
+    return table
 
 
 def markdown(found):
@@ -133,7 +149,7 @@ def plot(path, found):
         figure, (left, right) = plt.subplots(
             1,
             2,
-            figsize=(11, 1.6 + 0.55 * len(found)),
+            figsize=(13, 1.6 + 0.55 * len(found)),
             sharey=True,
             gridspec_kw={"width_ratios": (1, 1.5)},
         )
@@ -155,7 +171,7 @@ def _draw_ratios(axes, found):
     axes.set_yticks(places)
     axes.set_yticklabels([f"{it.graph}\nTensorFlow {it.tensorflow}" for it in found])
     axes.invert_yaxis()
-    axes.set_title("Words per second, blockcell / stock (quartiles in black)", fontsize=9)
+    axes.set_title("Words per second, blockcell / stock\n(quartiles in black)", fontsize=9)
 
 
 def _draw_times(axes, found):
@@ -168,13 +184,15 @@ def _draw_times(axes, found):
         unit = result.stock.seconds
         for side, offset in ((result.stock, -0.17), (result.ours, 0.17)):
             start = 0.0
-            for op, share in side.shares():
+            shares = dict(side.shares())
+            parts = [(shares.get(op, 0.0), colour) for op, colour in colours.items()]
+            parts.append((1.0 - sum(share for share, _ in parts), OTHERS))
+            for share, colour in parts:
                 width = share * side.seconds / unit
-                colour = colours.get(op, "#dddddd")
                 axes.barh(place + offset, width, 0.3, left=start, color=colour)
                 start += width
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
-    handles.append(plt.Rectangle((0, 0), 1, 1, color="#dddddd"))
+    handles.append(plt.Rectangle((0, 0), 1, 1, color=OTHERS))
     axes.legend(
         handles,
         [*colours, "others"],
@@ -183,7 +201,7 @@ def _draw_times(axes, found):
         bbox_to_anchor=(1.01, 1.0),
         loc="upper left",
     )
-    axes.set_title("Time of a step, stock above blockcell, stock = 1; by type of op", fontsize=9)
+    axes.set_title("Time of a step by type of op, stock above blockcell\n(stock = 1)", fontsize=9)
 
 
 def _colours(found):
