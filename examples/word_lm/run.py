@@ -45,7 +45,7 @@ def arguments():
         "--graphs", nargs="+", type=pathlib.Path, help="files of graphs, instead of the above"
     )
     parser.add_argument("--threads", type=int, default=2, help="threads (default: 2)")
-    parser.add_argument("--rounds", type=int, default=12, help="turns of each side (default: 12)")
+    parser.add_argument("--rounds", type=int, default=10, help="turns of each side (default: 10)")
     parser.add_argument(
         "--steps",
         type=int,
