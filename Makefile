@@ -22,7 +22,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix bench bench-peers lint format docs clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix bench bench-peers bench-steps lint format docs clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -66,6 +66,19 @@ bench: lib ## Time TensorFlow's kernels and ours side by side, at all shapes (ta
 bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, Keras's and PyTorch's (3 GB download)
 	@scripts/build_lib.sh .venv-peers/bin/python
 	@.venv-peers/bin/python -m bench.peers
+
+# Where whole training steps are timed, and flags for `examples/word_lm/run.py`, such as --rounds=4.
+STEPS_TF ?= 1.15 2.21
+STEPS_FLAGS ?=
+
+bench-steps: ## Time whole training steps of graphs made by TensorFlow 1.15, in 1.15 and 2.21 (10 minutes)
+	@for tf in $(STEPS_TF); do $(MAKE) --no-print-directory bench-steps-$$tf || exit; done  # never two at a time
+	@$(call venv,$(lastword $(STEPS_TF)))/bin/python examples/word_lm/report.py build/word_lm/tf-*.json \
+	    --plot build/word_lm/steps.svg
+
+bench-steps-%:
+	@$(MAKE) --no-print-directory lib TF=$*
+	@$(call venv,$*)/bin/python examples/word_lm/run.py --library build/tf-$*/libblockcell.so $(STEPS_FLAGS)
 
 lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of Rust, C++ and Python
 	cargo fmt --all --check

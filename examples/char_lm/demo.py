@@ -10,8 +10,6 @@ import contextlib
 import pathlib
 import sys
 
-import models
-import text
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -21,7 +19,13 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from worker import Worker, WorkerError
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import models  # noqa: E402
+import text  # noqa: E402
+from common.workers import Worker, WorkerError  # noqa: E402
+from training import Trainer  # noqa: E402
 
 TRACED = 8
 """Steps that are traced after the measured ones; the first of them is not counted."""
@@ -67,9 +71,9 @@ def started(model, library, logs):
     with contextlib.ExitStack() as stack:
         workers = []
         for setting in model.settings:
-            log = str(logs / f"{model.name}-{setting.name}.log")
-            workers.append(Worker(model, setting, library, log))
-            stack.callback(workers[-1].stop)
+            name = f"{model.name}-{setting.name}"
+            worker = Worker(name, logs / f"{name}.log", Trainer, model, setting, library)
+            workers.append(stack.enter_context(worker))
         yield workers
 
 
@@ -100,20 +104,20 @@ def compare(console, model, batches, library, steps, logs):
     )
     with progress, started(model, library, logs) as workers:
         task = progress.add_task(model.title, total=steps + TRACED, state="starting TensorFlow")
-        ready = [worker.ready() for worker in workers]
+        ready = [worker.ask("ready") for worker in workers]
         progress.update(task, state="first step")
         trainings = [
-            Training(setting, its, worker.slopes(batches[0]), [], [])
+            Training(setting, its, worker.ask("slopes", batches[0]), [], [])
             for setting, its, worker in zip(model.settings, ready, workers)
         ]
         for step in range(steps + TRACED):
             batch = batches[step % len(batches)]
             traced = step >= steps
+            kind = "traced_step" if traced else "step"
             for turn in range(len(workers)):  # each goes first in its turn
                 which = (step + turn) % len(workers)
-                result = workers[which].step(batch, traced)
-                kind = trainings[which].traced if traced else trainings[which].steps
-                kind.append(result)
+                its = trainings[which].traced if traced else trainings[which].steps
+                its.append(workers[which].ask(kind, batch))
             loss = trainings[0].steps[-1].loss
             progress.update(task, advance=1, state=f"loss {loss:.3f}")
     for training in trainings:

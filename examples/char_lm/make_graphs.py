@@ -10,10 +10,14 @@ same bytes at every run.
 
 import argparse
 import pathlib
+import sys
 
-import models
 import tensorflow as tf
-from tensorflow.core.protobuf.control_flow_pb2 import WhileContextDef
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import models  # noqa: E402
+from common import meta_graphs  # noqa: E402
 
 
 def language_model(model):
@@ -67,16 +71,7 @@ def meta_graph(model):
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(models.GRAPH_SEED)
         language_model(model)
-        # Attributes at their default are left out: a later TensorFlow then needs to know only
-        # those that matter.
-        exported = tf.train.export_meta_graph(
-            graph=graph, clear_devices=True, strip_default_attrs=True
-        )
-    # Maps (attributes, collections, names in loop contexts) come in any order unless asked for.
-    contexts = exported.collection_def["while_context"].bytes_list.value
-    for index, context in enumerate(contexts):
-        contexts[index] = WhileContextDef.FromString(context).SerializeToString(deterministic=True)
-    return exported.SerializeToString(deterministic=True)
+        return meta_graphs.serialized(tf, graph)
 
 
 def main():

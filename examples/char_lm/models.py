@@ -8,6 +8,8 @@ down anywhere else.
 import pathlib
 from typing import NamedTuple, Optional, Tuple
 
+from common.sessions import GRADIENTS, LIBRARY, PACKAGED, TENSORFLOW
+
 GRAPHS = pathlib.Path(__file__).resolve().parent / "graphs"
 """Folder of the committed MetaGraphs."""
 
@@ -54,15 +56,6 @@ INIT_OP = "char_lm/init_op"
 CHECKED = "char_lm/checked"
 """Collection of a variable whose gradient finite differences are to check, and that gradient."""
 
-TENSORFLOW = "TensorFlow alone"
-"""A process that loads nothing."""
-LIBRARY = "tf.load_op_library"
-"""A process that loads the library, in this one line."""
-GRADIENTS = "blockcell.load() with BLOCKCELL_OVERRIDE=0"
-"""A process that has the package's Python gradients, and TensorFlow's kernels."""
-PACKAGE = "blockcell.load()"
-"""A process that has the package's Python gradients, and blockcell's kernels."""
-
 
 class Setting(NamedTuple):
     """One of the ways in which a model is trained, each in a process of its own."""
@@ -72,7 +65,7 @@ class Setting(NamedTuple):
     title: str
     """The name that people read."""
     loads: str
-    """TENSORFLOW, LIBRARY, GRADIENTS or PACKAGE."""
+    """TENSORFLOW, LIBRARY, GRADIENTS or PACKAGED, of `common.sessions`."""
     ops: Tuple[str, str]
     """Types of the forward op and of the op that computes its gradient."""
     program: Optional[str] = None
@@ -131,7 +124,7 @@ V2 = Model(
     "block_lstm_v2",
     "BlockLSTMV2",
     stock=Setting("stock", "stock kernels", GRADIENTS, _V2, "block_lstm_v2"),
-    blockcell=Setting("blockcell", "blockcell", PACKAGE, _V2, "block_lstm_v2"),
+    blockcell=Setting("blockcell", "blockcell", PACKAGED, _V2, "block_lstm_v2"),
     # TensorFlow's gradient of BlockLSTMV2 is that of BlockLSTM, whose weights have another order.
     contrast=Setting(
         "tensorflow",
@@ -147,7 +140,9 @@ ROWS = Model(
     stock=Setting(
         "stock", "stock kernels", GRADIENTS, ("GRUBlockCell", "GRUBlockCellGrad"), "gru_block_cell"
     ),
-    blockcell=Setting("blockcell", "blockcell", PACKAGE, ("BlockGRU", "BlockGRUGrad"), "block_gru"),
+    blockcell=Setting(
+        "blockcell", "blockcell", PACKAGED, ("BlockGRU", "BlockGRUGrad"), "block_gru"
+    ),
     lines=True,
 )
 MODELS = (*MADE_BY_1_15, V2, ROWS)

@@ -9,8 +9,10 @@ import matplotlib
 import models
 import numpy as np
 import rich.box
+from common import probes
+from common.sessions import Ready
 from rich.table import Table
-from worker import Ready, Slopes, Step
+from training import Slopes, Step
 
 # Both before pyplot is imported: no display is needed, nor word of a font cache being built.
 matplotlib.use("Agg")
@@ -96,20 +98,12 @@ class Comparison(NamedTuple):
         return result
 
     def _wrong_kernels(self):
-        ours, stock = self.blockcell.ready, self.stock.ready
-        info = json.loads(ours.info)
-        for op in self.blockcell.setting.ops:
-            if op not in ours.refusals:  # an op of the library's own
-                if op not in info["ops"]:
-                    yield f"the library has no {op}: {ours.info}"
-                continue
-            if op not in info["taken_over"]:
-                yield f"the library has not taken over {op}: {ours.info}"
-            if ours.refusals[op] != ours.labelled_refusals[op]:
-                yield f"{op} did not run on the library's kernel: {ours.refusals[op]!r}"
-        for op in self.stock.setting.ops:
-            if stock.refusals[op] == ours.labelled_refusals[op]:
-                yield f"{op} ran on the library's kernel in both: {stock.refusals[op]!r}"
+        return probes.wrong_kernels(
+            self.stock.ready,
+            self.blockcell.ready,
+            self.stock.setting.ops,
+            self.blockcell.setting.ops,
+        )
 
     def _wrong_slopes(self):
         for training in (self.stock, self.blockcell):

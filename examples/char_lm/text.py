@@ -1,10 +1,8 @@
 """The training text: the sources of the Python standard library of the running interpreter."""
 
-import pathlib
-import sysconfig
-
 import models
 import numpy as np
+from common import standard_library
 
 LIMIT = 1 << 20
 """Bytes of text to use."""
@@ -13,34 +11,17 @@ LIMIT = 1 << 20
 def corpus(limit=LIMIT):
     """Returns the text.
 
-    It is the standard library's own modules, in the order of their file names, one after the
-    other: the same interpreter gives the same text.
-
     Args:
       limit: Number of bytes to stop at.
 
     Returns:
       The text as a uint8 array [length].
-
-    Raises:
-      RuntimeError: The sources are not there or too short.
     """
-    folder = pathlib.Path(sysconfig.get_paths()["stdlib"])
-    text = bytearray()
-    for path in sorted(folder.glob("*.py")):
-        text += path.read_bytes()
-        if len(text) >= limit:
-            break
-    if len(text) <= models.BATCH * (models.TIME + 1):
-        raise RuntimeError(f"this Python's standard library has no sources in {folder}")
-    return np.frombuffer(bytes(text[:limit]), np.uint8)
+    return np.frombuffer(standard_library.sources(limit), np.uint8)
 
 
 def windows(text):
-    """Cuts the text into the windows of the training steps.
-
-    The text is cut into BATCH streams; each step reads the next TIME symbols of every stream, and
-    the last symbol of a window is the first of the next.
+    """Cuts the text into the windows of the training steps, as `standard_library.windows` does.
 
     Args:
       text: uint8 array [length].
@@ -48,11 +29,10 @@ def windows(text):
     Returns:
       A list with what each step is fed: `models.INPUTS` and `models.TARGETS`, int32 [BATCH, TIME].
     """
-    length = len(text) // models.BATCH
-    streams = text[: models.BATCH * length].reshape(models.BATCH, length).astype(np.int32)
-    starts = range(0, length - models.TIME, models.TIME)
-    parts = (streams[:, start : start + models.TIME + 1] for start in starts)
-    return [{models.INPUTS: part[:, :-1], models.TARGETS: part[:, 1:]} for part in parts]
+    return [
+        {models.INPUTS: inputs, models.TARGETS: targets}
+        for inputs, targets in standard_library.windows(text, models.BATCH, models.TIME)
+    ]
 
 
 def lines(text):

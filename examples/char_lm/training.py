@@ -5,19 +5,42 @@ that is the point. All else is the same code.
 """
 
 import contextlib
-import os
-import pathlib
-import sys
+import functools
 import time
+from typing import NamedTuple, Tuple
 
 import models
-import probes
-from worker import Ready, Slopes, Step
+from common import sessions
 
-PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python"
-"""Where the Python package `blockcell` is."""
 DISTANCE = 0.2
 """How far finite differences go to either side, as the norm of the change of the variable."""
+
+
+class Slopes(NamedTuple):
+    """The slope of the loss in the direction of the gradient of one variable."""
+
+    computed: float
+    """By the gradient: its norm."""
+    measured: float
+    """By central finite differences."""
+
+    @property
+    def ratio(self):
+        """1 if the gradient is right."""
+        return self.measured / self.computed
+
+
+class Step(NamedTuple):
+    """One training step."""
+
+    loss: float
+    """Mean cross entropy before the update, nats a byte."""
+    seconds: float
+    """Duration of `Session.run`."""
+    span: float = 0.0
+    """In a traced step: seconds from the start of its first op to the end of its last one."""
+    ops: Tuple[Tuple[int, float], ...] = ()
+    """In a traced step: calls of each of the setting's ops, and the seconds within them."""
 
 
 class Trainer:
@@ -33,13 +56,12 @@ class Trainer:
         """
         import tensorflow as tf
 
-        tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-        tf.compat.v1.disable_eager_execution()
+        sessions.quiet(tf)
         self._tf, self._model, self._setting = tf, model, setting
-        self._module = _load(tf, setting, library)
+        self._module = sessions.load(tf, setting.loads, library)
         with contextlib.ExitStack() as stack:
             self._graph = stack.enter_context(tf.Graph().as_default())
-            self._session = stack.enter_context(_session(tf))
+            self._session = stack.enter_context(sessions.session(tf))
             if setting.program is None:
                 tf.compat.v1.train.import_meta_graph(str(model.meta))
             else:
@@ -58,15 +80,9 @@ class Trainer:
         self._stack.close()
 
     def ready(self):
-        """Returns `Ready`."""
-        tf, info, labelled = self._tf, None, {}
-        ops = {op for setting in self._model.settings for op in setting.ops if op in probes.SHAPES}
-        if self._module is not None:
-            with tf.Graph().as_default(), _session(tf) as session:
-                info = session.run(self._module.blockcell_info()).decode()
-            labelled = {op: probes.refusal(tf, _session, op, "blockcell") for op in ops}
-        refusals = {op: probes.refusal(tf, _session, op) for op in ops}
-        return Ready(tf.__version__, info, refusals, labelled)
+        """Returns the `sessions.Ready` of the process."""
+        ops = {op for setting in self._model.settings for op in setting.ops}
+        return sessions.ready(self._tf, self._module, ops)
 
     def step(self, batch):
         """Runs a training step and returns its `Step`."""
@@ -74,11 +90,9 @@ class Trainer:
 
     def traced_step(self, batch):
         """Runs a training step with tracing and returns its `Step`."""
-        v1 = self._tf.compat.v1
-        options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE)
-        metadata = v1.RunMetadata()
-        loss, seconds = self._train(batch, options=options, run_metadata=metadata)
-        return Step(loss, seconds, *_time_in(self._setting.ops, metadata.step_stats))
+        (loss, seconds), trace = sessions.traced(self._tf, functools.partial(self._train, batch))
+        ops = tuple(trace.ops.get(op, (0, 0.0)) for op in self._setting.ops)
+        return Step(loss, seconds, trace.span, ops)
 
     def slopes(self, batch):
         """Returns the `Slopes` of the variable that the graph has marked, None without one.
@@ -110,44 +124,4 @@ class Trainer:
         return {self._collected(key): value for key, value in batch.items()}
 
     def _collected(self, key):
-        (member,) = self._graph.get_collection(key)
-        return member
-
-
-def _load(tf, setting, library):
-    """Loads what the setting says. Returns the module of the library's ops, or None."""
-    if setting.loads == models.TENSORFLOW:
-        return None
-    if setting.loads == models.LIBRARY:
-        return tf.load_op_library(library)  # all that is needed to train with blockcell
-    if setting.loads == models.GRADIENTS:
-        os.environ["BLOCKCELL_OVERRIDE"] = "0"
-    sys.path.insert(0, str(PACKAGE))
-    import blockcell
-
-    return blockcell.load(library)
-
-
-def _session(tf):
-    # The kernels under test are for CPUs.
-    config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})
-    return tf.compat.v1.Session(config=config)
-
-
-def _time_in(types, step_stats):
-    """Returns the span of a traced step in seconds, and for each type of op calls and seconds."""
-    traced = [
-        op
-        for device in step_stats.dev_stats
-        if "/device:CPU:" in device.device
-        for op in device.node_stats
-    ]
-    first = min(op.all_start_micros for op in traced)
-    last = max(op.all_start_micros + op.all_end_rel_micros for op in traced)
-    result = []
-    for kind in types:
-        # "name = Type(inputs)"; names within function bodies are not those of the graph.
-        calls = [op for op in traced if f" = {kind}(" in op.timeline_label]
-        nanoseconds = sum(op.op_end_rel_nanos - op.op_start_rel_nanos for op in calls)
-        result.append((len(calls), nanoseconds * 1e-9))
-    return (last - first) * 1e-6, tuple(result)
+        return sessions.collected(self._graph, key)

@@ -16,7 +16,7 @@ import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "examples" / "char_lm"))
+sys.path[:0] = [str(ROOT / "examples" / "char_lm"), str(ROOT / "examples")]
 
 import models  # noqa: E402
 import text  # noqa: E402

@@ -1,5 +1,7 @@
 """Which kernel runs an op: found out by a call that every kernel refuses, each in its own words."""
 
+import json
+
 _GRU = {"x": (1, 1), "h_prev": (1, 1), "w_ru": (2, 2), "w_c": (2, 1), "b_ru": (2,), "b_c": (1,)}
 _STATE = {"cs_prev": (1, 1), "h_prev": (1, 1)}
 _LSTM = {"w": (2, 4), "wci": (1,), "wcf": (1,), "wco": (1,), "b": (4,)}
@@ -52,3 +54,27 @@ def refusal(tf, session_of, op, label=None):
             # Around the kernel's own line TensorFlow says where the node comes from.
             return error.message.split("\n\t [[")[0].splitlines()[-1]
     raise RuntimeError(f"{op} did not refuse a malformed call")
+
+
+def wrong_kernels(stock, ours, stock_ops, our_ops):
+    """Yields a line for each op that did not run on the kernel it should have run on.
+
+    Args:
+      stock: The `sessions.Ready` of the process that trains on TensorFlow's kernels.
+      ours: That of the process that trains on the library's.
+      stock_ops: Types of the block RNN ops of the first.
+      our_ops: Types of the block RNN ops of the second.
+    """
+    info = json.loads(ours.info)
+    for op in our_ops:
+        if op not in ours.refusals:  # an op of the library's own
+            if op not in info["ops"]:
+                yield f"the library has no {op}: {ours.info}"
+            continue
+        if op not in info["taken_over"]:
+            yield f"the library has not taken over {op}: {ours.info}"
+        if ours.refusals[op] != ours.labelled_refusals[op]:
+            yield f"{op} did not run on the library's kernel: {ours.refusals[op]!r}"
+    for op in stock_ops:
+        if stock.refusals[op] == ours.labelled_refusals[op]:
+            yield f"{op} ran on the library's kernel in both: {stock.refusals[op]!r}"

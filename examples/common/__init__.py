@@ -1,0 +1,1 @@
+"""What the language models of several examples share."""

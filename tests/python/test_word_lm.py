@@ -1,0 +1,113 @@
+"""Training of the word model's graphs: the same losses as on stock kernels."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+import blockcell
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("rich")
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "word_lm"
+SECONDS = 400  # Three graphs, two processes each, on a busy machine.
+
+made_by_1_15 = pytest.mark.skipif(
+    not tf.__version__.startswith("1.15."), reason="only TensorFlow 1.15 makes the graphs"
+)
+
+
+def run(program, *arguments, override=None):
+    """Runs a program of the example; returns its exit code and what it printed."""
+    environment = dict(os.environ)
+    environment.pop("BLOCKCELL_OVERRIDE", None)
+    if override is not None:
+        environment["BLOCKCELL_OVERRIDE"] = override
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE / program), *map(str, arguments)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+    )
+    return done.returncode, done.stdout
+
+
+def train(output, *arguments, override=None):
+    """Runs the runner for a few steps; returns its exit code and what it printed."""
+    few = ("--rounds", 3, "--steps", 4, "--output", output)
+    library = ("--library", blockcell.find_library())
+    return run("run.py", *library, *few, *arguments, override=override)
+
+
+def results(output):
+    """Returns what the runner has written."""
+    (file,) = output.glob("tf-*.json")
+    assert file.with_suffix(".svg").stat().st_size > 0
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def largest_difference(result):
+    pairs = zip(result["stock"]["losses"], result["ours"]["losses"])
+    return max(abs(ours - stock) / stock for stock, ours in pairs)
+
+
+def check(result):
+    """Checks that a model has learnt, the same with both kernels."""
+    losses = result["ours"]["losses"]
+    assert len(losses) == (3 + 1) * 4
+    assert losses[-1] < 0.95 * losses[0]
+    assert largest_difference(result) <= 1e-4
+    assert len(result["ours"]["rounds"]) == len(result["stock"]["rounds"]) == 3
+    assert result["stock"]["ops"]["MatMul"][0] > 0
+
+
+def test_same_losses_with_each_kind_of_cell(tmp_path):
+    code, printed = train(tmp_path, "--sizes", "tiny")
+    assert code == 0, printed
+    found = results(tmp_path)
+    assert len(found) == 3, printed
+    for result in found:
+        check(result)
+
+
+def test_the_runner_notices_that_the_library_is_off(tmp_path):
+    code, printed = train(tmp_path, "--sizes", "tiny", "--cells", "lstm_block_cell", override="0")
+    assert code == 1, printed
+    assert "has not taken over LSTMBlockCellGrad" in printed
+
+
+@made_by_1_15
+def test_graphs_of_any_size_are_made_and_trained(tmp_path):
+    odd = ("--units", 17, "--time", 3, "--batch", 4, "--vocabulary", 90, "--keep", 0.8)
+    code, printed = run(
+        "make_graphs.py", "--sizes", "tiny", "--name", "odd", *odd, "--output", tmp_path
+    )
+    assert code == 0, printed
+    graphs = sorted(tmp_path.glob("*-odd.meta.gz"))
+    assert len(graphs) == 3, printed
+    code, printed = train(tmp_path, "--graphs", *graphs)
+    assert code == 0, printed
+    for result in results(tmp_path):
+        check(result)
+        assert result["words"] == 3 * 4
+
+
+@made_by_1_15
+def test_committed_graphs_are_what_the_program_makes(tmp_path):
+    code, printed = run("make_graphs.py", "--output", tmp_path)
+    assert code == 0, printed
+    committed = sorted((EXAMPLE / "graphs").glob("*-tiny.meta.gz"))
+    committed += sorted((EXAMPLE / "graphs").glob("*-small.meta.gz"))
+    committed += sorted((EXAMPLE / "graphs").glob("*-medium.meta.gz"))
+    assert len(committed) == 9
+    for path in committed:
+        with gzip.open(str(path)) as old, gzip.open(str(tmp_path / path.name)) as new:
+            assert old.read() == new.read(), path.name
