@@ -111,13 +111,13 @@ impl Bound {
         let names: Vec<_> = dims
             .iter()
             .map(|dim| match dim {
-                Time => "time".to_owned(),
-                Batch => "batch".to_owned(),
-                Input => "input_size".to_owned(),
-                InputCell => "input_size + cell_size".to_owned(),
-                Gates(gates) => format!("{gates} * cell_size"),
+                Time => dim_name!(Time).to_owned(),
+                Batch => dim_name!(Batch).to_owned(),
+                Input => dim_name!(Input).to_owned(),
+                InputCell => dim_name!(InputCell).to_owned(),
+                Gates(gates) => format!("{gates} * {}", dim_name!(Cell)),
                 Optional(_) if !self.use_optional => "any length".to_owned(),
-                Cell | Optional(_) => "cell_size".to_owned(),
+                Cell | Optional(_) => dim_name!(Cell).to_owned(),
             })
             .collect();
         format!("[{}]", names.join(", "))
