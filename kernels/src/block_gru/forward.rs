@@ -27,11 +27,11 @@ pub use crate::ops::block_gru::{Inputs, Outputs};
 /// h[t] = u[t] * h[t-1] + (1 - u[t]) * c[t]
 /// ```
 ///
-/// Half-precision data is converted to `f32`, and every result rounded once: the state that enters a
-/// step is that of the step before as it is stored.
+/// Half-precision data is converted to `f32`, and every result is rounded once. The state that
+/// enters a step is the stored, rounded state of the step before.
 ///
-/// `scratch` is memory for intermediate values, at least [`forward_scratch`] elements; neither what
-/// it holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 ///
 /// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, where `h[-1]` is
 /// `h_prev`, `w[:D]` and `w[D:]` are the rows of weights for x and for the state, and `carry`, at
-/// first `h_last_grad`, is the gradient by the state after the step:
+/// first `h_last_grad`, is the gradient with respect to the state after the step:
 ///
 /// ```text
 /// d_h     = h_grad[t] + carry
@@ -43,8 +43,8 @@ pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 /// from those of [`super::forward`] by the chain rule. Half-precision data is converted to `f32`,
 /// sums are in `f32`, and every result is rounded once.
 ///
-/// `scratch` is memory for intermediate values, at least [`grad_scratch`] elements; neither what it
-/// holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///

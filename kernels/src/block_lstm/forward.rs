@@ -28,12 +28,12 @@ pub use crate::ops::block_lstm::{Inputs, Outputs};
 /// ```
 ///
 /// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`,
-/// and every result rounded once: the state that enters a step is that of the step before as it is
-/// stored. `forget_bias` (0 in V2, whatever the attribute says) and `cell_clip` are rounded to the
-/// element type first.
+/// and every result is rounded once. The state that enters a step is the stored, rounded state of
+/// the step before. `forget_bias` (0 in V2, whatever the attribute says) and `cell_clip` are rounded
+/// to the element type first.
 ///
-/// `scratch` is memory for intermediate values, at least [`forward_scratch`] elements; neither what
-/// it holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///

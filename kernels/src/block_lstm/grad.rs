@@ -31,12 +31,12 @@ pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
 /// ```
 ///
 /// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The terms in brackets exist
-/// only with `use_peephole`. The clip of the forward steps is taken for the identity, as TensorFlow
-/// does: the operation has no `cell_clip`. Half-precision data is converted to `f32`, sums are in
-/// `f32`, and every result is rounded once.
+/// only with `use_peephole`. The gradient of the forward steps' clip is passed on unchanged, as
+/// TensorFlow does: the operation has no `cell_clip`. Half-precision data is converted to `f32`,
+/// sums are in `f32`, and every result is rounded once.
 ///
-/// `scratch` is memory for intermediate values, at least [`grad_scratch`] elements; neither what it
-/// holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///

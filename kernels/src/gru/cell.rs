@@ -18,8 +18,8 @@ pub use crate::ops::gru::{BlockCellInputs, BlockCellOutputs};
 /// h = u * h_prev + (1 - u) * c
 /// ```
 ///
-/// `scratch` is memory for intermediate values, at least [`block_cell_scratch`] elements; neither
-/// what it holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`block_cell_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///

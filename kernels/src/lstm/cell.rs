@@ -21,8 +21,8 @@ pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
 /// ```
 ///
 /// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`,
-/// and every result rounded once; `forget_bias` and `cell_clip` are rounded to the element type
-/// first. NaN survives the clip.
+/// and every result is rounded once. `forget_bias` and `cell_clip` are rounded to the element type
+/// first. A NaN remains NaN after the clip.
 ///
 /// # Errors
 ///

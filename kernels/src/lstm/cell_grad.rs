@@ -22,9 +22,9 @@ pub use crate::ops::lstm::{BlockCellGradInputs, BlockCellGradOutputs};
 /// ```
 ///
 /// The terms in brackets exist only with `use_peephole`. The equations follow from the forward
-/// step by the chain rule, but for its clip, which they take for the identity, as TensorFlow does:
-/// the operation has no `cell_clip`. Half-precision data is converted to `f32`, and every result
-/// rounded once.
+/// step by the chain rule, except for the clip. Its gradient is passed on unchanged, as TensorFlow
+/// does: the operation has no `cell_clip`. Half-precision data is converted to `f32`, and every
+/// result is rounded once.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The shape rules of every operation, once.
+//! The declaration of every operation: its tensors, their shapes and the structs that hold them.
 //!
 //! TensorFlow's shim asks [`Op::check`] for the sizes before it allocates outputs, and the Rust
 //! API asks the same table. Names and order of tensors are those of `tf.raw_ops`.
@@ -53,9 +53,9 @@ pub enum Dim {
     InputCell,
     /// A number of gates times `cell_size`.
     Gates(usize),
-    /// Length of the operation's optional vector of this number, from 0 on: `cell_size`, or any
-    /// where an attribute says that the vector is not used. Peephole weights without
-    /// `use_peephole`, and `b_hc` without `reset_after`, are not.
+    /// The length of the operation's optional vector of this number, from 0 on. It is `cell_size`
+    /// where the vector is used, and any number where an attribute says that it is not: peephole
+    /// weights without `use_peephole`, and `b_hc` without `reset_after`.
     Optional(usize),
 }
 
@@ -87,8 +87,8 @@ pub struct Op {
     pub name: &'static str,
     /// The inputs in TensorFlow's order.
     pub inputs: &'static [Tensor],
-    /// Names of the inputs whose memory the kernel works in, in the order of `inputs`: whoever
-    /// calls it hands them over, or a copy.
+    /// The names of the inputs whose memory the kernel overwrites, in the order of `inputs`. The
+    /// caller gives them up, or passes copies.
     pub in_place: &'static [&'static str],
     /// The outputs in TensorFlow's order.
     pub outputs: &'static [Tensor],
