@@ -4,10 +4,12 @@
 #include <vector>
 
 #include "blockcell/src/bridge.rs.h"
+#include "cpp/library.h"
 #include "cpp/shape_fn.h"
 #include "cpp/status.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/lib/core/errors.h"
 
 namespace blockcell {
 namespace {
@@ -18,6 +20,8 @@ using tf::shape_inference::InferenceContext;
 
 // Asks Rust what follows from the inputs' shapes, as far as they are known, for the outputs.
 tf::Status InferShapes(const char* op, InferenceContext* context) {
+  const Kernel* const kernel = find_kernel(op);
+  if (kernel == nullptr) return tf::errors::Internal("blockcell has no kernel for ", op);
   Attributes attributes{};
   TF_RETURN_IF_ERROR(context->GetAttr("reset_after", &attributes.reset_after));
 
@@ -34,7 +38,7 @@ tf::Status InferShapes(const char* op, InferenceContext* context) {
 
   std::vector<Shape> outputs(context->num_outputs());
   TF_RETURN_IF_ERROR(ToTensorFlow(
-      infer(op, attributes, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()})));
+      kernel->infer(attributes, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()})));
   for (int i = 0; i < context->num_outputs(); ++i) {
     std::vector<DimensionHandle> known;
     for (std::size_t axis = 0; axis < outputs[i].rank; ++axis) {
@@ -51,25 +55,28 @@ tf::Status InferBlockGRUGrad(InferenceContext* context) {
   return InferShapes("BlockGRUGrad", context);
 }
 
-REGISTER_OP("BlockGRU")
-    .Input("sequence_length: int64")
-    .Input("x: T")
-    .Input("h_prev: T")
-    .Input("w_ru: T")
-    .Input("w_c: T")
-    .Input("b_ru: T")
-    .Input("b_c: T")
-    .Input("b_hc: T")
-    .Output("r: T")
-    .Output("u: T")
-    .Output("c: T")
-    .Output("hc: T")
-    .Output("h: T")
-    .Output("h_last: T")
-    .Attr("reset_after: bool = false")
-    .Attr("T: {half, float}")
-    .SetShapeFn(InferBlockGRU)
-    .Doc(R"doc(
+}  // namespace
+
+void RegisterBlockGRU() {
+  REGISTER_OP("BlockGRU")
+      .Input("sequence_length: int64")
+      .Input("x: T")
+      .Input("h_prev: T")
+      .Input("w_ru: T")
+      .Input("w_c: T")
+      .Input("b_ru: T")
+      .Input("b_c: T")
+      .Input("b_hc: T")
+      .Output("r: T")
+      .Output("u: T")
+      .Output("c: T")
+      .Output("hc: T")
+      .Output("h: T")
+      .Output("h_last: T")
+      .Attr("reset_after: bool = false")
+      .Attr("T: {half, float}")
+      .SetShapeFn(InferBlockGRU)
+      .Doc(R"doc(
 Gated recurrent unit over a sequence, with a length for each row of the batch.
 
 For row `b` of the batch and `t` from 0 to `sequence_length[b] - 1`, with `h'` the
@@ -130,38 +137,42 @@ h_last: The state after each row's last step, `[batch, cell_size]`. It is `h_pre
 reset_after: Whether the reset gate is applied after the matrix product.
 )doc");
 
-REGISTER_OP("BlockGRUGrad")
-    .Input("sequence_length: int64")
-    .Input("x: T")
-    .Input("h_prev: T")
-    .Input("w_ru: T")
-    .Input("w_c: T")
-    .Input("b_ru: T")
-    .Input("b_c: T")
-    .Input("b_hc: T")
-    .Input("r: T")
-    .Input("u: T")
-    .Input("c: T")
-    .Input("hc: T")
-    .Input("h: T")
-    .Input("h_grad: T")
-    .Input("h_last_grad: T")
-    .Output("x_grad: T")
-    .Output("h_prev_grad: T")
-    .Output("w_ru_grad: T")
-    .Output("w_c_grad: T")
-    .Output("b_ru_grad: T")
-    .Output("b_c_grad: T")
-    .Output("b_hc_grad: T")
-    .Attr("reset_after: bool = false")
-    .Attr("T: {half, float}")
-    .SetShapeFn(InferBlockGRUGrad)
-    .Doc(R"doc(
+  MendShapeFn("BlockGRU", InferBlockGRU);
+}
+
+void RegisterBlockGRUGrad() {
+  REGISTER_OP("BlockGRUGrad")
+      .Input("sequence_length: int64")
+      .Input("x: T")
+      .Input("h_prev: T")
+      .Input("w_ru: T")
+      .Input("w_c: T")
+      .Input("b_ru: T")
+      .Input("b_c: T")
+      .Input("b_hc: T")
+      .Input("r: T")
+      .Input("u: T")
+      .Input("c: T")
+      .Input("hc: T")
+      .Input("h: T")
+      .Input("h_grad: T")
+      .Input("h_last_grad: T")
+      .Output("x_grad: T")
+      .Output("h_prev_grad: T")
+      .Output("w_ru_grad: T")
+      .Output("w_c_grad: T")
+      .Output("b_ru_grad: T")
+      .Output("b_c_grad: T")
+      .Output("b_hc_grad: T")
+      .Attr("reset_after: bool = false")
+      .Attr("T: {half, float}")
+      .SetShapeFn(InferBlockGRUGrad)
+      .Doc(R"doc(
 Gradients of a loss that depends on the outputs `h` and `h_last` of BlockGRU.
 
 For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, with
 `h'` the state before the step (`h_prev` for `t = 0`, otherwise `h[t-1]`), D the
-`input_size`, and `carry` the gradient by the state after the step, at first
+`input_size`, and `carry` the gradient with respect to the state after the step, at first
 `h_last_grad`:
 
     d_h     = h_grad[t] + carry
@@ -210,20 +221,19 @@ u: As BlockGRU returned it, `[time, batch, cell_size]`.
 c: As BlockGRU returned it, `[time, batch, cell_size]`.
 hc: As BlockGRU returned it, `[time, batch, cell_size]`.
 h: As BlockGRU returned it, `[time, batch, cell_size]`.
-h_grad: The gradient by `h`, `[time, batch, cell_size]`.
-h_last_grad: The gradient by `h_last`, `[batch, cell_size]`.
-x_grad: The gradient by `x`, of its shape.
-h_prev_grad: The gradient by `h_prev`, of its shape.
-w_ru_grad: The gradient by `w_ru`, of its shape.
-w_c_grad: The gradient by `w_c`, of its shape.
-b_ru_grad: The gradient by `b_ru`, of its shape.
-b_c_grad: The gradient by `b_c`, of its shape.
-b_hc_grad: The gradient by `b_hc`, of its shape. Zero without `reset_after`.
+h_grad: The gradient with respect to `h`, `[time, batch, cell_size]`.
+h_last_grad: The gradient with respect to `h_last`, `[batch, cell_size]`.
+x_grad: The gradient with respect to `x`, of its shape.
+h_prev_grad: The gradient with respect to `h_prev`, of its shape.
+w_ru_grad: The gradient with respect to `w_ru`, of its shape.
+w_c_grad: The gradient with respect to `w_c`, of its shape.
+b_ru_grad: The gradient with respect to `b_ru`, of its shape.
+b_c_grad: The gradient with respect to `b_c`, of its shape.
+b_hc_grad: The gradient with respect to `b_hc`, of its shape. Zero without `reset_after`.
 reset_after: As it was given to BlockGRU.
 )doc");
 
-const MendShapeFn mend_block_gru("BlockGRU", InferBlockGRU);
-const MendShapeFn mend_block_gru_grad("BlockGRUGrad", InferBlockGRUGrad);
+  MendShapeFn("BlockGRUGrad", InferBlockGRUGrad);
+}
 
-}  // namespace
 }  // namespace blockcell

@@ -1,13 +1,10 @@
 // The op BlockcellInfo.
 
-#include <dlfcn.h>
-#include <link.h>
-
-#include <cstring>
 #include <string>
 
 #include "blockcell/src/bridge.rs.h"
 #include "cpp/kernels.h"
+#include "cpp/library.h"
 #include "cpp/shape_fn.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
@@ -18,19 +15,6 @@ namespace blockcell {
 namespace {
 
 namespace tf = ::tensorflow;
-
-// Takes the version from the first loaded TensorFlow library that tells it. Which one that is, and
-// whether its symbols are visible from here, differs among releases and languages.
-int FindVersion(dl_phdr_info* library, std::size_t, void* version) {
-  if (std::strstr(library->dlpi_name, "tensorflow") == nullptr) return 0;
-  void* const handle = dlopen(library->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (handle == nullptr) return 0;
-  using VersionFunction = const char* (*)();
-  const auto tf_version = reinterpret_cast<VersionFunction>(dlsym(handle, "TF_Version"));
-  if (tf_version != nullptr) *static_cast<std::string*>(version) = tf_version();
-  dlclose(handle);
-  return tf_version != nullptr;
-}
 
 const char* Name(Takeover takeover) {
   switch (takeover) {
@@ -48,8 +32,7 @@ class BlockcellInfoOp : public tf::OpKernel {
   using OpKernel::OpKernel;
 
   void Compute(tf::OpKernelContext* context) override {
-    std::string version;
-    dl_iterate_phdr(FindVersion, &version);
+    const std::string& version = RunningTensorFlow();
     const rust::String json = info(rust::Str(version.data(), version.size()), Name(GetTakeover()));
     tf::Tensor* output = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, tf::TensorShape({}), &output));
@@ -57,10 +40,13 @@ class BlockcellInfoOp : public tf::OpKernel {
   }
 };
 
-REGISTER_OP("BlockcellInfo")
-    .Output("info: string")
-    .SetShapeFn(tf::shape_inference::ScalarShape)
-    .Doc(R"doc(
+}  // namespace
+
+void RegisterBlockcellInfo() {
+  REGISTER_OP("BlockcellInfo")
+      .Output("info: string")
+      .SetShapeFn(tf::shape_inference::ScalarShape)
+      .Doc(R"doc(
 Describes the loaded libblockcell.
 
 info: A JSON object: `version` of the library; `tensorflow_built_for` and
@@ -70,9 +56,9 @@ info: A JSON object: `version` of the library; `tensorflow_built_for` and
   "graph_pass" or "off"); `taken_over`, the operations for which they do.
 )doc");
 
-const MendShapeFn mend_shape_fn("BlockcellInfo", tf::shape_inference::ScalarShape);
+  MendShapeFn("BlockcellInfo", tf::shape_inference::ScalarShape);
 
-REGISTER_KERNEL_BUILDER(Name("BlockcellInfo").Device(tf::DEVICE_CPU), BlockcellInfoOp);
+  REGISTER_KERNEL_BUILDER(Name("BlockcellInfo").Device(tf::DEVICE_CPU), BlockcellInfoOp);
+}
 
-}  // namespace
 }  // namespace blockcell

@@ -1,9 +1,10 @@
 // The kernel class of every operation, and its registrations.
 //
 // A kernel unpacks tensors and hands them to Rust, which knows the operations' shapes and
-// equations. It never forwards an input's buffer to an output: Rust may take it that no two
-// tensors of a call overlap, and LSTMBlockCellGrad needs its inputs after it wrote outputs. Inputs
-// that Rust works on in place are no longer inputs then: their buffers are taken or copied first.
+// equations. It never forwards an input's buffer to an output, for two reasons: Rust relies on it
+// that no two tensors of a call overlap, and LSTMBlockCellGrad reads inputs after it wrote outputs.
+// Rust works on some inputs in place. The kernel takes over their buffers or copies them first, and
+// then does not pass them as inputs.
 
 #include "cpp/kernels.h"
 
@@ -13,10 +14,13 @@
 #include <vector>
 
 #include "blockcell/src/bridge.rs.h"
+#include "cpp/library.h"
 #include "cpp/pool.h"
 #include "cpp/status.h"
+#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/lib/core/errors.h"
 
 namespace blockcell {
 namespace {
@@ -63,7 +67,9 @@ tf::Status Take(tf::OpKernelContext* context, int index, tf::Tensor* taken) {
 class BlockcellOp : public tf::OpKernel {
  public:
   explicit BlockcellOp(tf::OpKernelConstruction* context)
-      : OpKernel(context), op_(context->def().op()) {
+      : OpKernel(context), kernel_(FindKernel(context->def().op())) {
+    OP_REQUIRES(context, kernel_ != nullptr,
+                tf::errors::Internal("blockcell has no kernel for ", context->def().op()));
     tf::DataType type;
     OP_REQUIRES_OK(context, context->GetAttr("T", &type));
     attributes_.half = type == tf::DT_HALF;
@@ -71,7 +77,7 @@ class BlockcellOp : public tf::OpKernel {
     Fetch(context, "reset_after", &attributes_.reset_after);
     Fetch(context, "forget_bias", &attributes_.forget_bias);
     Fetch(context, "cell_clip", &attributes_.cell_clip);
-    for (const std::size_t index : in_place(Name())) in_place_.push_back(index);
+    for (const std::size_t index : kernel_->in_place()) in_place_.push_back(index);
   }
 
   void Compute(tf::OpKernelContext* context) override {
@@ -81,7 +87,7 @@ class BlockcellOp : public tf::OpKernel {
     std::vector<Shape> shapes(context->num_outputs());
     std::size_t floats = 0;
     OP_REQUIRES_OK(context,
-                   ToTensorFlow(plan(Name(), attributes_, all_inputs, SliceOf(&shapes), floats)));
+                   ToTensorFlow(kernel_->plan(attributes_, all_inputs, SliceOf(&shapes), floats)));
 
     std::vector<tf::Tensor> taken(in_place_.size());
     std::vector<Output> in_place;
@@ -110,10 +116,10 @@ class BlockcellOp : public tf::OpKernel {
     }
     const rust::Slice<float> all_scratch(scratch.flat<float>().data(), floats);
 
-    const Pool pool(context);
+    const Pool pool(context->device()->tensorflow_cpu_worker_threads()->workers);
     OP_REQUIRES_OK(context,
-                   ToTensorFlow(compute(Name(), attributes_, pool, all_inputs, SliceOf(&in_place),
-                                        SliceOf(&outputs), all_scratch)));
+                   ToTensorFlow(kernel_->compute(attributes_, pool, all_inputs, SliceOf(&in_place),
+                                                 SliceOf(&outputs), all_scratch)));
   }
 
  private:
@@ -137,9 +143,11 @@ class BlockcellOp : public tf::OpKernel {
     return inputs;
   }
 
-  rust::Str Name() const { return {op_.data(), op_.size()}; }
+  static const Kernel* FindKernel(const std::string& op) {
+    return find_kernel({op.data(), op.size()});
+  }
 
-  const std::string op_;
+  const Kernel* const kernel_;
   Attributes attributes_{};
   std::vector<int> in_place_;
 };
@@ -166,15 +174,13 @@ void Register(const OpInfo& op, tf::DataType type) {
   }
 }
 
-bool RegisterAll() {
+}  // namespace
+
+void RegisterKernels() {
   for (const OpInfo& op : operations()) {
     Register(op, tf::DT_FLOAT);
     if (op.half) Register(op, tf::DT_HALF);
   }
-  return true;
 }
 
-const bool registered = RegisterAll();
-
-}  // namespace
 }  // namespace blockcell

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "blockcell/src/bridge.rs.h"
-#include "tensorflow/core/framework/device_base.h"
-#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 
 namespace blockcell {
@@ -18,8 +19,11 @@ namespace {
 // Cycles of work for which it pays to wake another thread.
 constexpr double kWorthAThread = 30000;
 
-// How often to look for what another thread is about to do: some 50 microseconds.
-constexpr int kLooks = 1000;
+// How long to look for what another thread is about to do.
+constexpr auto kPatience = std::chrono::microseconds(50);
+
+// How often to look for it between two readings of the clock.
+constexpr int kLooks = 16;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -30,10 +34,14 @@ void Pause() {
 // Whether `happened` becomes true before it pays to wait in another way.
 template <typename Condition>
 bool Soon(Condition happened) {
-  for (int look = 0; look < kLooks; ++look) {
-    if (happened()) return true;
-    Pause();
-  }
+  if (happened()) return true;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  do {
+    for (int look = 0; look < kLooks; ++look) {
+      Pause();
+      if (happened()) return true;
+    }
+  } while (std::chrono::steady_clock::now() < end);
   return false;
 }
 
@@ -44,16 +52,21 @@ bool Soon(Condition happened) {
 class Section {
  public:
   Section(std::size_t tasks, std::size_t threads, const Task& task)
-      : tasks_(tasks), threads_(threads), task_(&task), taken_(new std::atomic<bool>[tasks]) {
-    for (std::size_t n = 0; n < tasks; ++n) taken_[n].store(false, std::memory_order_relaxed);
+      : tasks_(tasks), threads_(threads), task_(&task), shares_(new Share[threads]) {
+    for (std::size_t n = 0; n < threads; ++n) {
+      shares_[n].next.store(n * tasks / threads, std::memory_order_relaxed);
+      shares_[n].end = (n + 1) * tasks / threads;
+    }
   }
 
-  // Runs tasks until none is left to take. A thread begins at the same ones in every section of as
-  // many, because it may have what they read in its cache.
+  // Runs tasks until none is left to take: those of the thread's own share first, then others'. A
+  // thread has the same share in every section of as many tasks, because it may have what they read
+  // in its cache.
   void Work(std::size_t thread) {
-    const std::size_t first = thread % threads_ * tasks_ / threads_;
-    for (std::size_t n = first; n < first + tasks_; ++n) {
-      if (Take(n < tasks_ ? n : n - tasks_)) Run(n < tasks_ ? n : n - tasks_);
+    for (std::size_t n = 0; n < threads_; ++n) {
+      Share& share = shares_[(thread + n) % threads_];
+      std::size_t task;
+      while ((task = share.Take()) < share.end) Run(task);
     }
   }
 
@@ -65,10 +78,19 @@ class Section {
   }
 
  private:
-  bool Take(std::size_t n) {
-    return !taken_[n].load(std::memory_order_relaxed) &&
-           !taken_[n].exchange(true, std::memory_order_relaxed);
-  }
+  // The tasks from `next` to `end - 1` are left to take. No two shares are in one cache line, so
+  // that threads do not slow each other down while each takes tasks of its own.
+  struct Share {
+    // The task taken; `end` or more if none was left.
+    std::size_t Take() {
+      const std::size_t task = next.load(std::memory_order_relaxed);
+      return task < end ? next.fetch_add(1, std::memory_order_relaxed) : task;
+    }
+
+    std::atomic<std::size_t> next;
+    std::size_t end;
+    char padding[64 - 2 * sizeof(std::size_t)];
+  };
 
   void Run(std::size_t n) {
     task_->run(n, n + 1);
@@ -83,15 +105,11 @@ class Section {
   const std::size_t tasks_;
   const std::size_t threads_;
   const Task* const task_;
-  const std::unique_ptr<std::atomic<bool>[]> taken_;
+  const std::unique_ptr<Share[]> shares_;
   std::atomic<std::size_t> done_{0};
   std::mutex mutex_;
   std::condition_variable all_done_;
 };
-
-tensorflow::thread::ThreadPool* Workers(tensorflow::OpKernelContext* context) {
-  return context->device()->tensorflow_cpu_worker_threads()->workers;
-}
 
 }  // namespace
 
@@ -127,19 +145,36 @@ class Team : public std::enable_shared_from_this<Team> {
  private:
   // Works on section after section, until none follows soon.
   void Help() {
-    const std::size_t thread = 1 + started_.fetch_add(1, std::memory_order_relaxed);
+    const std::size_t thread = Join();
+    if (thread == kCaller) return;
     std::size_t seen = 0;
-    while (const auto section = Next(&seen)) {
+    while (const auto section = Next(thread, &seen)) {
       section->Work(thread);
       Soon([this, seen] { return Began(seen); });
     }
   }
 
-  // The latest section, if it is later than the `seen`th; otherwise the helper is one no more.
-  std::shared_ptr<Section> Next(std::size_t* seen) {
+  // The helper's number: the lowest from 1 on that no other has. A pool whose queue is full runs
+  // `Help` on the thread that began the section. That is no helper: it has the number `kCaller`.
+  std::size_t Join() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (std::this_thread::get_id() == caller_) {
+      --helpers_;
+      return kCaller;
+    }
+    const auto free = std::find(present_.begin(), present_.end(), false);
+    const std::size_t thread = 1 + (free - present_.begin());
+    if (free == present_.end()) present_.push_back(false);
+    present_[thread - 1] = true;
+    return thread;
+  }
+
+  // The latest section, if it is later than the `seen`th; otherwise the helper leaves.
+  std::shared_ptr<Section> Next(std::size_t thread, std::size_t* seen) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (section_ == nullptr || !Began(*seen)) {
       --helpers_;
+      present_[thread - 1] = false;
       return nullptr;
     }
     *seen = sections_.load(std::memory_order_relaxed);
@@ -148,12 +183,14 @@ class Team : public std::enable_shared_from_this<Team> {
 
   bool Began(std::size_t seen) const { return sections_.load(std::memory_order_acquire) != seen; }
 
+  static constexpr std::size_t kCaller = 0;
+  const std::thread::id caller_ = std::this_thread::get_id();
   std::mutex mutex_;
   std::shared_ptr<Section> section_;
   // Threads that are in `Help`, or on their way there.
   std::size_t helpers_ = 0;
-  // Helpers that have come, some of which may have left.
-  std::atomic<std::size_t> started_{0};
+  // Which numbers, from 1 on, helpers have.
+  std::vector<bool> present_;
   // Sections that have begun; the end of the call counts as one, too.
   std::atomic<std::size_t> sections_{0};
 };
@@ -162,11 +199,11 @@ Pool::~Pool() {
   if (team_ != nullptr) team_->Close();
 }
 
-std::size_t Pool::num_threads() const { return Workers(context_)->NumThreads(); }
+std::size_t Pool::num_threads() const { return workers_->NumThreads(); }
 
-// Not by the pool's ParallelFor, which cuts the work in advance and waits for every thread it asked
-// for; besides, it calls a std::function that has arguments, and Java's TensorFlow 1.15 passes
-// those in another way than Python's (shape_fn.h). One without arguments is the same for both.
+// The pool's own ParallelFor is not used for two reasons. It cuts the work in advance and waits for
+// every thread that it asked for. And it calls a std::function that has arguments, which Java's
+// TensorFlow 1.15 passes in another way than Python's (shape_fn.cc). `Schedule` takes one without.
 void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const {
   const double worth = static_cast<double>(tasks) * static_cast<double>(cost) / kWorthAThread;
   const std::size_t most = std::min(tasks, num_threads());
@@ -174,7 +211,7 @@ void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task)
   if (threads == 1) return task.run(0, tasks);
   const auto section = std::make_shared<Section>(tasks, threads, task);
   if (team_ == nullptr) team_ = std::make_shared<Team>();
-  team_->Begin(section, threads - 1, Workers(context_));
+  team_->Begin(section, threads - 1, workers_);
   section->Work(0);
   section->Wait();
 }

@@ -8,7 +8,9 @@
 #include <memory>
 
 namespace tensorflow {
-class OpKernelContext;
+namespace thread {
+class ThreadPool;
+}  // namespace thread
 }  // namespace tensorflow
 
 namespace blockcell {
@@ -20,7 +22,7 @@ struct Task;
 // of a kernel.
 class Pool {
  public:
-  explicit Pool(tensorflow::OpKernelContext* context) : context_(context) {}
+  explicit Pool(tensorflow::thread::ThreadPool* workers) : workers_(workers) {}
   ~Pool();
 
   Pool(const Pool&) = delete;
@@ -33,8 +35,8 @@ class Pool {
   void parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const;
 
  private:
-  tensorflow::OpKernelContext* const context_;
-  // From the first section on that is worth another thread.
+  tensorflow::thread::ThreadPool* const workers_;
+  // Null until a section is worth another thread.
   mutable std::shared_ptr<Team> team_;
 };
 

@@ -1,6 +1,6 @@
-#include "cpp/shape_fn.h"
+#ifdef BLOCKCELL_TENSORFLOW_1
 
-#if TF_MAJOR_VERSION == 1
+#include "cpp/shape_fn.h"
 
 #include <functional>
 #include <vector>
@@ -13,15 +13,16 @@ namespace {
 namespace tf = ::tensorflow;
 using Context = tf::shape_inference::InferenceContext;
 
-// Whether the running TensorFlow calls a std::function with references to the arguments, as GCC's
-// std::function has it now, or with the arguments themselves, as that of GCC 4.8 had it. Python's
-// 1.15.5 is built by GCC 7.3, Java's 1.15.0 by GCC 4.8.
+// How the running TensorFlow calls a std::function depends on the GCC that built it. From GCC 5 on
+// the arguments are passed by reference, with GCC 4.8 by value. Python's TensorFlow 1.15.5 is built
+// by GCC 7.3, Java's 1.15.0 by GCC 4.8. Returns true for references.
 bool PassesReferences() {
   const tf::NodeDef node;
   const tf::OpDef op;
   const std::vector<tf::TensorShapeProto> no_shapes;
   Context context(0, &node, op, no_shapes, {}, no_shapes, {});
-  // If the context itself is taken for a reference here, then its first word is compared.
+  // By value, the address of the context arrives where a reference is expected. Then what `given`
+  // holds is the context's first word.
   bool same = false;
   const auto probe = [&same, &context](Context* given) {
     same = given == &context;
@@ -33,7 +34,7 @@ bool PassesReferences() {
 
 }  // namespace
 
-MendShapeFn::MendShapeFn(const char* op, Function function) {
+void MendShapeFn(const char* op, ShapeFn function) {
   static const bool references = PassesReferences();
   if (references) return;
   const tf::OpRegistrationData* data = nullptr;

@@ -1,15 +1,17 @@
 // Which way unlabelled nodes come to this library, and the graph pass that is TensorFlow 1.15's
 // way.
 
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <string>
 
 #include "blockcell/src/bridge.rs.h"
 #include "cpp/kernels.h"
+#include "cpp/library.h"
 
 #ifdef BLOCKCELL_TENSORFLOW_1
+#include <memory>
 #include <set>
-#include <string>
 
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
@@ -22,8 +24,15 @@ namespace blockcell {
 namespace {
 
 Takeover Wanted() {
-  const char* const wanted = std::getenv("BLOCKCELL_OVERRIDE");
-  if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return Takeover::kOff;
+  const char* const value = std::getenv("BLOCKCELL_OVERRIDE");
+  const std::string wanted = value == nullptr ? "" : value;
+  if (wanted == "0") return Takeover::kOff;
+  if (!wanted.empty() && wanted != "1") {
+    std::fprintf(stderr,
+                 "blockcell: BLOCKCELL_OVERRIDE=%s is ignored. The values are 1 (replace "
+                 "TensorFlow's kernels, the default) and 0 (keep them)\n",
+                 value);
+  }
 #ifdef BLOCKCELL_TENSORFLOW_1
   return Takeover::kGraphPass;
 #else
@@ -92,7 +101,9 @@ class LabelPass : public tf::GraphOptimizationPass {
   tf::Status LabelFunctions(tf::FunctionLibraryDefinition* library) const {
     if (library == nullptr) return tf::Status::OK();
     for (const std::string& name : library->ListFunctionNames()) {
-      tf::FunctionDef function = *library->Find(name);
+      const tf::FunctionDef* const found = library->Find(name);
+      if (found == nullptr) continue;  // Removed since the names were listed.
+      tf::FunctionDef function = *found;
       if (LabelNodes(&function)) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
     }
     return tf::Status::OK();
@@ -112,18 +123,19 @@ class LabelPass : public tf::GraphOptimizationPass {
   std::set<std::string> ops_;
 };
 
-bool RegisterPass() {
-  if (GetTakeover() == Takeover::kGraphPass) {
-    static tf::optimization_registration::OptimizationPassRegistration registration(
-        tf::OptimizationPassRegistry::POST_PLACEMENT, 0,
-        std::unique_ptr<tf::GraphOptimizationPass>(new LabelPass), "BlockcellLabelPass");
-  }
-  return true;
+}  // namespace
+
+void RegisterGraphPass() {
+  if (GetTakeover() != Takeover::kGraphPass) return;
+  static tf::optimization_registration::OptimizationPassRegistration registration(
+      tf::OptimizationPassRegistry::POST_PLACEMENT, 0,
+      std::unique_ptr<tf::GraphOptimizationPass>(new LabelPass), "BlockcellLabelPass");
 }
 
-const bool registered = RegisterPass();
+#else
 
-}  // namespace
+void RegisterGraphPass() {}
+
 #endif
 
 }  // namespace blockcell

@@ -1,25 +1,23 @@
 //! The part that knows both TensorFlow's shim and the kernels.
 //!
 //! The shim in `cpp/` asks here which operations there are, what shapes a call's outputs have, and
-//! then for the call itself. Tensors cross as shapes and bytes; nothing unwinds across.
+//! then for the call itself. Tensors cross as shapes and bytes. Panics do not cross: every function
+//! that the shim calls catches them ([`status`]).
 
-// cxx generates the `unsafe` of the calls; the C++ side keeps the promises written beside it.
-#![allow(unsafe_code)]
-
-mod cells;
-mod ops;
-mod sequences;
+mod kernels;
 mod status;
 mod tensors;
 mod threads;
 
 use blockcell_kernels::{Context, Isa};
 use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Shape, Status};
-use ops::{Call, KERNELS, Kernel};
-use status::guarded;
+use kernels::{Call, KERNELS, Kernel};
+use status::{guarded, or_default};
+use tensors::{Inputs, Outputs};
 use threads::Task;
 
-#[allow(unreachable_pub)]
+// cxx generates the `unsafe` of the calls. What the C++ side has to keep is written beside each.
+#[allow(unreachable_pub, unsafe_code)]
 #[cxx::bridge(namespace = "blockcell")]
 mod ffi {
     /// An operation to register.
@@ -32,7 +30,7 @@ mod ffi {
         is_stock: bool,
     }
 
-    /// The attributes of a node. Those an operation does not have are false or 0.
+    /// The attributes of a node. Those that an operation does not have are false or 0.
     #[derive(Default)]
     struct Attributes {
         /// The element type is half, not float.
@@ -63,6 +61,13 @@ mod ffi {
     }
 
     /// A tensor to write. It shares no memory with any other of the call.
+    ///
+    /// TensorFlow does not initialise the memory of outputs and scratch, and yet it is `&mut [u8]`
+    /// and `&mut [f32]` here and in the kernels. This is sound for three reasons. Every bit pattern
+    /// is a valid `u8` and `f32`. The memory comes from an allocator behind this interface, which
+    /// the compiler cannot see into: to Rust its bytes have values, which are only not known. And
+    /// no kernel lets such a value decide anything: some load one before they store a result there,
+    /// but then they do not use it.
     struct Output<'a> {
         dims: &'a [usize],
         data: &'a mut [u8],
@@ -84,13 +89,19 @@ mod ffi {
         /// Every operation that has kernels.
         fn operations() -> Vec<OpInfo>;
 
-        /// Which inputs of an operation its kernel works on in place.
-        fn in_place(op: &str) -> Vec<usize>;
+        /// How an operation is computed.
+        type Kernel;
+
+        /// The kernel of an operation, which lives as long as the library; null if there is none.
+        fn find_kernel(op: &str) -> *const Kernel;
+
+        /// Which inputs of the operation the kernel works on in place.
+        fn in_place(self: &Kernel) -> Vec<usize>;
 
         /// Checks what is known of the shapes of a call's inputs, and tells what follows for those
         /// of its outputs.
         fn infer(
-            op: &str,
+            self: &Kernel,
             attributes: &Attributes,
             inputs: &[PartialShape],
             outputs: &mut [Shape],
@@ -99,7 +110,7 @@ mod ffi {
         /// Checks the shapes of a call's inputs and the values of those in int64. Tells the shapes
         /// of its outputs, and how many floats of scratch memory it needs.
         fn plan(
-            op: &str,
+            self: &Kernel,
             attributes: &Attributes,
             inputs: &[Input],
             outputs: &mut [Shape],
@@ -110,7 +121,7 @@ mod ffi {
         /// are as it told. `in_place` has the inputs that are worked on in place, in the order of
         /// [`in_place`]; in `inputs` they are without data.
         fn compute(
-            op: &str,
+            self: &Kernel,
             attributes: &Attributes,
             pool: &Pool,
             inputs: &[Input],
@@ -129,54 +140,110 @@ mod ffi {
         unsafe fn run<'a>(self: &Task<'a>, begin: usize, end: usize);
     }
 
-    // SAFETY: `parallel_for` calls `task` only before it returns, and with numbers below `tasks`.
+    // SAFETY: `parallel_for` calls `task` only before it returns, and with numbers below `tasks`. It
+    // does so from several threads at once; `Task` is `Sync`, which `threads.rs` asserts.
     unsafe extern "C++" {
         include!("cpp/pool.h");
 
         /// TensorFlow's intra-op thread pool.
         type Pool;
 
-        /// Runs all `tasks`, each of about `cost` processor cycles, and returns when they are done.
+        /// How many threads `parallel_for` uses at most.
         fn num_threads(self: &Pool) -> usize;
+
+        /// Runs all `tasks`, each of about `cost` processor cycles, and returns when they are done.
         fn parallel_for(self: &Pool, tasks: usize, cost: u64, task: &Task);
     }
 }
 
 fn operations() -> Vec<OpInfo> {
-    #[cfg(feature = "failpoints")]
-    {
-        // Once: the scenario, which is never torn down, holds a lock.
-        static SETUP: std::sync::Once = std::sync::Once::new();
-        SETUP.call_once(|| std::mem::forget(fail::FailScenario::setup()));
-    }
-    let info = |kernel: &Kernel| OpInfo {
-        name: kernel.op.name,
-        half: kernel.has_half(),
-        is_stock: kernel.op.is_stock,
-    };
-    KERNELS.iter().map(info).collect()
-}
-
-fn in_place(op: &str) -> Vec<usize> {
-    let op = Kernel::of(op).op;
-    let inputs = op.inputs.iter().enumerate();
-    inputs.filter(|(_, tensor)| op.in_place.contains(&tensor.name)).map(|(n, _)| n).collect()
-}
-
-fn infer(
-    op: &str,
-    attributes: &Attributes,
-    inputs: &[PartialShape<'_>],
-    outputs: &mut [Shape],
-) -> Status {
-    guarded(op, || {
-        let shapes: Vec<_> = inputs.iter().map(partial).collect();
-        let inferred = Kernel::of(op).op.infer(attributes.use_optional(), &shapes)?;
-        for (shape, dims) in outputs.iter_mut().zip(inferred) {
-            describe(shape, dims.into_iter());
+    or_default("operations", || {
+        #[cfg(feature = "failpoints")]
+        {
+            // Once: the scenario, which is never torn down, holds a lock.
+            static SETUP: std::sync::Once = std::sync::Once::new();
+            SETUP.call_once(|| std::mem::forget(fail::FailScenario::setup()));
         }
-        Ok(())
+        let info = |kernel: &Kernel| OpInfo {
+            name: kernel.op.name,
+            half: kernel.has_half(),
+            is_stock: kernel.op.is_stock,
+        };
+        KERNELS.iter().map(info).collect()
     })
+}
+
+fn find_kernel(op: &str) -> *const Kernel {
+    let kernel = KERNELS.iter().find(|kernel| kernel.op.name == op);
+    kernel.map_or(std::ptr::null(), std::ptr::from_ref)
+}
+
+impl Kernel {
+    fn in_place(&self) -> Vec<usize> {
+        or_default(self.op.name, || {
+            let inputs = self.op.inputs.iter().enumerate();
+            let in_place = inputs.filter(|(_, tensor)| self.op.in_place.contains(&tensor.name));
+            in_place.map(|(n, _)| n).collect()
+        })
+    }
+
+    fn infer(
+        &self,
+        attributes: &Attributes,
+        inputs: &[PartialShape<'_>],
+        outputs: &mut [Shape],
+    ) -> Status {
+        guarded(self.op.name, || {
+            let shapes: Vec<_> = inputs.iter().map(partial).collect();
+            let inferred = self.op.infer(attributes.use_optional(), &shapes)?;
+            for (shape, dims) in outputs.iter_mut().zip(inferred) {
+                describe(shape, dims.into_iter());
+            }
+            Ok(())
+        })
+    }
+
+    fn plan(
+        &self,
+        attributes: &Attributes,
+        inputs: &[Input<'_>],
+        outputs: &mut [Shape],
+        scratch: &mut usize,
+    ) -> Status {
+        guarded(self.op.name, || {
+            let op = self.op;
+            let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
+            let sizes = op.check(attributes.use_optional(), &shapes)?;
+            for (input, _) in inputs.iter().zip(op.inputs).filter(|(_, tensor)| tensor.is_steps) {
+                op.check_steps(&sizes, tensors::steps(input).into_iter().map(i128::from))?;
+            }
+            for (shape, tensor) in outputs.iter_mut().zip(op.outputs) {
+                describe(shape, tensor.dims.iter().map(|&dim| Some(sizes.of(dim))));
+            }
+            *scratch = self.scratch(&sizes, attributes)?;
+            Ok(())
+        })
+    }
+
+    fn compute(
+        &self,
+        attributes: &Attributes,
+        pool: &Pool,
+        inputs: &[Input<'_>],
+        in_place: &mut [Output<'_>],
+        outputs: &mut [Output<'_>],
+        scratch: &mut [f32],
+    ) -> Status {
+        guarded(self.op.name, || {
+            let context = &Context { isa: Isa::get(), executor: pool };
+            #[cfg(feature = "failpoints")]
+            fail::fail_point!("compute");
+            let inputs = Inputs::new(self.op, inputs);
+            let in_place = Outputs::new(in_place, self.op.in_place.len());
+            let outputs = Outputs::new(outputs, self.op.outputs.len());
+            self.run(Call { context, attributes, inputs, in_place, outputs, scratch })
+        })
+    }
 }
 
 fn partial(shape: &PartialShape<'_>) -> Option<Vec<Option<usize>>> {
@@ -186,66 +253,28 @@ fn partial(shape: &PartialShape<'_>) -> Option<Vec<Option<usize>>> {
 
 fn describe(shape: &mut Shape, dims: impl ExactSizeIterator<Item = Option<usize>>) {
     shape.rank = dims.len();
+    assert!(shape.rank <= shape.dims.len(), "an output of rank {}", shape.rank);
     for (to, dim) in shape.dims.iter_mut().zip(dims) {
         *to = dim.and_then(|dim| i64::try_from(dim).ok()).unwrap_or(-1);
     }
 }
 
-fn plan(
-    op: &str,
-    attributes: &Attributes,
-    inputs: &[Input<'_>],
-    outputs: &mut [Shape],
-    scratch: &mut usize,
-) -> Status {
-    guarded(op, || {
-        let kernel = Kernel::of(op);
-        let op = kernel.op;
-        let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
-        let sizes = op.check(attributes.use_optional(), &shapes)?;
-        for (input, _) in inputs.iter().zip(op.inputs).filter(|(_, tensor)| tensor.is_steps) {
-            op.check_steps(&sizes, tensors::steps(input).into_iter().map(i128::from))?;
-        }
-        for (shape, tensor) in outputs.iter_mut().zip(op.outputs) {
-            describe(shape, tensor.dims.iter().map(|&dim| Some(sizes.of(dim))));
-        }
-        *scratch = kernel.scratch(&sizes, attributes)?;
-        Ok(())
-    })
-}
-
-fn compute(
-    op: &str,
-    attributes: &Attributes,
-    pool: &Pool,
-    inputs: &[Input<'_>],
-    in_place: &mut [Output<'_>],
-    outputs: &mut [Output<'_>],
-    scratch: &mut [f32],
-) -> Status {
-    guarded(op, || {
-        let context = &Context { isa: Isa::get(), executor: pool };
-        #[cfg(feature = "failpoints")]
-        fail::fail_point!("compute");
-        let call = Call { context, attributes, inputs, in_place, outputs, scratch };
-        Kernel::of(op).compute(call)
-    })
-}
-
 fn info(tensorflow_running: &str, takeover: &str) -> String {
-    let names = |wanted: fn(&Kernel) -> bool| -> Vec<_> {
-        KERNELS.iter().filter(|kernel| wanted(kernel)).map(|kernel| kernel.op.name).collect()
-    };
-    let taken_over =
-        if takeover == "off" { Vec::new() } else { names(|kernel| kernel.op.is_stock) };
-    serde_json::json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "tensorflow_built_for": env!("BLOCKCELL_TENSORFLOW"),
-        "tensorflow_running": Some(tensorflow_running).filter(|version| !version.is_empty()),
-        "isa": Isa::get().name(),
-        "ops": names(|_| true),
-        "override": takeover,
-        "taken_over": taken_over,
+    or_default("BlockcellInfo", || {
+        let names = |wanted: fn(&Kernel) -> bool| -> Vec<_> {
+            KERNELS.iter().filter(|kernel| wanted(kernel)).map(|kernel| kernel.op.name).collect()
+        };
+        let taken_over =
+            if takeover == "off" { Vec::new() } else { names(|kernel| kernel.op.is_stock) };
+        serde_json::json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "tensorflow_built_for": env!("BLOCKCELL_TENSORFLOW"),
+            "tensorflow_running": Some(tensorflow_running).filter(|version| !version.is_empty()),
+            "isa": Isa::get().name(),
+            "ops": names(|_| true),
+            "override": takeover,
+            "taken_over": taken_over,
+        })
+        .to_string()
     })
-    .to_string()
 }

@@ -1,19 +1,30 @@
-//! How a call ended: errors and panics as statuses.
+//! How a call from C++ ends: errors and panics as values, because neither may unwind into C++.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::ffi::{Code, Status};
 use blockcell_kernels::Error;
 
-/// Runs `call` for the operation `op`, and catches what must not unwind into C++.
+/// Runs `call` for the operation `op`. An error or a panic is in the status.
 pub(super) fn guarded(op: &str, call: impl FnOnce() -> Result<(), Error>) -> Status {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => Status { code: Code::Ok, message: String::new() },
         Ok(Err(error)) => Status { code: Code::InvalidArgument, message: error.to_string() },
-        Err(panic) => {
-            let message = panic.downcast_ref::<String>().map(String::as_str);
-            let message = message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            Status { code: Code::Internal, message: format!("{op}: blockcell panicked: {message}") }
-        }
+        Err(panic) => Status { code: Code::Internal, message: complaint(op, &*panic) },
     }
+}
+
+/// Runs a `call` that has no status. A panic is said on stderr, and the result is the default.
+pub(super) fn or_default<T: Default>(name: &str, call: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        eprintln!("{}", complaint(name, &*panic));
+        T::default()
+    })
+}
+
+fn complaint(name: &str, panic: &(dyn Any + Send)) -> String {
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    let message = message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    format!("{name}: blockcell panicked: {message}")
 }

@@ -13,7 +13,15 @@ pub(super) struct Task<'a> {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
+// The pool runs a task on several threads at once, which C++ does not check.
+const _: () = {
+    const fn assert_sync<T: Sync>() {}
+    assert_sync::<Task<'_>>();
+};
+
 impl Task<'_> {
+    /// Runs the tasks `begin` to `end - 1`, and keeps a panic in one of them for the thread that
+    /// waits for the section.
     pub(super) fn run(&self, begin: usize, end: usize) {
         let work = || {
             #[cfg(feature = "failpoints")]

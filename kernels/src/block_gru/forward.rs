@@ -1,56 +1,15 @@
 //! `BlockGRU`.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, Axis, Slice};
 
 use super::lengths::Lengths;
 use super::recurrence::Recurrence;
 use crate::gemm::{self, Given, Left, Product, Right, weights_len};
-use crate::ops::{BLOCK_GRU, Sizes, views};
+use crate::ops::{BLOCK_GRU, Sizes};
 use crate::tiles::{self, all_rows, at_step, state_before};
 use crate::{Context, Element, Error};
 
-/// Inputs of [`forward`], named and ordered as those of the op `BlockGRU`.
-///
-/// `x[t, b]` is not read for `t >= sequence_length[b]`. With `reset_after = false`, `b_hc` is not
-/// read and may be of any length.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a, E> {
-    /// How many steps each row has, `[batch]`, from 0 to `time`.
-    pub sequence_length: ArrayView1<'a, i64>,
-    /// Inputs of the steps, `[time, batch, input_size]`.
-    pub x: ArrayView3<'a, E>,
-    /// State before the first step, `[batch, cell_size]`.
-    pub h_prev: ArrayView2<'a, E>,
-    /// Weights of the reset and update gates, `[input_size + cell_size, 2 * cell_size]`.
-    pub w_ru: ArrayView2<'a, E>,
-    /// Weights of the candidate, `[input_size + cell_size, cell_size]`.
-    pub w_c: ArrayView2<'a, E>,
-    /// Biases of the gates, `[2 * cell_size]`.
-    pub b_ru: ArrayView1<'a, E>,
-    /// Bias of the candidate, `[cell_size]`.
-    pub b_c: ArrayView1<'a, E>,
-    /// Bias of the state's product in the candidate, `[cell_size]`.
-    pub b_hc: ArrayView1<'a, E>,
-}
-
-/// Outputs of [`forward`]; those of the steps are zero where the row has ended. Previous contents do
-/// not matter.
-#[derive(Debug)]
-pub struct Outputs<'a, E> {
-    /// Reset gate, `[time, batch, cell_size]`.
-    pub r: ArrayViewMut3<'a, E>,
-    /// Update gate, `[time, batch, cell_size]`.
-    pub u: ArrayViewMut3<'a, E>,
-    /// Candidate state, `[time, batch, cell_size]`.
-    pub c: ArrayViewMut3<'a, E>,
-    /// What the reset gate makes of the state or is applied to, `[time, batch, cell_size]`: see the
-    /// equations.
-    pub hc: ArrayViewMut3<'a, E>,
-    /// State after the step, `[time, batch, cell_size]`.
-    pub h: ArrayViewMut3<'a, E>,
-    /// State after each row's last step, `[batch, cell_size]`: `h_prev` where it has none.
-    pub h_last: ArrayViewMut2<'a, E>,
-}
+pub use crate::ops::block_gru::{Inputs, Outputs};
 
 /// `BlockGRU`: the forward steps.
 ///
@@ -68,11 +27,11 @@ pub struct Outputs<'a, E> {
 /// h[t] = u[t] * h[t-1] + (1 - u[t]) * c[t]
 /// ```
 ///
-/// Half-precision data is converted to `f32`, and every result rounded once: the state that enters a
-/// step is that of the step before as it is stored.
+/// Half-precision data is converted to `f32`, and every result is rounded once. The state that
+/// enters a step is the stored, rounded state of the step before.
 ///
-/// `scratch` is memory for intermediate values, at least [`forward_scratch`] elements; neither what
-/// it holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///
@@ -85,8 +44,10 @@ pub fn forward<E: Element>(
     outputs: Outputs<'_, E>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
-    let sizes = check(reset_after, &inputs, &outputs)?;
-    let scratch = BLOCK_GRU.check_scratch(forward_scratch(&sizes), scratch)?;
+    let op = &BLOCK_GRU;
+    let sizes = Inputs::check(op, reset_after, &inputs, &outputs)?;
+    op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
+    let scratch = op.check_scratch(forward_scratch(&sizes), scratch)?;
     E::block_gru(context, sizes, reset_after, inputs, outputs, scratch);
     Ok(())
 }
@@ -98,22 +59,6 @@ pub fn forward_scratch(sizes: &Sizes) -> usize {
     let rows = gemm::steps_at_once(time, batch).saturating_mul(batch);
     weights_len(cell_size, 3, cell_size)
         .saturating_add(rows.saturating_mul(cell_size).saturating_mul(3))
-}
-
-fn check<E: Element>(
-    reset_after: bool,
-    inputs: &Inputs<'_, E>,
-    outputs: &Outputs<'_, E>,
-) -> Result<Sizes, Error> {
-    let Inputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc } = inputs;
-    let Outputs { r, u, c, hc, h, h_last } = outputs;
-    let sizes = BLOCK_GRU.check_views(
-        reset_after,
-        views![sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc],
-        views![r, u, c, hc, h, h_last],
-    )?;
-    BLOCK_GRU.check_steps(&sizes, sequence_length.iter().map(|&steps| steps.into()))?;
-    Ok(sizes)
 }
 
 pub(crate) fn compute<E: Element>(

@@ -2,87 +2,22 @@
 
 use std::ops::Range;
 
-use ndarray::{
-    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis, Zip,
-};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, Zip};
 
 use super::backward::{self, Carried, Products, Recurrence, Step};
 use super::lengths::Lengths;
 use crate::gemm::{self, Given, Left, Product, Right, weights_fit, weights_len};
-use crate::ops::{BLOCK_GRU_GRAD, Sizes, is_half, views};
+use crate::ops::{BLOCK_GRU_GRAD, Sizes, is_half};
 use crate::tiles::{self, add_parts, all_rows, all_rows_mut, state_before};
 use crate::{Context, Element, Error};
 
-/// Inputs of [`grad`] that are read only, named and ordered as those of the op `BlockGRUGrad`.
-///
-/// `b_ru`, `b_c` and `b_hc` have to have the right shapes; their values are not read. With
-/// `reset_after = false`, `b_hc` may be of any length. Where a row has ended no tensor is read, nor
-/// is h of the last of `time` steps.
-#[derive(Clone, Copy, Debug)]
-pub struct GradInputs<'a, E> {
-    /// How many steps each row has, `[batch]`, from 0 to `time`.
-    pub sequence_length: ArrayView1<'a, i64>,
-    /// Inputs of the steps, `[time, batch, input_size]`.
-    pub x: ArrayView3<'a, E>,
-    /// State before the first step, `[batch, cell_size]`.
-    pub h_prev: ArrayView2<'a, E>,
-    /// Weights of the reset and update gates, `[input_size + cell_size, 2 * cell_size]`.
-    pub w_ru: ArrayView2<'a, E>,
-    /// Weights of the candidate, `[input_size + cell_size, cell_size]`.
-    pub w_c: ArrayView2<'a, E>,
-    /// Biases of the gates, `[2 * cell_size]`; values unused.
-    pub b_ru: ArrayView1<'a, E>,
-    /// Bias of the candidate, `[cell_size]`; values unused.
-    pub b_c: ArrayView1<'a, E>,
-    /// Bias of the state's product in the candidate, `[cell_size]`; values unused.
-    pub b_hc: ArrayView1<'a, E>,
-    /// State after the step, `[time, batch, cell_size]`.
-    pub h: ArrayView3<'a, E>,
-    /// Gradient of the loss by h, `[time, batch, cell_size]`.
-    pub h_grad: ArrayView3<'a, E>,
-    /// Gradient of the loss by h_last, `[batch, cell_size]`.
-    pub h_last_grad: ArrayView2<'a, E>,
-}
-
-/// Inputs of [`grad`] whose memory it works in: it finds the activations there, and leaves the
-/// gradients of the loss. What it leaves where a row has ended is not specified.
-#[derive(Debug)]
-pub struct GradInPlace<'a, E> {
-    /// Reset gate, `[time, batch, cell_size]`; becomes `d_r_bar`.
-    pub r: ArrayViewMut3<'a, E>,
-    /// Update gate, `[time, batch, cell_size]`; becomes `d_u_bar`.
-    pub u: ArrayViewMut3<'a, E>,
-    /// Candidate state, `[time, batch, cell_size]`; becomes `d_c_bar`.
-    pub c: ArrayViewMut3<'a, E>,
-    /// What [`super::forward`] returned, `[time, batch, cell_size]`; becomes `d_hc` with
-    /// `reset_after`, and is left as it is without.
-    pub hc: ArrayViewMut3<'a, E>,
-}
-
-/// Outputs of [`grad`]: gradients of the loss. Previous contents do not matter.
-#[derive(Debug)]
-pub struct GradOutputs<'a, E> {
-    /// By x, `[time, batch, input_size]`; zero where the row has ended.
-    pub x_grad: ArrayViewMut3<'a, E>,
-    /// By h_prev, `[batch, cell_size]`.
-    pub h_prev_grad: ArrayViewMut2<'a, E>,
-    /// By w_ru, `[input_size + cell_size, 2 * cell_size]`.
-    pub w_ru_grad: ArrayViewMut2<'a, E>,
-    /// By w_c, `[input_size + cell_size, cell_size]`.
-    pub w_c_grad: ArrayViewMut2<'a, E>,
-    /// By b_ru, `[2 * cell_size]`.
-    pub b_ru_grad: ArrayViewMut1<'a, E>,
-    /// By b_c, `[cell_size]`.
-    pub b_c_grad: ArrayViewMut1<'a, E>,
-    /// By b_hc, of its shape; zeros with `reset_after = false`.
-    pub b_hc_grad: ArrayViewMut1<'a, E>,
-}
+pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 
 /// `BlockGRUGrad`: the backward steps.
 ///
 /// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, where `h[-1]` is
 /// `h_prev`, `w[:D]` and `w[D:]` are the rows of weights for x and for the state, and `carry`, at
-/// first `h_last_grad`, is the gradient by the state after the step:
+/// first `h_last_grad`, is the gradient with respect to the state after the step:
 ///
 /// ```text
 /// d_h     = h_grad[t] + carry
@@ -108,8 +43,8 @@ pub struct GradOutputs<'a, E> {
 /// from those of [`super::forward`] by the chain rule. Half-precision data is converted to `f32`,
 /// sums are in `f32`, and every result is rounded once.
 ///
-/// `scratch` is memory for intermediate values, at least [`grad_scratch`] elements; neither what it
-/// holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///
@@ -123,9 +58,11 @@ pub fn grad<E: Element>(
     outputs: GradOutputs<'_, E>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
-    let sizes = check(reset_after, &inputs, &in_place, &outputs)?;
+    let op = &BLOCK_GRU_GRAD;
+    let sizes = GradInputs::check(op, reset_after, &inputs, &in_place, &outputs)?;
+    op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
     let needed = grad_scratch(&sizes, is_half::<E>());
-    let scratch = BLOCK_GRU_GRAD.check_scratch(needed, scratch)?;
+    let scratch = op.check_scratch(needed, scratch)?;
     E::block_gru_grad(context, sizes, reset_after, inputs, in_place, outputs, scratch);
     Ok(())
 }
@@ -146,42 +83,6 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
 
 fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
     tiles::sums_len(backward::SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
-}
-
-fn check<E: Element>(
-    reset_after: bool,
-    inputs: &GradInputs<'_, E>,
-    in_place: &GradInPlace<'_, E>,
-    outputs: &GradOutputs<'_, E>,
-) -> Result<Sizes, Error> {
-    let GradInputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, .. } = inputs;
-    let GradInputs { h, h_grad, h_last_grad, .. } = inputs;
-    let GradInPlace { r, u, c, hc } = in_place;
-    let GradOutputs { x_grad, h_prev_grad, w_ru_grad, w_c_grad, .. } = outputs;
-    let GradOutputs { b_ru_grad, b_c_grad, b_hc_grad, .. } = outputs;
-    let sizes = BLOCK_GRU_GRAD.check_views(
-        reset_after,
-        views![
-            sequence_length,
-            x,
-            h_prev,
-            w_ru,
-            w_c,
-            b_ru,
-            b_c,
-            b_hc,
-            r,
-            u,
-            c,
-            hc,
-            h,
-            h_grad,
-            h_last_grad,
-        ],
-        views![x_grad, h_prev_grad, w_ru_grad, w_c_grad, b_ru_grad, b_c_grad, b_hc_grad],
-    )?;
-    BLOCK_GRU_GRAD.check_steps(&sizes, sequence_length.iter().map(|&steps| steps.into()))?;
-    Ok(sizes)
 }
 
 pub(crate) fn compute<E: Element>(

@@ -2,61 +2,18 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
 
 use super::Variant;
 use crate::executor::for_each;
 use crate::gemm::{self, Given, Left, Product, Right, Weights, weights_len};
 use crate::lstm::Attributes;
 use crate::lstm::step::{self, Step};
-use crate::ops::{Sizes, View, views};
+use crate::ops::Sizes;
 use crate::tiles::{Tiling, all_rows, at_step, state_before};
 use crate::{Context, Element, Error};
 
-/// Inputs of [`forward`], named and ordered as in `tf.raw_ops.BlockLSTM` and `BlockLSTMV2`.
-///
-/// `x` is not read in steps from `seq_len_max` on. Without peepholes `wci`, `wcf` and `wco` are not
-/// read and may be of any length.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a, E> {
-    /// How many steps there are to do, at most `time`.
-    pub seq_len_max: usize,
-    /// Inputs of the steps, `[time, batch, input_size]`.
-    pub x: ArrayView3<'a, E>,
-    /// Cell state before the first step, `[batch, cell_size]`.
-    pub cs_prev: ArrayView2<'a, E>,
-    /// Output before the first step, `[batch, cell_size]`.
-    pub h_prev: ArrayView2<'a, E>,
-    /// Weights, `[input_size + cell_size, 4 * cell_size]`, columns in the order of the variant.
-    pub w: ArrayView2<'a, E>,
-    /// Peephole weights of the input gate, `[cell_size]`.
-    pub wci: ArrayView1<'a, E>,
-    /// Peephole weights of the forget gate, `[cell_size]`.
-    pub wcf: ArrayView1<'a, E>,
-    /// Peephole weights of the output gate, `[cell_size]`.
-    pub wco: ArrayView1<'a, E>,
-    /// Biases, `[4 * cell_size]`, in the order of the variant.
-    pub b: ArrayView1<'a, E>,
-}
-
-/// Outputs of [`forward`], zero in steps from `seq_len_max` on. Previous contents do not matter.
-#[derive(Debug)]
-pub struct Outputs<'a, E> {
-    /// Input gate, `[time, batch, cell_size]`.
-    pub i: ArrayViewMut3<'a, E>,
-    /// Cell state, `[time, batch, cell_size]`.
-    pub cs: ArrayViewMut3<'a, E>,
-    /// Forget gate, `[time, batch, cell_size]`.
-    pub f: ArrayViewMut3<'a, E>,
-    /// Output gate, `[time, batch, cell_size]`.
-    pub o: ArrayViewMut3<'a, E>,
-    /// Cell input, `[time, batch, cell_size]`.
-    pub ci: ArrayViewMut3<'a, E>,
-    /// `tanh(cs)`, `[time, batch, cell_size]`.
-    pub co: ArrayViewMut3<'a, E>,
-    /// Output, `[time, batch, cell_size]`.
-    pub h: ArrayViewMut3<'a, E>,
-}
+pub use crate::ops::block_lstm::{Inputs, Outputs};
 
 /// `BlockLSTM` and `BlockLSTMV2`: the forward steps.
 ///
@@ -71,12 +28,12 @@ pub struct Outputs<'a, E> {
 /// ```
 ///
 /// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`,
-/// and every result rounded once: the state that enters a step is that of the step before as it is
-/// stored. `forget_bias` (0 in V2, whatever the attribute says) and `cell_clip` are rounded to the
-/// element type first.
+/// and every result is rounded once. The state that enters a step is the stored, rounded state of
+/// the step before. `forget_bias` (0 in V2, whatever the attribute says) and `cell_clip` are rounded
+/// to the element type first.
 ///
-/// `scratch` is memory for intermediate values, at least [`forward_scratch`] elements; neither what
-/// it holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///
@@ -90,8 +47,10 @@ pub fn forward<E: Element>(
     outputs: Outputs<'_, E>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
-    let sizes = check(variant, attributes.use_peephole, &inputs, &outputs)?;
-    let scratch = variant.op().check_scratch(forward_scratch(&sizes), scratch)?;
+    let op = variant.op();
+    let sizes = Inputs::check(op, attributes.use_peephole, &inputs, &outputs)?;
+    op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
+    let scratch = op.check_scratch(forward_scratch(&sizes), scratch)?;
     let forget_bias = match variant {
         Variant::BlockLstm => attributes.forget_bias,
         Variant::BlockLstmV2 => 0.0,
@@ -108,24 +67,6 @@ pub fn forward_scratch(sizes: &Sizes) -> usize {
     let weights = weights_len(cell_size, 4, cell_size);
     let rows = gemm::steps_at_once(time, batch).saturating_mul(batch);
     weights.saturating_add(rows.saturating_mul(cell_size).saturating_mul(4))
-}
-
-fn check<E: Element>(
-    variant: Variant,
-    use_peephole: bool,
-    inputs: &Inputs<'_, E>,
-    outputs: &Outputs<'_, E>,
-) -> Result<Sizes, Error> {
-    let op = variant.op();
-    let Inputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
-    let Outputs { i, cs, f, o, ci, co, h } = outputs;
-    let sizes = op.check_views(
-        use_peephole,
-        views![View::SCALAR, x, cs_prev, h_prev, w, wci, wcf, wco, b],
-        views![i, cs, f, o, ci, co, h],
-    )?;
-    op.check_steps(&sizes, [*seq_len_max as i128])?;
-    Ok(sizes)
 }
 
 pub(crate) fn compute<E: Element>(

@@ -1,90 +1,15 @@
 //! `BlockLSTMGrad` and `BlockLSTMGradV2`.
 
-use ndarray::{
-    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis, Slice,
-    Zip,
-};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice, Zip};
 
 use super::Variant;
 use super::backward::{self, Carried, Recurrence, gates_of};
 use crate::gemm::{self, Given, Left, Product, Right, weights_fit, weights_len};
-use crate::ops::{Sizes, View, is_half, views};
+use crate::ops::{Sizes, is_half};
 use crate::tiles::{self, add_parts, all_rows, all_rows_mut, state_before};
 use crate::{Context, Element, Error};
 
-/// Inputs of [`grad`] that are read only, named and ordered as in `tf.raw_ops.BlockLSTMGrad` and
-/// `BlockLSTMGradV2`.
-///
-/// `b` has to have the right shape; its values are not read. Steps from `seq_len_max` on are not
-/// read of any tensor, nor is `h[seq_len_max - 1]`. Without peepholes `wci`, `wcf` and `wco` are
-/// not read and may be of any length.
-#[derive(Clone, Copy, Debug)]
-pub struct GradInputs<'a, E> {
-    /// How many steps were done, at most `time`.
-    pub seq_len_max: usize,
-    /// Inputs of the steps, `[time, batch, input_size]`.
-    pub x: ArrayView3<'a, E>,
-    /// Cell state before the first step, `[batch, cell_size]`.
-    pub cs_prev: ArrayView2<'a, E>,
-    /// Output before the first step, `[batch, cell_size]`.
-    pub h_prev: ArrayView2<'a, E>,
-    /// Weights, `[input_size + cell_size, 4 * cell_size]`, columns in the order of the variant.
-    pub w: ArrayView2<'a, E>,
-    /// Peephole weights of the input gate, `[cell_size]`.
-    pub wci: ArrayView1<'a, E>,
-    /// Peephole weights of the forget gate, `[cell_size]`.
-    pub wcf: ArrayView1<'a, E>,
-    /// Peephole weights of the output gate, `[cell_size]`.
-    pub wco: ArrayView1<'a, E>,
-    /// Biases, `[4 * cell_size]`, in the order of the variant; values unused.
-    pub b: ArrayView1<'a, E>,
-    /// Cell state, `[time, batch, cell_size]`.
-    pub cs: ArrayView3<'a, E>,
-    /// `tanh(cs)`, `[time, batch, cell_size]`.
-    pub co: ArrayView3<'a, E>,
-    /// Output, `[time, batch, cell_size]`.
-    pub h: ArrayView3<'a, E>,
-    /// Gradient of the loss by cs, `[time, batch, cell_size]`.
-    pub cs_grad: ArrayView3<'a, E>,
-    /// Gradient of the loss by h, `[time, batch, cell_size]`.
-    pub h_grad: ArrayView3<'a, E>,
-}
-
-/// Inputs of [`grad`] whose memory it works in: it finds the gates there, and leaves the gradients
-/// of the loss by their pre-activations. What it leaves in steps from `seq_len_max` on is not
-/// specified.
-#[derive(Debug)]
-pub struct GradInPlace<'a, E> {
-    /// Input gate, `[time, batch, cell_size]`; becomes `di`.
-    pub i: ArrayViewMut3<'a, E>,
-    /// Forget gate, `[time, batch, cell_size]`; becomes `df`.
-    pub f: ArrayViewMut3<'a, E>,
-    /// Output gate, `[time, batch, cell_size]`; becomes `do`.
-    pub o: ArrayViewMut3<'a, E>,
-    /// Cell input, `[time, batch, cell_size]`; becomes `dci`.
-    pub ci: ArrayViewMut3<'a, E>,
-}
-
-/// Outputs of [`grad`]: gradients of the loss. Previous contents do not matter.
-#[derive(Debug)]
-pub struct GradOutputs<'a, E> {
-    /// By x, `[time, batch, input_size]`; zero in steps from `seq_len_max` on.
-    pub x_grad: ArrayViewMut3<'a, E>,
-    /// By cs_prev, `[batch, cell_size]`.
-    pub cs_prev_grad: ArrayViewMut2<'a, E>,
-    /// By h_prev, `[batch, cell_size]`.
-    pub h_prev_grad: ArrayViewMut2<'a, E>,
-    /// By w, `[input_size + cell_size, 4 * cell_size]`.
-    pub w_grad: ArrayViewMut2<'a, E>,
-    /// By wci, of its shape; zeros without peepholes.
-    pub wci_grad: ArrayViewMut1<'a, E>,
-    /// By wcf, of its shape; zeros without peepholes.
-    pub wcf_grad: ArrayViewMut1<'a, E>,
-    /// By wco, of its shape; zeros without peepholes.
-    pub wco_grad: ArrayViewMut1<'a, E>,
-    /// By b, `[4 * cell_size]`.
-    pub b_grad: ArrayViewMut1<'a, E>,
-}
+pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
 
 /// `BlockLSTMGrad` and `BlockLSTMGradV2`: the backward steps.
 ///
@@ -106,12 +31,12 @@ pub struct GradOutputs<'a, E> {
 /// ```
 ///
 /// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The terms in brackets exist
-/// only with `use_peephole`. The clip of the forward steps is taken for the identity, as TensorFlow
-/// does: the operation has no `cell_clip`. Half-precision data is converted to `f32`, sums are in
-/// `f32`, and every result is rounded once.
+/// only with `use_peephole`. The gradient of the forward steps' clip is passed on unchanged, as
+/// TensorFlow does: the operation has no `cell_clip`. Half-precision data is converted to `f32`,
+/// sums are in `f32`, and every result is rounded once.
 ///
-/// `scratch` is memory for intermediate values, at least [`grad_scratch`] elements; neither what it
-/// holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///
@@ -126,9 +51,11 @@ pub fn grad<E: Element>(
     outputs: GradOutputs<'_, E>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
-    let sizes = check(variant, use_peephole, &inputs, &in_place, &outputs)?;
+    let op = variant.grad_op();
+    let sizes = GradInputs::check(op, use_peephole, &inputs, &in_place, &outputs)?;
+    op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
     let needed = grad_scratch(&sizes, is_half::<E>());
-    let scratch = variant.grad_op().check_scratch(needed, scratch)?;
+    let scratch = op.check_scratch(needed, scratch)?;
     let call = Call { sizes, variant, use_peephole };
     E::block_lstm_grad(context, call, inputs, in_place, outputs, scratch);
     Ok(())
@@ -157,47 +84,6 @@ pub struct Call {
     sizes: Sizes,
     variant: Variant,
     use_peephole: bool,
-}
-
-fn check<E: Element>(
-    variant: Variant,
-    use_peephole: bool,
-    inputs: &GradInputs<'_, E>,
-    in_place: &GradInPlace<'_, E>,
-    outputs: &GradOutputs<'_, E>,
-) -> Result<Sizes, Error> {
-    let op = variant.grad_op();
-    let GradInputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, .. } = inputs;
-    let GradInputs { cs, co, h, cs_grad, h_grad, .. } = inputs;
-    let GradInPlace { i, f, o, ci } = in_place;
-    let GradOutputs { x_grad, cs_prev_grad, h_prev_grad, w_grad, b_grad, .. } = outputs;
-    let GradOutputs { wci_grad, wcf_grad, wco_grad, .. } = outputs;
-    let sizes = op.check_views(
-        use_peephole,
-        views![
-            View::SCALAR,
-            x,
-            cs_prev,
-            h_prev,
-            w,
-            wci,
-            wcf,
-            wco,
-            b,
-            i,
-            cs,
-            f,
-            o,
-            ci,
-            co,
-            h,
-            cs_grad,
-            h_grad,
-        ],
-        views![x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad],
-    )?;
-    op.check_steps(&sizes, [*seq_len_max as i128])?;
-    Ok(sizes)
 }
 
 pub(crate) fn compute<E: Element>(

@@ -1,42 +1,14 @@
 //! `GRUBlockCell`, the forward step.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::step::{self, Step};
 use crate::executor::for_each;
 use crate::gemm::{self, Left, Right};
-use crate::ops::{GRU_BLOCK_CELL, Sizes, views};
+use crate::ops::{GRU_BLOCK_CELL, Sizes};
 use crate::{Context, Error};
 
-/// Inputs of [`block_cell`], named and ordered as in `tf.raw_ops.GRUBlockCell`.
-#[derive(Clone, Copy, Debug)]
-pub struct BlockCellInputs<'a> {
-    /// Input of the step, `[batch, input_size]`.
-    pub x: ArrayView2<'a, f32>,
-    /// State before the step, `[batch, cell_size]`.
-    pub h_prev: ArrayView2<'a, f32>,
-    /// Weights of the reset and update gates, `[input_size + cell_size, 2 * cell_size]`.
-    pub w_ru: ArrayView2<'a, f32>,
-    /// Weights of the candidate, `[input_size + cell_size, cell_size]`.
-    pub w_c: ArrayView2<'a, f32>,
-    /// Biases of the gates, `[2 * cell_size]`.
-    pub b_ru: ArrayView1<'a, f32>,
-    /// Bias of the candidate, `[cell_size]`.
-    pub b_c: ArrayView1<'a, f32>,
-}
-
-/// Outputs of [`block_cell`]. Previous contents do not matter.
-#[derive(Debug)]
-pub struct BlockCellOutputs<'a> {
-    /// Reset gate, `[batch, cell_size]`.
-    pub r: ArrayViewMut2<'a, f32>,
-    /// Update gate, `[batch, cell_size]`.
-    pub u: ArrayViewMut2<'a, f32>,
-    /// Candidate state, `[batch, cell_size]`.
-    pub c: ArrayViewMut2<'a, f32>,
-    /// State after the step, `[batch, cell_size]`.
-    pub h: ArrayViewMut2<'a, f32>,
-}
+pub use crate::ops::gru::{BlockCellInputs, BlockCellOutputs};
 
 /// `GRUBlockCell`: the forward step.
 ///
@@ -46,8 +18,8 @@ pub struct BlockCellOutputs<'a> {
 /// h = u * h_prev + (1 - u) * c
 /// ```
 ///
-/// `scratch` is memory for intermediate values, at least [`block_cell_scratch`] elements; neither
-/// what it holds before nor after matters.
+/// `scratch` is memory for intermediate values. It has at least [`block_cell_scratch`] elements, of
+/// which neither the values before the call nor those after it matter.
 ///
 /// # Errors
 ///
@@ -58,7 +30,7 @@ pub fn block_cell(
     outputs: BlockCellOutputs<'_>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
-    let sizes = check(&inputs, &outputs)?;
+    let sizes = BlockCellInputs::check(&GRU_BLOCK_CELL, false, &inputs, &outputs)?;
     let scratch = GRU_BLOCK_CELL.check_scratch(block_cell_scratch(&sizes), scratch)?;
     compute(context, sizes, inputs, outputs, scratch);
     Ok(())
@@ -69,12 +41,6 @@ pub fn block_cell(
 #[must_use]
 pub fn block_cell_scratch(sizes: &Sizes) -> usize {
     sizes.batch.saturating_mul(sizes.cell_size)
-}
-
-fn check(inputs: &BlockCellInputs<'_>, outputs: &BlockCellOutputs<'_>) -> Result<Sizes, Error> {
-    let BlockCellInputs { x, h_prev, w_ru, w_c, b_ru, b_c } = inputs;
-    let BlockCellOutputs { r, u, c, h } = outputs;
-    GRU_BLOCK_CELL.check_views(false, views![x, h_prev, w_ru, w_c, b_ru, b_c], views![r, u, c, h])
 }
 
 fn compute(

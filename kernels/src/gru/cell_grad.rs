@@ -1,54 +1,16 @@
 //! `GRUBlockCellGrad`, the backward step.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::step;
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
 use crate::gemm;
-use crate::ops::{GRU_BLOCK_CELL_GRAD, Sizes, views};
+use crate::ops::GRU_BLOCK_CELL_GRAD;
 use crate::simd::Simd;
 use crate::{Context, Error};
 
-/// Inputs of [`block_cell_grad`], named and ordered as in `tf.raw_ops.GRUBlockCellGrad`.
-///
-/// `x`, `b_ru` and `b_c` have to have the right shapes; their values are not read.
-#[derive(Clone, Copy, Debug)]
-pub struct BlockCellGradInputs<'a> {
-    /// Input of the step, `[batch, input_size]`; values unused.
-    pub x: ArrayView2<'a, f32>,
-    /// State before the step, `[batch, cell_size]`.
-    pub h_prev: ArrayView2<'a, f32>,
-    /// Weights of the reset and update gates, `[input_size + cell_size, 2 * cell_size]`.
-    pub w_ru: ArrayView2<'a, f32>,
-    /// Weights of the candidate, `[input_size + cell_size, cell_size]`.
-    pub w_c: ArrayView2<'a, f32>,
-    /// Biases of the gates, `[2 * cell_size]`; values unused.
-    pub b_ru: ArrayView1<'a, f32>,
-    /// Bias of the candidate, `[cell_size]`; values unused.
-    pub b_c: ArrayView1<'a, f32>,
-    /// Reset gate, `[batch, cell_size]`.
-    pub r: ArrayView2<'a, f32>,
-    /// Update gate, `[batch, cell_size]`.
-    pub u: ArrayView2<'a, f32>,
-    /// Candidate state, `[batch, cell_size]`.
-    pub c: ArrayView2<'a, f32>,
-    /// Gradient of the loss by the new state h, `[batch, cell_size]`.
-    pub d_h: ArrayView2<'a, f32>,
-}
-
-/// Outputs of [`block_cell_grad`]: gradients of the loss. Previous contents do not matter.
-#[derive(Debug)]
-pub struct BlockCellGradOutputs<'a> {
-    /// By x, `[batch, input_size]`.
-    pub d_x: ArrayViewMut2<'a, f32>,
-    /// By h_prev, `[batch, cell_size]`.
-    pub d_h_prev: ArrayViewMut2<'a, f32>,
-    /// By the candidate's pre-activation, `[batch, cell_size]`.
-    pub d_c_bar: ArrayViewMut2<'a, f32>,
-    /// By the gates' pre-activations, `[batch, 2 * cell_size]`, reset gate first.
-    pub d_r_bar_u_bar: ArrayViewMut2<'a, f32>,
-}
+pub use crate::ops::gru::{BlockCellGradInputs, BlockCellGradOutputs};
 
 /// `GRUBlockCellGrad`: the backward step for a loss that depends on h only.
 ///
@@ -76,7 +38,8 @@ pub fn block_cell_grad(
     inputs: BlockCellGradInputs<'_>,
     outputs: BlockCellGradOutputs<'_>,
 ) -> Result<(), Error> {
-    let cell_size = check(&inputs, &outputs)?.cell_size;
+    let op = &GRU_BLOCK_CELL_GRAD;
+    let cell_size = BlockCellGradInputs::check(op, false, &inputs, &outputs)?.cell_size;
     let BlockCellGradOutputs { d_x, mut d_h_prev, mut d_c_bar, mut d_r_bar_u_bar } = outputs;
     let BlockCellGradInputs { h_prev, u, c, d_h, .. } = inputs;
 
@@ -90,20 +53,6 @@ pub fn block_cell_grad(
 
     input_and_state(context, &inputs, d_c_bar, d_r_bar_u_bar.view(), d_x, d_h_prev);
     Ok(())
-}
-
-fn check(
-    inputs: &BlockCellGradInputs<'_>,
-    outputs: &BlockCellGradOutputs<'_>,
-) -> Result<Sizes, Error> {
-    let op = &GRU_BLOCK_CELL_GRAD;
-    let BlockCellGradInputs { x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h } = inputs;
-    let BlockCellGradOutputs { d_x, d_h_prev, d_c_bar, d_r_bar_u_bar } = outputs;
-    op.check_views(
-        false,
-        views![x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h],
-        views![d_x, d_h_prev, d_c_bar, d_r_bar_u_bar],
-    )
 }
 
 #[derive(Clone, Copy)]

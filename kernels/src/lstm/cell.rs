@@ -1,55 +1,15 @@
 //! `LSTMBlockCell`, the forward step.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::Axis;
 
 use super::Attributes;
 use super::step::{self, ICFO, Step};
 use crate::executor::for_each;
 use crate::gemm::{self, Left, Right};
-use crate::ops::{LSTM_BLOCK_CELL, Sizes, views};
+use crate::ops::{LSTM_BLOCK_CELL, Sizes};
 use crate::{Context, Element, Error};
 
-/// Inputs of [`block_cell`], named and ordered as in `tf.raw_ops.LSTMBlockCell`.
-///
-/// Without peepholes `wci`, `wcf` and `wco` are not read and may be of any length.
-#[derive(Clone, Copy, Debug)]
-pub struct BlockCellInputs<'a, E> {
-    /// Input of the step, `[batch, input_size]`.
-    pub x: ArrayView2<'a, E>,
-    /// Cell state before the step, `[batch, cell_size]`.
-    pub cs_prev: ArrayView2<'a, E>,
-    /// Output of the step before, `[batch, cell_size]`.
-    pub h_prev: ArrayView2<'a, E>,
-    /// Weights, `[input_size + cell_size, 4 * cell_size]`.
-    pub w: ArrayView2<'a, E>,
-    /// Peephole weights of the input gate, `[cell_size]`.
-    pub wci: ArrayView1<'a, E>,
-    /// Peephole weights of the forget gate, `[cell_size]`.
-    pub wcf: ArrayView1<'a, E>,
-    /// Peephole weights of the output gate, `[cell_size]`.
-    pub wco: ArrayView1<'a, E>,
-    /// Biases, `[4 * cell_size]`.
-    pub b: ArrayView1<'a, E>,
-}
-
-/// Outputs of [`block_cell`]. Previous contents do not matter.
-#[derive(Debug)]
-pub struct BlockCellOutputs<'a, E> {
-    /// Input gate, `[batch, cell_size]`.
-    pub i: ArrayViewMut2<'a, E>,
-    /// Cell state, `[batch, cell_size]`.
-    pub cs: ArrayViewMut2<'a, E>,
-    /// Forget gate, `[batch, cell_size]`.
-    pub f: ArrayViewMut2<'a, E>,
-    /// Output gate, `[batch, cell_size]`.
-    pub o: ArrayViewMut2<'a, E>,
-    /// Cell input, `[batch, cell_size]`.
-    pub ci: ArrayViewMut2<'a, E>,
-    /// `tanh(cs)`, `[batch, cell_size]`.
-    pub co: ArrayViewMut2<'a, E>,
-    /// Output, `[batch, cell_size]`.
-    pub h: ArrayViewMut2<'a, E>,
-}
+pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
 
 /// `LSTMBlockCell`: the forward step.
 ///
@@ -61,8 +21,8 @@ pub struct BlockCellOutputs<'a, E> {
 /// ```
 ///
 /// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`,
-/// and every result rounded once; `forget_bias` and `cell_clip` are rounded to the element type
-/// first. NaN survives the clip.
+/// and every result is rounded once. `forget_bias` and `cell_clip` are rounded to the element type
+/// first. A NaN remains NaN after the clip.
 ///
 /// # Errors
 ///
@@ -73,23 +33,10 @@ pub fn block_cell<E: Element>(
     inputs: BlockCellInputs<'_, E>,
     outputs: BlockCellOutputs<'_, E>,
 ) -> Result<(), Error> {
-    let sizes = check(attributes.use_peephole, &inputs, &outputs)?;
+    let op = &LSTM_BLOCK_CELL;
+    let sizes = BlockCellInputs::check(op, attributes.use_peephole, &inputs, &outputs)?;
     E::lstm_block_cell(context, sizes, attributes, inputs, outputs);
     Ok(())
-}
-
-fn check<E: Element>(
-    use_peephole: bool,
-    inputs: &BlockCellInputs<'_, E>,
-    outputs: &BlockCellOutputs<'_, E>,
-) -> Result<Sizes, Error> {
-    let BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
-    let BlockCellOutputs { i, cs, f, o, ci, co, h } = outputs;
-    LSTM_BLOCK_CELL.check_views(
-        use_peephole,
-        views![x, cs_prev, h_prev, w, wci, wcf, wco, b],
-        views![i, cs, f, o, ci, co, h],
-    )
 }
 
 pub(crate) fn compute<E: Element>(

@@ -1,66 +1,13 @@
 //! `LSTMBlockCellGrad`, the backward step.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
+use ndarray::Axis;
 
 use crate::elementwise::{self, Equation};
-use crate::ops::{LSTM_BLOCK_CELL_GRAD, Sizes, views};
+use crate::ops::{LSTM_BLOCK_CELL_GRAD, Sizes};
 use crate::simd::Simd;
 use crate::{Context, Element, Error};
 
-/// Inputs of [`block_cell_grad`], named and ordered as in `tf.raw_ops.LSTMBlockCellGrad`.
-///
-/// `x`, `h_prev`, `w` and `b` have to have the right shapes; their values are not read. Without
-/// peepholes the same holds for `wci`, `wcf` and `wco`, which may then be of any length, and `cs`.
-#[derive(Clone, Copy, Debug)]
-pub struct BlockCellGradInputs<'a, E> {
-    /// Input of the step, `[batch, input_size]`; values unused.
-    pub x: ArrayView2<'a, E>,
-    /// Cell state before the step, `[batch, cell_size]`.
-    pub cs_prev: ArrayView2<'a, E>,
-    /// Output of the step before, `[batch, cell_size]`; values unused.
-    pub h_prev: ArrayView2<'a, E>,
-    /// Weights, `[input_size + cell_size, 4 * cell_size]`; values unused.
-    pub w: ArrayView2<'a, E>,
-    /// Peephole weights of the input gate, `[cell_size]`.
-    pub wci: ArrayView1<'a, E>,
-    /// Peephole weights of the forget gate, `[cell_size]`.
-    pub wcf: ArrayView1<'a, E>,
-    /// Peephole weights of the output gate, `[cell_size]`.
-    pub wco: ArrayView1<'a, E>,
-    /// Biases, `[4 * cell_size]`; values unused.
-    pub b: ArrayView1<'a, E>,
-    /// Input gate, `[batch, cell_size]`.
-    pub i: ArrayView2<'a, E>,
-    /// Cell state, `[batch, cell_size]`.
-    pub cs: ArrayView2<'a, E>,
-    /// Forget gate, `[batch, cell_size]`.
-    pub f: ArrayView2<'a, E>,
-    /// Output gate, `[batch, cell_size]`.
-    pub o: ArrayView2<'a, E>,
-    /// Cell input, `[batch, cell_size]`.
-    pub ci: ArrayView2<'a, E>,
-    /// `tanh(cs)`, `[batch, cell_size]`.
-    pub co: ArrayView2<'a, E>,
-    /// Gradient of the loss by cs, `[batch, cell_size]`.
-    pub cs_grad: ArrayView2<'a, E>,
-    /// Gradient of the loss by h, `[batch, cell_size]`.
-    pub h_grad: ArrayView2<'a, E>,
-}
-
-/// Outputs of [`block_cell_grad`]: gradients of the loss. Previous contents do not matter.
-#[derive(Debug)]
-pub struct BlockCellGradOutputs<'a, E> {
-    /// By cs_prev, `[batch, cell_size]`.
-    pub cs_prev_grad: ArrayViewMut2<'a, E>,
-    /// By the four pre-activations, `[batch, 4 * cell_size]`, in the order ICFO.
-    pub dicfo: ArrayViewMut2<'a, E>,
-    /// By wci, of its shape; zeros without peepholes.
-    pub wci_grad: ArrayViewMut1<'a, E>,
-    /// By wcf, of its shape; zeros without peepholes.
-    pub wcf_grad: ArrayViewMut1<'a, E>,
-    /// By wco, of its shape; zeros without peepholes.
-    pub wco_grad: ArrayViewMut1<'a, E>,
-}
+pub use crate::ops::lstm::{BlockCellGradInputs, BlockCellGradOutputs};
 
 /// `LSTMBlockCellGrad`: the backward step, up to the gates' pre-activations.
 ///
@@ -75,9 +22,9 @@ pub struct BlockCellGradOutputs<'a, E> {
 /// ```
 ///
 /// The terms in brackets exist only with `use_peephole`. The equations follow from the forward
-/// step by the chain rule, but for its clip, which they take for the identity, as TensorFlow does:
-/// the operation has no `cell_clip`. Half-precision data is converted to `f32`, and every result
-/// rounded once.
+/// step by the chain rule, except for the clip. Its gradient is passed on unchanged, as TensorFlow
+/// does: the operation has no `cell_clip`. Half-precision data is converted to `f32`, and every
+/// result is rounded once.
 ///
 /// # Errors
 ///
@@ -88,7 +35,8 @@ pub fn block_cell_grad<E: Element>(
     inputs: BlockCellGradInputs<'_, E>,
     outputs: BlockCellGradOutputs<'_, E>,
 ) -> Result<(), Error> {
-    let sizes = check(use_peephole, &inputs, &outputs)?;
+    let op = &LSTM_BLOCK_CELL_GRAD;
+    let sizes = BlockCellGradInputs::check(op, use_peephole, &inputs, &outputs)?;
     E::lstm_block_cell_grad(context, sizes, use_peephole, inputs, outputs);
     Ok(())
 }
@@ -120,22 +68,6 @@ pub(crate) fn compute<E: Element>(
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad];
         elementwise::map(context, WithoutPeepholes, inputs, gradients, []);
     }
-}
-
-fn check<E: Element>(
-    use_peephole: bool,
-    inputs: &BlockCellGradInputs<'_, E>,
-    outputs: &BlockCellGradOutputs<'_, E>,
-) -> Result<Sizes, Error> {
-    let op = &LSTM_BLOCK_CELL_GRAD;
-    let BlockCellGradInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b, .. } = inputs;
-    let BlockCellGradInputs { i, cs, f, o, ci, co, cs_grad, h_grad, .. } = inputs;
-    let BlockCellGradOutputs { cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad } = outputs;
-    op.check_views(
-        use_peephole,
-        views![x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, cs_grad, h_grad],
-        views![cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad],
-    )
 }
 
 #[derive(Clone, Copy)]

@@ -61,8 +61,8 @@ impl Bound {
 
     /// Whether `got` is a shape that `dims` allow; symbols without a number take it from `got`.
     ///
-    /// Only a shape that fits as a whole binds symbols, so that a message about a tensor never
-    /// presents the tensor's own wrong dimensions as expected.
+    /// Only a shape that fits as a whole gives numbers to symbols. So a message never presents a
+    /// tensor's own wrong dimensions as expected.
     pub(super) fn fits(&mut self, dims: &[Dim], got: &[usize]) -> bool {
         let fits =
             dims.len() == got.len() && dims.iter().zip(got).all(|(&dim, &n)| self.allows(dim, n));
@@ -85,7 +85,8 @@ impl Bound {
 
     /// Size in bytes at the largest element type, if that can be addressed.
     ///
-    /// Zeros do not count: as NumPy and `ndarray` have it, no part of a shape may overflow.
+    /// A dimension of 0 counts as 1, as in NumPy and `ndarray`: the product of the others must not
+    /// overflow either.
     pub(super) fn bytes(&self, tensor: &Tensor) -> Option<usize> {
         let element = if tensor.is_steps { size_of::<i64>() } else { size_of::<f32>() };
         let size = tensor
@@ -111,13 +112,13 @@ impl Bound {
         let names: Vec<_> = dims
             .iter()
             .map(|dim| match dim {
-                Time => "time".to_owned(),
-                Batch => "batch".to_owned(),
-                Input => "input_size".to_owned(),
-                InputCell => "input_size + cell_size".to_owned(),
-                Gates(gates) => format!("{gates} * cell_size"),
+                Time => dim_name!(Time).to_owned(),
+                Batch => dim_name!(Batch).to_owned(),
+                Input => dim_name!(Input).to_owned(),
+                InputCell => dim_name!(InputCell).to_owned(),
+                Gates(gates) => format!("{gates} * {}", dim_name!(Cell)),
                 Optional(_) if !self.use_optional => "any length".to_owned(),
-                Cell | Optional(_) => "cell_size".to_owned(),
+                Cell | Optional(_) => dim_name!(Cell).to_owned(),
             })
             .collect();
         format!("[{}]", names.join(", "))

@@ -1,21 +1,42 @@
-//! The shape rules of every operation, once.
+//! The declaration of every operation: its tensors, their shapes and the structs that hold them.
 //!
 //! TensorFlow's shim asks [`Op::check`] for the sizes before it allocates outputs, and the Rust
 //! API asks the same table. Names and order of tensors are those of `tf.raw_ops`.
 
+// Its macros are in scope from here on.
+#[macro_use]
+mod declare;
+
+pub(crate) mod block_gru;
+pub(crate) mod block_lstm;
 mod bound;
+pub(crate) mod gru;
+pub(crate) mod lstm;
 mod partial;
-mod tables;
 
 use crate::Error;
 use Dim::{Batch, Cell, Gates, Input, InputCell, Optional, Time};
 use bound::Bound;
 
+pub use block_gru::{BLOCK_GRU, BLOCK_GRU_GRAD};
+pub use block_lstm::{BLOCK_LSTM, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, BLOCK_LSTM_V2};
+pub use gru::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD};
+pub use lstm::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD};
 pub use partial::PartialShape;
-pub use tables::{
-    ALL, BLOCK_GRU, BLOCK_GRU_GRAD, BLOCK_LSTM, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, BLOCK_LSTM_V2,
-    GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD,
-};
+
+/// Every operation that has a kernel.
+pub static ALL: [&Op; 10] = [
+    &GRU_BLOCK_CELL,
+    &GRU_BLOCK_CELL_GRAD,
+    &LSTM_BLOCK_CELL,
+    &LSTM_BLOCK_CELL_GRAD,
+    &BLOCK_LSTM,
+    &BLOCK_LSTM_V2,
+    &BLOCK_LSTM_GRAD,
+    &BLOCK_LSTM_GRAD_V2,
+    &BLOCK_GRU,
+    &BLOCK_GRU_GRAD,
+];
 
 /// One dimension of a tensor, in the symbols of the documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +53,9 @@ pub enum Dim {
     InputCell,
     /// A number of gates times `cell_size`.
     Gates(usize),
-    /// Length of the operation's optional vector of this number, from 0 on: `cell_size`, or any
-    /// where an attribute says that the vector is not used. Peephole weights without
-    /// `use_peephole`, and `b_hc` without `reset_after`, are not.
+    /// The length of the operation's optional vector of this number, from 0 on. It is `cell_size`
+    /// where the vector is used, and any number where an attribute says that it is not: peephole
+    /// weights without `use_peephole`, and `b_hc` without `reset_after`.
     Optional(usize),
 }
 
@@ -66,8 +87,8 @@ pub struct Op {
     pub name: &'static str,
     /// The inputs in TensorFlow's order.
     pub inputs: &'static [Tensor],
-    /// Names of the inputs whose memory the kernel works in, in the order of `inputs`: whoever
-    /// calls it hands them over, or a copy.
+    /// The names of the inputs whose memory the kernel overwrites, in the order of `inputs`. The
+    /// caller gives them up, or passes copies.
     pub in_place: &'static [&'static str],
     /// The outputs in TensorFlow's order.
     pub outputs: &'static [Tensor],
@@ -75,6 +96,17 @@ pub struct Op {
     pub types: &'static [DataType],
     /// Whether it is an operation of TensorFlow's own; otherwise this library defines it.
     pub is_stock: bool,
+}
+
+/// Where the tensors of a call come from that are known by their order alone, as they are outside of
+/// Rust. Each struct of views has a function `from_source` that takes its fields from one.
+pub trait Source<T> {
+    /// The next tensor, as a field of such a struct.
+    ///
+    /// # Panics
+    ///
+    /// It may panic if there is none left, or if the tensor is not a `T`.
+    fn next(&mut self) -> T;
 }
 
 /// The numbers behind the symbols of one call.
@@ -220,16 +252,12 @@ pub(crate) struct View<'a> {
     standard: bool,
 }
 
-impl View<'_> {
-    /// A number, which the Rust API takes by itself.
-    pub(crate) const SCALAR: Self = View { shape: &[], standard: true };
+/// A number, which is a scalar in TensorFlow.
+impl From<&usize> for View<'_> {
+    fn from(_: &usize) -> Self {
+        View { shape: &[], standard: true }
+    }
 }
-
-/// What is checked of some array views, which may have any ranks.
-macro_rules! views {
-    ($($tensor:expr),+ $(,)?) => { [$($crate::ops::View::from($tensor)),+] };
-}
-pub(crate) use views;
 
 impl<'a, S: ndarray::Data, D: ndarray::Dimension> From<&'a ndarray::ArrayBase<S, D>> for View<'a> {
     fn from(array: &'a ndarray::ArrayBase<S, D>) -> Self {

@@ -1,22 +1,21 @@
 //! The kernel of every operation.
 
+use bytemuck::Pod;
 use half::f16;
 
-use super::cells::{gru_block_cell, gru_block_cell_grad, lstm_block_cell, lstm_block_cell_grad};
-use super::ffi::{Attributes, Input, Output};
-use super::sequences::{block_gru, block_gru_grad, block_lstm, block_lstm_grad};
-use blockcell_kernels::block_lstm::Variant::{BlockLstm, BlockLstmV2};
+use super::ffi::Attributes;
+use super::tensors::{Inputs, Outputs};
+use blockcell_kernels::block_lstm::Variant::{self, BlockLstm, BlockLstmV2};
 use blockcell_kernels::ops::{self, DataType, Op, Sizes};
-use blockcell_kernels::{Context, Error, block_gru, block_lstm, gru, lstm};
+use blockcell_kernels::{Context, Element, Error, block_gru, block_lstm, gru, lstm};
 
 /// A call: its tensors in the operation's order.
 pub(super) struct Call<'c, 'p, 'o> {
     pub(super) context: &'c Context<'c>,
     pub(super) attributes: &'c Attributes,
-    /// Those that are worked on in place have no data.
-    pub(super) inputs: &'c [Input<'c>],
-    pub(super) in_place: &'c mut [Output<'p>],
-    pub(super) outputs: &'c mut [Output<'o>],
+    pub(super) inputs: Inputs<'c>,
+    pub(super) in_place: Outputs<'c, 'p>,
+    pub(super) outputs: Outputs<'c, 'o>,
     pub(super) scratch: &'c mut [f32],
 }
 
@@ -32,12 +31,6 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel of the operation TensorFlow calls `name`. It was registered under it.
-    pub(super) fn of(name: &str) -> &'static Kernel {
-        let kernel = KERNELS.iter().find(|kernel| kernel.op.name == name);
-        kernel.unwrap_or_else(|| panic!("{name} is not registered"))
-    }
-
     /// Whether it has a kernel for half, beside the one for float.
     pub(super) fn has_half(&self) -> bool {
         self.op.types.contains(&DataType::Half)
@@ -53,7 +46,8 @@ impl Kernel {
         Ok(floats)
     }
 
-    pub(super) fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+    /// Computes a call.
+    pub(super) fn run(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
         if !call.attributes.half {
             return (self.float)(call);
         }
@@ -138,3 +132,60 @@ pub(super) static KERNELS: [Kernel; ops::ALL.len()] = [
         half: Some(block_gru_grad::<f16>),
     },
 ];
+
+fn gru_block_cell(mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+    let inputs = gru::BlockCellInputs::from_source(&mut call.inputs);
+    let outputs = gru::BlockCellOutputs::from_source(&mut call.outputs);
+    gru::block_cell(call.context, inputs, outputs, call.scratch)
+}
+
+fn gru_block_cell_grad(mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+    let inputs = gru::BlockCellGradInputs::from_source(&mut call.inputs);
+    let outputs = gru::BlockCellGradOutputs::from_source(&mut call.outputs);
+    gru::block_cell_grad(call.context, inputs, outputs)
+}
+
+fn lstm_block_cell<E: Element + Pod>(mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+    let inputs = lstm::BlockCellInputs::<E>::from_source(&mut call.inputs);
+    let outputs = lstm::BlockCellOutputs::from_source(&mut call.outputs);
+    lstm::block_cell(call.context, &call.attributes.into(), inputs, outputs)
+}
+
+fn lstm_block_cell_grad<E: Element + Pod>(mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+    let inputs = lstm::BlockCellGradInputs::<E>::from_source(&mut call.inputs);
+    let outputs = lstm::BlockCellGradOutputs::from_source(&mut call.outputs);
+    lstm::block_cell_grad(call.context, call.attributes.use_peephole, inputs, outputs)
+}
+
+fn block_lstm<E: Element + Pod>(variant: Variant, mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+    let inputs = block_lstm::Inputs::<E>::from_source(&mut call.inputs);
+    let outputs = block_lstm::Outputs::from_source(&mut call.outputs);
+    let attributes = &call.attributes.into();
+    block_lstm::forward(call.context, variant, attributes, inputs, outputs, call.scratch)
+}
+
+fn block_lstm_grad<E: Element + Pod>(
+    variant: Variant,
+    mut call: Call<'_, '_, '_>,
+) -> Result<(), Error> {
+    let inputs = block_lstm::GradInputs::<E>::from_source(&mut call.inputs);
+    let in_place = block_lstm::GradInPlace::from_source(&mut call.in_place);
+    let outputs = block_lstm::GradOutputs::from_source(&mut call.outputs);
+    let use_peephole = call.attributes.use_peephole;
+    block_lstm::grad(call.context, variant, use_peephole, inputs, in_place, outputs, call.scratch)
+}
+
+fn block_gru<E: Element + Pod>(mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+    let inputs = block_gru::Inputs::<E>::from_source(&mut call.inputs);
+    let outputs = block_gru::Outputs::from_source(&mut call.outputs);
+    let reset_after = call.attributes.reset_after;
+    block_gru::forward(call.context, reset_after, inputs, outputs, call.scratch)
+}
+
+fn block_gru_grad<E: Element + Pod>(mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+    let inputs = block_gru::GradInputs::<E>::from_source(&mut call.inputs);
+    let in_place = block_gru::GradInPlace::from_source(&mut call.in_place);
+    let outputs = block_gru::GradOutputs::from_source(&mut call.outputs);
+    let reset_after = call.attributes.reset_after;
+    block_gru::grad(call.context, reset_after, inputs, in_place, outputs, call.scratch)
+}

@@ -1,0 +1,94 @@
+#include "cpp/library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/lib/core/errors.h"
+
+namespace blockcell {
+namespace {
+
+namespace tf = ::tensorflow;
+
+int AppendName(dl_phdr_info* library, std::size_t, void* names) {
+  static_cast<std::vector<std::string>*>(names)->push_back(library->dlpi_name);
+  return 0;
+}
+
+// Takes the version from the first loaded TensorFlow library that tells it. Which one that is, and
+// whether its symbols are visible from here, differs among releases and languages.
+std::string FindVersion() {
+  std::vector<std::string> names;
+  dl_iterate_phdr(AppendName, &names);
+  for (const std::string& name : names) {
+    if (name.find("tensorflow") == std::string::npos) continue;
+    void* const handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) continue;
+    using VersionFunction = const char* (*)();
+    const auto tf_version = reinterpret_cast<VersionFunction>(dlsym(handle, "TF_Version"));
+    const std::string version = tf_version == nullptr ? "" : tf_version();
+    dlclose(handle);
+    if (!version.empty()) return version;
+  }
+  return "";
+}
+
+// "2.21" of "2.21.0".
+std::string Minor(const std::string& version) {
+  return version.substr(0, version.find('.', version.find('.') + 1));
+}
+
+// Makes `tf.load_op_library` fail with `message`: an operation that cannot be registered does that.
+//
+// Elsewhere such an operation would end the process. So it is registered only where TensorFlow
+// loads an operation library at this moment, which shows by its watcher.
+void FailToLoad(const std::string& message) {
+  tf::OpRegistry* const registry = tf::OpRegistry::Global();
+  const auto ignore = [](const tf::Status& status, const tf::OpDef&) { return status; };
+  if (registry->SetWatcher(ignore).ok()) {
+    registry->SetWatcher(nullptr).IgnoreError();
+    return;
+  }
+  registry->Register([message](tf::OpRegistrationData*) -> tf::Status {
+    return tf::errors::FailedPrecondition(message);
+  });
+}
+
+// TensorFlow's C++ interface changes with every minor release.
+bool BuiltForRunningTensorFlow() {
+  const std::string built_for = BLOCKCELL_TENSORFLOW;
+  const std::string& running = RunningTensorFlow();
+  if (running.empty() || Minor(running) == Minor(built_for)) return true;
+  const std::string message = "libblockcell.so was built for TensorFlow " + Minor(built_for) +
+                              ", but TensorFlow " + running + " is running: nothing was registered";
+  std::fprintf(stderr, "%s\n", message.c_str());
+  FailToLoad(message);
+  return false;
+}
+
+bool RegisterAll() {
+  if (!BuiltForRunningTensorFlow()) return false;
+  RegisterBlockGRU();
+  RegisterBlockGRUGrad();
+  RegisterBlockcellInfo();
+  RegisterGraphPass();
+  RegisterKernels();
+  return true;
+}
+
+const bool registered = RegisterAll();
+
+}  // namespace
+
+const std::string& RunningTensorFlow() {
+  static const std::string version = FindVersion();
+  return version;
+}
+
+}  // namespace blockcell

@@ -1,0 +1,86 @@
+//! The operations of [`crate::gru`].
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
+
+op! {
+    /// `GRUBlockCell`: see [`crate::gru::block_cell`].
+    static GRU_BLOCK_CELL = {
+        name: "GRUBlockCell", types: [Float], is_stock: true
+    };
+
+    /// Inputs of [`block_cell`](crate::gru::block_cell), named and ordered as in
+    /// `tf.raw_ops.GRUBlockCell`.
+    struct BlockCellInputs<'a> {
+        /// Input of the step.
+        x: ArrayView2<'a, f32> = [Batch, Input],
+        /// State before the step.
+        h_prev: ArrayView2<'a, f32> = [Batch, Cell],
+        /// Weights of the reset and update gates, in this order of columns.
+        w_ru: ArrayView2<'a, f32> = [InputCell, Gates(2)],
+        /// Weights of the candidate.
+        w_c: ArrayView2<'a, f32> = [InputCell, Cell],
+        /// Biases of the gates, in the order of the columns of `w_ru`.
+        b_ru: ArrayView1<'a, f32> = [Gates(2)],
+        /// Bias of the candidate.
+        b_c: ArrayView1<'a, f32> = [Cell],
+    }
+
+    /// Outputs of [`block_cell`](crate::gru::block_cell). Previous contents do not matter.
+    struct BlockCellOutputs<'a> {
+        /// Reset gate.
+        r: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        /// Update gate.
+        u: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        /// Candidate state.
+        c: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        /// State after the step.
+        h: ArrayViewMut2<'a, f32> = [Batch, Cell],
+    }
+}
+
+op! {
+    /// `GRUBlockCellGrad`: see [`crate::gru::block_cell_grad`].
+    static GRU_BLOCK_CELL_GRAD = {
+        name: "GRUBlockCellGrad", types: [Float], is_stock: true
+    };
+
+    /// Inputs of [`block_cell_grad`](crate::gru::block_cell_grad), named and ordered as in
+    /// `tf.raw_ops.GRUBlockCellGrad`.
+    ///
+    /// `x`, `b_ru` and `b_c` must have the right shapes; their values are not read.
+    struct BlockCellGradInputs<'a> {
+        /// Input of the step; values unused.
+        x: ArrayView2<'a, f32> = [Batch, Input],
+        /// State before the step.
+        h_prev: ArrayView2<'a, f32> = [Batch, Cell],
+        /// Weights of the reset and update gates, in this order of columns.
+        w_ru: ArrayView2<'a, f32> = [InputCell, Gates(2)],
+        /// Weights of the candidate.
+        w_c: ArrayView2<'a, f32> = [InputCell, Cell],
+        /// Biases of the gates; values unused.
+        b_ru: ArrayView1<'a, f32> = [Gates(2)],
+        /// Bias of the candidate; values unused.
+        b_c: ArrayView1<'a, f32> = [Cell],
+        /// Reset gate.
+        r: ArrayView2<'a, f32> = [Batch, Cell],
+        /// Update gate.
+        u: ArrayView2<'a, f32> = [Batch, Cell],
+        /// Candidate state.
+        c: ArrayView2<'a, f32> = [Batch, Cell],
+        /// Gradient of the loss with respect to the new state h.
+        d_h: ArrayView2<'a, f32> = [Batch, Cell],
+    }
+
+    /// Outputs of [`block_cell_grad`](crate::gru::block_cell_grad): gradients of the loss. Previous
+    /// contents do not matter.
+    struct BlockCellGradOutputs<'a> {
+        /// With respect to x.
+        d_x: ArrayViewMut2<'a, f32> = [Batch, Input],
+        /// With respect to h_prev.
+        d_h_prev: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        /// With respect to the candidate's pre-activation.
+        d_c_bar: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        /// With respect to the gates' pre-activations, the reset gate's first.
+        d_r_bar_u_bar: ArrayViewMut2<'a, f32> = [Batch, Gates(2)],
+    }
+}
