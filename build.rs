@@ -5,17 +5,37 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const PYTHON: &str = "BLOCKCELL_PYTHON";
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 15] = [
     "cpp/block_gru.cc",
+    "cpp/devices.cc",
     "cpp/info.cc",
     "cpp/kernels.cc",
     "cpp/pool.cc",
+    "cpp/rewrite/graph.cc",
+    "cpp/rewrite/pass.cc",
+    "cpp/rewrite/products.cc",
+    "cpp/rewrite/replacement.cc",
+    "cpp/rewrite/shapes.cc",
+    "cpp/rewrite/sums.cc",
+    "cpp/rewrite/transposed.cc",
     "cpp/shape_fn.cc",
     "cpp/status.cc",
     "cpp/takeover.cc",
 ];
-const HEADERS: [&str; 5] =
-    ["cpp/hidden.h", "cpp/kernels.h", "cpp/pool.h", "cpp/shape_fn.h", "cpp/status.h"];
+const HEADERS: [&str; 12] = [
+    "cpp/devices.h",
+    "cpp/hidden.h",
+    "cpp/kernels.h",
+    "cpp/pool.h",
+    "cpp/rewrite/graph.h",
+    "cpp/rewrite/products.h",
+    "cpp/rewrite/replacement.h",
+    "cpp/rewrite/rewrite.h",
+    "cpp/rewrite/rewrites.h",
+    "cpp/rewrite/shapes.h",
+    "cpp/shape_fn.h",
+    "cpp/status.h",
+];
 
 /// Asks TensorFlow for its version and flags. The answer follows a marker line, because
 /// importing TensorFlow may print.

@@ -13,8 +13,10 @@ mod status;
 mod tensors;
 mod threads;
 
+use std::collections::BTreeMap;
+
 use blockcell_kernels::{Context, Isa};
-use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Shape, Status};
+use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Rewritten, Shape, Status};
 use ops::{Call, KERNELS, Kernel};
 use status::guarded;
 use threads::Task;
@@ -30,6 +32,12 @@ mod ffi {
         half: bool,
         /// Whether TensorFlow has the operation, and kernels for it.
         is_stock: bool,
+    }
+
+    /// How many nodes of an operation the graph pass has put into graphs.
+    struct Rewritten<'a> {
+        op: &'a str,
+        nodes: usize,
     }
 
     /// The attributes of a node. Those an operation does not have are false or 0.
@@ -120,7 +128,12 @@ mod ffi {
         ) -> Status;
 
         /// What the op `BlockcellInfo` returns. `tensorflow_running` may be empty: not known.
-        fn info(tensorflow_running: &str, takeover: &str) -> String;
+        fn info(
+            tensorflow_running: &str,
+            takeover: &str,
+            rewrites: bool,
+            rewritten: &[Rewritten],
+        ) -> String;
 
         /// A parallel section of a call, for [`Pool`] to run.
         type Task<'a>;
@@ -232,7 +245,12 @@ fn compute(
     })
 }
 
-fn info(tensorflow_running: &str, takeover: &str) -> String {
+fn info(
+    tensorflow_running: &str,
+    takeover: &str,
+    rewrites: bool,
+    rewritten: &[Rewritten],
+) -> String {
     let names = |wanted: fn(&Kernel) -> bool| -> Vec<_> {
         KERNELS.iter().filter(|kernel| wanted(kernel)).map(|kernel| kernel.op.name).collect()
     };
@@ -246,6 +264,8 @@ fn info(tensorflow_running: &str, takeover: &str) -> String {
         "ops": names(|_| true),
         "override": takeover,
         "taken_over": taken_over,
+        "rewrite": if rewrites { "on" } else { "off" },
+        "rewritten": rewritten.iter().map(|one| (one.op, one.nodes)).collect::<BTreeMap<_, _>>(),
     })
     .to_string()
 }
