@@ -1,10 +1,12 @@
 // The op BlockcellInfo.
 
 #include <string>
+#include <vector>
 
 #include "blockcell/src/bridge.rs.h"
 #include "cpp/kernels.h"
 #include "cpp/library.h"
+#include "cpp/rewrite/rewrite.h"
 #include "cpp/shape_fn.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
@@ -33,7 +35,11 @@ class BlockcellInfoOp : public tf::OpKernel {
 
   void Compute(tf::OpKernelContext* context) override {
     const std::string& version = RunningTensorFlow();
-    const rust::String json = info(rust::Str(version.data(), version.size()), Name(GetTakeover()));
+    std::vector<Rewritten> rewritten;
+    for (const auto& op : RewrittenNodes()) rewritten.push_back({op.first, op.second});
+    const rust::String json =
+        info(rust::Str(version.data(), version.size()), Name(GetTakeover()), RewritesGraphs(),
+             {rewritten.data(), rewritten.size()});
     tf::Tensor* output = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, tf::TensorShape({}), &output));
     output->scalar<tf::tstring>()() = std::string(json.data(), json.size());
@@ -53,7 +59,9 @@ info: A JSON object: `version` of the library; `tensorflow_built_for` and
   `tensorflow_running`, the latter null if not known; `isa`, the instruction set in
   use ("avx512", "avx2" or "portable"); `ops`, the operations that have a kernel under
   the label "blockcell"; `override`, how unlabelled nodes reach them ("priority",
-  "graph_pass" or "off"); `taken_over`, the operations for which they do.
+  "graph_pass" or "off"); `taken_over`, the operations for which they do; `rewrite`,
+  whether graphs are rewritten ("on" or "off"); `rewritten`, an object that has for
+  each op that can take the place of others the number of such nodes in this process.
 )doc");
 
   MendShapeFn("BlockcellInfo", tf::shape_inference::ScalarShape);

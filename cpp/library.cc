@@ -79,6 +79,7 @@ bool RegisterAll() {
   RegisterBlockcellInfo();
   RegisterGraphPass();
   RegisterKernels();
+  RegisterRewritePass();
   return true;
 }
 

@@ -13,10 +13,10 @@
 #include <memory>
 #include <set>
 
+#include "cpp/devices.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow/core/util/device_name_utils.h"
 #endif
 
 namespace blockcell {
@@ -54,12 +54,6 @@ namespace {
 namespace tf = ::tensorflow;
 
 constexpr char kLabelAttribute[] = "_kernel";
-
-bool OnCpu(const std::string& device) {
-  tf::DeviceNameUtils::ParsedName name;
-  return tf::DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
-         name.type == tf::DEVICE_CPU;
-}
 
 // Labels every node of a stock operation with a kernel of ours that was placed on a CPU and has no
 // label yet.

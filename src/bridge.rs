@@ -9,8 +9,10 @@ mod status;
 mod tensors;
 mod threads;
 
+use std::collections::BTreeMap;
+
 use blockcell_kernels::{Context, Isa};
-use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Shape, Status};
+use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Rewritten, Shape, Status};
 use kernels::{Call, KERNELS, Kernel};
 use status::{guarded, or_default};
 use tensors::{Inputs, Outputs};
@@ -28,6 +30,12 @@ mod ffi {
         half: bool,
         /// Whether TensorFlow has the operation, and kernels for it.
         is_stock: bool,
+    }
+
+    /// How many nodes of an operation the graph pass has put into graphs.
+    struct Rewritten<'a> {
+        op: &'a str,
+        nodes: usize,
     }
 
     /// The attributes of a node. Those that an operation does not have are false or 0.
@@ -131,7 +139,12 @@ mod ffi {
         ) -> Status;
 
         /// What the op `BlockcellInfo` returns. `tensorflow_running` may be empty: not known.
-        fn info(tensorflow_running: &str, takeover: &str) -> String;
+        fn info(
+            tensorflow_running: &str,
+            takeover: &str,
+            rewrites: bool,
+            rewritten: &[Rewritten],
+        ) -> String;
 
         /// A parallel section of a call, for [`Pool`] to run.
         type Task<'a>;
@@ -259,7 +272,12 @@ fn describe(shape: &mut Shape, dims: impl ExactSizeIterator<Item = Option<usize>
     }
 }
 
-fn info(tensorflow_running: &str, takeover: &str) -> String {
+fn info(
+    tensorflow_running: &str,
+    takeover: &str,
+    rewrites: bool,
+    rewritten: &[Rewritten<'_>],
+) -> String {
     or_default("BlockcellInfo", || {
         let names = |wanted: fn(&Kernel) -> bool| -> Vec<_> {
             KERNELS.iter().filter(|kernel| wanted(kernel)).map(|kernel| kernel.op.name).collect()
@@ -274,6 +292,8 @@ fn info(tensorflow_running: &str, takeover: &str) -> String {
             "ops": names(|_| true),
             "override": takeover,
             "taken_over": taken_over,
+            "rewrite": if rewrites { "on" } else { "off" },
+            "rewritten": rewritten.iter().map(|one| (one.op, one.nodes)).collect::<BTreeMap<_, _>>(),
         })
         .to_string()
     })

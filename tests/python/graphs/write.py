@@ -1,0 +1,136 @@
+"""Writes the MetaGraphs of this folder, with the cells of TensorFlow 1.15's contrib.
+
+Each is the forward pass of a recurrent network and the gradients of a loss with respect to all of
+its variables and inputs, as TensorFlow 1.15 takes them. Nothing is fed: node `initialize` sets the
+variables, and the gradients are the outputs of node `results`.
+
+    .venv-1.15/bin/python tests/python/graphs/write.py
+"""
+
+import gzip
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow.contrib import rnn
+
+FOLDER = Path(__file__).resolve().parent
+BATCH, INPUT, CELL, STEPS = 3, 5, 7, 4
+LENGTHS = [2, 4, 3]
+
+
+def lstm(peephole=False, dtype=tf.float32):
+    return rnn.LSTMBlockCell(CELL, use_peephole=peephole, dtype=dtype)
+
+
+def gru():
+    return rnn.GRUBlockCellV2(CELL)
+
+
+def inputs(steps=STEPS, unknown_batch=False, dtype=tf.float32):
+    """A tensor [batch, steps, input] that depends on a variable."""
+    x = tf.get_variable(
+        "x", initializer=tf.random_uniform([BATCH, steps, INPUT], -1, 1, seed=1), use_resource=False
+    )
+    shape = [None if unknown_batch else BATCH, steps, INPUT]
+    return tf.cast(tf.placeholder_with_default(x, shape), dtype)
+
+
+def static(cell, x):
+    return rnn.static_rnn(cell, tf.unstack(x, axis=1), dtype=x.dtype)
+
+
+def dynamic(cell, x, **options):
+    return tf.nn.dynamic_rnn(cell, x, dtype=x.dtype, **options)
+
+
+def shared_static():
+    cell, x = lstm(), inputs()
+    return static(cell, x), static(cell, tf.reverse(x, [1]))
+
+
+def shared_in_loop():
+    """One cell twice in each round of a loop."""
+    cell, x = lstm(), inputs()
+    state = [tf.zeros([BATCH, CELL])] * 2
+    cell(x[:, 0], tuple(state))
+
+    def body(step, c, h):
+        once, (c, h) = cell(x[:, step], (c, h))
+        _, (c, h) = cell(x[:, step] * 0.5, (c, h + once))
+        return step + 1, c, h
+
+    loop = tf.while_loop(lambda step, *_: step < STEPS, body, [0] + state, parallel_iterations=4)
+    return loop[1:]
+
+
+def in_cond():
+    cell, x = gru(), inputs()
+    state = tf.zeros([BATCH, CELL])
+    cell(x[:, 0], state)
+    return tf.cond(
+        tf.reduce_sum(x) < 1e9, lambda: cell(x[:, 1], state)[0], lambda: tf.identity(state)
+    )
+
+
+def resource_variables(network):
+    def build():
+        tf.get_variable_scope().set_use_resource(True)
+        return network()
+
+    return build
+
+
+NETWORKS = {
+    "lstm_static": lambda: static(lstm(), inputs()),
+    "lstm_static_peephole": lambda: static(lstm(peephole=True), inputs(unknown_batch=True)),
+    "lstm_static_half": lambda: static(lstm(dtype=tf.float16), inputs(dtype=tf.float16)),
+    "lstm_static_two_layers": lambda: static(rnn.MultiRNNCell([lstm(), lstm()]), inputs()),
+    "lstm_one_step": lambda: static(lstm(), inputs(steps=1)),
+    "lstm_shared": shared_static,
+    "lstm_shared_in_loop": shared_in_loop,
+    "lstm_dynamic": lambda: dynamic(lstm(), inputs()),
+    "lstm_dynamic_lengths": lambda: dynamic(
+        lstm(peephole=True), inputs(unknown_batch=True), sequence_length=LENGTHS
+    ),
+    "lstm_bidirectional": lambda: tf.nn.bidirectional_dynamic_rnn(
+        lstm(), lstm(), inputs(), dtype=tf.float32
+    ),
+    "lstm_dynamic_resource": resource_variables(lambda: dynamic(lstm(), inputs())),
+    "gru_static": lambda: static(gru(), inputs(unknown_batch=True)),
+    "gru_one_step": lambda: static(gru(), inputs(steps=1)),
+    "gru_static_bidirectional": lambda: rnn.static_bidirectional_rnn(
+        gru(), gru(), tf.unstack(inputs(), axis=1), dtype=tf.float32
+    ),
+    "gru_dynamic": lambda: dynamic(gru(), inputs()),
+    "gru_dynamic_two_layers": lambda: dynamic(
+        rnn.MultiRNNCell([gru(), gru()]), inputs(unknown_batch=True), parallel_iterations=1
+    ),
+    "gru_in_cond": in_cond,
+    "lstm_static_tree": lambda: static(lstm(), inputs()),
+}
+TREE = {"lstm_static_tree"}  # Gradients are added up by a tree of Add.
+
+
+def write(name):
+    with tf.Graph().as_default():
+        outputs = [tf.cast(y, tf.float32) for y in tf.contrib.framework.nest.flatten(NETWORKS[name]())]
+        loss = tf.add_n([tf.reduce_sum(tf.sin(y + k)) for k, y in enumerate(outputs)])
+        for k, variable in enumerate(tf.global_variables()[1:]):
+            low, high = (-0.5, 0.5)
+            value = tf.random_uniform(variable.shape, low, high, seed=k + 2)
+            tf.add_to_collection("values", tf.assign(variable, tf.cast(value, variable.dtype)))
+        method = tf.AggregationMethod.EXPERIMENTAL_TREE if name in TREE else None
+        gradients = tf.gradients(loss, tf.global_variables(), aggregation_method=method)
+        tf.group(
+            *tf.get_collection("values"), tf.global_variables()[0].initializer, name="initialize"
+        )
+        tf.identity_n([tf.cast(gradient, tf.float32) for gradient in gradients], name="results")
+        meta_graph = tf.train.export_meta_graph(strip_default_attrs=True)
+        path = str(FOLDER / (name + ".meta.gz"))
+        with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+            file.write(meta_graph.SerializeToString())
+
+
+if __name__ == "__main__":
+    for name in NETWORKS:
+        write(name)
