@@ -5,17 +5,25 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const PYTHON: &str = "BLOCKCELL_PYTHON";
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 9] = [
     "cpp/block_gru.cc",
     "cpp/info.cc",
     "cpp/kernels.cc",
     "cpp/pool.cc",
+    "cpp/products.cc",
     "cpp/shape_fn.cc",
     "cpp/status.cc",
     "cpp/takeover.cc",
+    "cpp/tensors.cc",
 ];
-const HEADERS: [&str; 5] =
-    ["cpp/hidden.h", "cpp/kernels.h", "cpp/pool.h", "cpp/shape_fn.h", "cpp/status.h"];
+const HEADERS: [&str; 6] = [
+    "cpp/hidden.h",
+    "cpp/kernels.h",
+    "cpp/pool.h",
+    "cpp/shape_fn.h",
+    "cpp/status.h",
+    "cpp/tensors.h",
+];
 
 /// Asks TensorFlow for its version and flags. The answer follows a marker line, because
 /// importing TensorFlow may print.
