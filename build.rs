@@ -14,6 +14,7 @@ const SOURCES: &[&str] = &[
     "cpp/kernels.cc",
     "cpp/library.cc",
     "cpp/pool.cc",
+    "cpp/products.cc",
     "cpp/rewrite/graph.cc",
     "cpp/rewrite/pass.cc",
     "cpp/rewrite/products.cc",
@@ -24,6 +25,7 @@ const SOURCES: &[&str] = &[
     "cpp/shape_fn.cc",
     "cpp/status.cc",
     "cpp/takeover.cc",
+    "cpp/tensors.cc",
 ];
 const HEADERS: &[&str] = &[
     "cpp/devices.h",
@@ -39,6 +41,7 @@ const HEADERS: &[&str] = &[
     "cpp/rewrite/shapes.h",
     "cpp/shape_fn.h",
     "cpp/status.h",
+    "cpp/tensors.h",
 ];
 
 /// Asks TensorFlow for its version and flags. The answer follows a marker line, because

@@ -7,6 +7,7 @@
 #include "cpp/library.h"
 #include "cpp/shape_fn.h"
 #include "cpp/status.h"
+#include "cpp/tensors.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/lib/core/errors.h"
@@ -15,37 +16,19 @@ namespace blockcell {
 namespace {
 
 namespace tf = ::tensorflow;
-using tf::shape_inference::DimensionHandle;
 using tf::shape_inference::InferenceContext;
 
 // Asks Rust what follows from the inputs' shapes, as far as they are known, for the outputs.
 tf::Status InferShapes(const char* op, InferenceContext* context) {
-  const Kernel* const kernel = find_kernel(op);
-  if (kernel == nullptr) return tf::errors::Internal("blockcell has no kernel for ", op);
   Attributes attributes{};
   TF_RETURN_IF_ERROR(context->GetAttr("reset_after", &attributes.reset_after));
-
-  std::vector<std::vector<std::int64_t>> dims(context->num_inputs());
-  std::vector<PartialShape> inputs;
-  for (int i = 0; i < context->num_inputs(); ++i) {
-    const auto shape = context->input(i);
-    const bool has_rank = context->RankKnown(shape);
-    for (int axis = 0; has_rank && axis < context->Rank(shape); ++axis) {
-      dims[i].push_back(context->Value(context->Dim(shape, axis)));
-    }
-    inputs.push_back({has_rank, {dims[i].data(), dims[i].size()}});
-  }
-
+  KnownShapes known;
+  for (int i = 0; i < context->num_inputs(); ++i) known.Add(context, context->input(i));
+  const std::vector<PartialShape> inputs = known.Get();
   std::vector<Shape> outputs(context->num_outputs());
-  TF_RETURN_IF_ERROR(ToTensorFlow(
-      kernel->infer(attributes, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()})));
-  for (int i = 0; i < context->num_outputs(); ++i) {
-    std::vector<DimensionHandle> known;
-    for (std::size_t axis = 0; axis < outputs[i].rank; ++axis) {
-      known.push_back(context->MakeDim(outputs[i].dims[axis]));
-    }
-    context->set_output(i, context->MakeShape(known));
-  }
+  TF_RETURN_IF_ERROR(
+      ToTensorFlow(infer(op, attributes, {inputs.data(), inputs.size()}, SliceOf(&outputs))));
+  for (int i = 0; i < context->num_outputs(); ++i) SetOutput(context, i, outputs[i]);
   return tf::Status();
 }
 

@@ -37,9 +37,8 @@ class BlockcellInfoOp : public tf::OpKernel {
     const std::string& version = RunningTensorFlow();
     std::vector<Rewritten> rewritten;
     for (const auto& op : RewrittenNodes()) rewritten.push_back({op.first, op.second});
-    const rust::String json =
-        info(rust::Str(version.data(), version.size()), Name(GetTakeover()), RewritesGraphs(),
-             {rewritten.data(), rewritten.size()});
+    const rust::String json = info(rust::Str(version.data(), version.size()), Name(GetTakeover()),
+                                   RewritesGraphs(), {rewritten.data(), rewritten.size()});
     tf::Tensor* output = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, tf::TensorShape({}), &output));
     output->scalar<tf::tstring>()() = std::string(json.data(), json.size());

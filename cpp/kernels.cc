@@ -17,6 +17,7 @@
 #include "cpp/library.h"
 #include "cpp/pool.h"
 #include "cpp/status.h"
+#include "cpp/tensors.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -26,27 +27,6 @@ namespace blockcell {
 namespace {
 
 namespace tf = ::tensorflow;
-
-// Appends the shape of `tensor` to `dims`, which has room for it, and returns where it lies.
-rust::Slice<const std::size_t> Append(const tf::Tensor& tensor, std::vector<std::size_t>* dims) {
-  for (int axis = 0; axis < tensor.dims(); ++axis) dims->push_back(tensor.dim_size(axis));
-  return {dims->data() + dims->size() - tensor.dims(), static_cast<std::size_t>(tensor.dims())};
-}
-
-rust::Slice<const std::uint8_t> BytesOf(const tf::Tensor& tensor) {
-  const auto bytes = tensor.tensor_data();
-  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
-rust::Slice<std::uint8_t> MutableBytesOf(tf::Tensor* tensor) {
-  const auto bytes = tensor->tensor_data();
-  return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(bytes.data())), bytes.size()};
-}
-
-template <typename T>
-rust::Slice<T> SliceOf(std::vector<T>* all) {
-  return {all->data(), all->size()};
-}
 
 // Gives `taken` the buffer of an input if nobody else holds it, otherwise a copy.
 tf::Status Take(tf::OpKernelContext* context, int index, tf::Tensor* taken) {
@@ -102,10 +82,8 @@ class BlockcellOp : public tf::OpKernel {
     std::vector<Output> outputs;
     outputs.reserve(shapes.size());
     for (int i = 0; i < context->num_outputs(); ++i) {
-      tf::TensorShape shape;
-      for (std::size_t axis = 0; axis < shapes[i].rank; ++axis) shape.AddDim(shapes[i].dims[axis]);
       tf::Tensor* tensor = nullptr;
-      OP_REQUIRES_OK(context, context->allocate_output(i, shape, &tensor));
+      OP_REQUIRES_OK(context, context->allocate_output(i, TensorShapeOf(shapes[i]), &tensor));
       outputs.push_back({Append(*tensor, &dims), MutableBytesOf(tensor)});
     }
 

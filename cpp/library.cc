@@ -79,6 +79,7 @@ bool RegisterAll() {
   RegisterBlockcellInfo();
   RegisterGraphPass();
   RegisterKernels();
+  RegisterProducts();
   RegisterRewritePass();
   return true;
 }

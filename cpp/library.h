@@ -17,6 +17,7 @@ void RegisterBlockGRUGrad();
 void RegisterBlockcellInfo();
 void RegisterGraphPass();
 void RegisterKernels();
+void RegisterProducts();
 void RegisterRewritePass();
 
 }  // namespace blockcell

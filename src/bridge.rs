@@ -5,6 +5,7 @@
 //! that the shim calls catches them ([`status`]).
 
 mod kernels;
+mod products;
 mod status;
 mod tensors;
 mod threads;
@@ -12,8 +13,14 @@ mod threads;
 use std::collections::BTreeMap;
 
 use blockcell_kernels::{Context, Isa};
-use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Rewritten, Shape, Status};
+use ffi::{
+    Attributes, Input, OpInfo, Output, PartialShape, Pool, Rewritten, Shape, Slices, Status,
+};
 use kernels::{Call, KERNELS, Kernel};
+use products::{
+    bias_add_grad_add_n, bias_add_grad_add_n_shape, mat_mul_add_n, mat_mul_add_n_shape,
+    mat_mul_slice, mat_mul_slice_shapes,
+};
 use status::{guarded, or_default};
 use tensors::{Inputs, Outputs};
 use threads::Task;
@@ -81,6 +88,16 @@ mod ffi {
         data: &'a mut [u8],
     }
 
+    /// Which parts of a product `BlockcellMatMulSlice` computes.
+    struct Slices<'a> {
+        /// The number of rows, or -1 for all.
+        rows: i64,
+        /// The first column of each part.
+        begins: &'a [i64],
+        /// The number of columns of each part, or -1 for all that follow.
+        sizes: &'a [i64],
+    }
+
     enum Code {
         Ok,
         InvalidArgument,
@@ -136,6 +153,65 @@ mod ffi {
             in_place: &mut [Output],
             outputs: &mut [Output],
             scratch: &mut [f32],
+        ) -> Status;
+
+        /// Checks what is known of the shapes of a call of `BlockcellMatMulAddN`, and tells that of
+        /// its output.
+        fn mat_mul_add_n_shape(
+            addends: &[PartialShape],
+            a: &[PartialShape],
+            b: &[PartialShape],
+            sum: &mut Shape,
+        ) -> Status;
+
+        /// Computes a call of `BlockcellMatMulAddN`, whose output has the shape that
+        /// [`mat_mul_add_n_shape`] tells. With `holds_addend` it holds another summand.
+        fn mat_mul_add_n(
+            half: bool,
+            pool: &Pool,
+            addends: &[Input],
+            a: &[Input],
+            b: &[Input],
+            holds_addend: bool,
+            sum: &mut Output,
+        ) -> Status;
+
+        /// Checks what is known of the shapes of a call of `BlockcellMatMulSlice`, and tells those of
+        /// its outputs.
+        fn mat_mul_slice_shapes(
+            a: &PartialShape,
+            b: &PartialShape,
+            slices: &Slices,
+            parts: &mut [Shape],
+        ) -> Status;
+
+        /// Computes a call of `BlockcellMatMulSlice`, whose outputs have the shapes that
+        /// [`mat_mul_slice_shapes`] tells.
+        fn mat_mul_slice(
+            half: bool,
+            pool: &Pool,
+            a: &Input,
+            b: &Input,
+            slices: &Slices,
+            parts: &mut [Output],
+        ) -> Status;
+
+        /// Checks what is known of the shapes of a call of `BlockcellBiasAddGradAddN`, and tells that
+        /// of its output.
+        fn bias_add_grad_add_n_shape(
+            addends: &[PartialShape],
+            out_backprop: &[PartialShape],
+            sum: &mut Shape,
+        ) -> Status;
+
+        /// Computes a call of `BlockcellBiasAddGradAddN`, whose output has the shape that
+        /// [`bias_add_grad_add_n_shape`] tells.
+        fn bias_add_grad_add_n(
+            half: bool,
+            pool: &Pool,
+            addends: &[Input],
+            out_backprop: &[Input],
+            sum: &mut Output,
         ) -> Status;
 
         /// What the op `BlockcellInfo` returns. `tensorflow_running` may be empty: not known.

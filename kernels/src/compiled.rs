@@ -4,7 +4,11 @@
 use half::f16;
 
 use crate::ops::Sizes;
-use crate::{Context, block_gru, block_lstm, lstm};
+use std::ops::Range;
+
+use ndarray::{ArrayViewMut1, ArrayViewMut2};
+
+use crate::{Context, block_gru, block_lstm, lstm, mat_mul};
 
 /// Makes the trait [`Kernels`] of functions that are those on the right, and its implementations.
 macro_rules! kernels {
@@ -84,4 +88,23 @@ kernels! {
         outputs: block_gru::GradOutputs<'_, Self>,
         scratch: &mut [f32],
     ) = block_gru::grad::compute;
+
+    fn mat_mul_add_n(
+        context: &Context<'_>,
+        inputs: mat_mul::AddNInputs<'_, Self>,
+        holds_addend: bool,
+        sum: ArrayViewMut2<'_, Self>,
+    ) = mat_mul::compute_add_n;
+
+    fn mat_mul_slice(
+        context: &Context<'_>,
+        inputs: mat_mul::SliceInputs<'_, Self>,
+        parts: Vec<(Range<usize>, ArrayViewMut2<'_, Self>)>,
+    ) = mat_mul::compute_slice;
+
+    fn bias_add_grad_add_n(
+        context: &Context<'_>,
+        inputs: mat_mul::BiasInputs<'_, Self>,
+        sum: ArrayViewMut1<'_, Self>,
+    ) = mat_mul::compute_bias;
 }

@@ -28,6 +28,32 @@ pub enum Error {
         /// The shape the tensor has; `None` is a dimension not known.
         got: Vec<Option<usize>>,
     },
+    /// A tensor of a list has a shape that contradicts those before it.
+    ListShape {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// The name of the list.
+        tensor: &'static str,
+        /// The place in the list.
+        index: usize,
+        /// The expected shape, in symbols and, where they are known, in numbers.
+        expected: String,
+        /// The shape the tensor has; `None` is a dimension not known.
+        got: Vec<Option<usize>>,
+    },
+    /// A slice is not inside the dimension that it is taken from.
+    Slice {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// What is sliced: `"rows"` or `"columns"`.
+        what: &'static str,
+        /// Where the slice begins.
+        begin: i64,
+        /// How long it is; -1 for all that follows.
+        size: i64,
+        /// The length of the dimension, if it is known.
+        dim: Option<usize>,
+    },
     /// A size that follows from the inputs does not fit in memory addresses.
     Overflow {
         /// The operation's name in TensorFlow.
@@ -91,9 +117,15 @@ impl fmt::Display for Error {
                 write!(f, "{op}: {tensor} must have shape {expected}, got {got:?}")
             }
             Error::PartialShape { op, tensor, expected, got } => {
-                let dims = got.iter().map(|dim| dim.map_or("?".to_owned(), |n| n.to_string()));
-                let got = dims.collect::<Vec<_>>().join(", ");
-                write!(f, "{op}: {tensor} must have shape {expected}, got [{got}]")
+                write!(f, "{op}: {tensor} must have shape {expected}, got [{}]", known(got))
+            }
+            Error::ListShape { op, tensor, index, expected, got } => {
+                let got = known(got);
+                write!(f, "{op}: {tensor}[{index}] must have shape {expected}, got [{got}]")
+            }
+            Error::Slice { op, what, begin, size, dim } => {
+                let dim = dim.map_or("?".to_owned(), |n| n.to_string());
+                write!(f, "{op}: {what} {begin} to {begin} + {size} are not inside of 0 to {dim}")
             }
             Error::Overflow { op, tensor, shape } => {
                 write!(f, "{op}: the size of {tensor}, {shape}, is too large")
@@ -117,6 +149,12 @@ impl fmt::Display for Error {
             Error::Type { op } => write!(f, "{op}: no kernel for this element type"),
         }
     }
+}
+
+/// The dimensions that are known, with `?` for the others.
+fn known(dims: &[Option<usize>]) -> String {
+    let dims = dims.iter().map(|dim| dim.map_or("?".to_owned(), |n| n.to_string()));
+    dims.collect::<Vec<_>>().join(", ")
 }
 
 impl std::error::Error for Error {}

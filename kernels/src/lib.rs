@@ -58,6 +58,7 @@ pub mod gru;
 #[cfg(feature = "layers")]
 pub mod layers;
 pub mod lstm;
+pub mod mat_mul;
 pub mod ops;
 pub mod simd;
 mod tiles;

@@ -37,9 +37,7 @@ impl<'a> Inputs<'a> {
 
 impl<'a, E: Pod, D: Dimension> Source<ArrayView<'a, E, D>> for Inputs<'a> {
     fn next(&mut self) -> ArrayView<'a, E, D> {
-        let input = self.take();
-        let view = ArrayView::from_shape(shape::<D>(input.dims), elements(input.data));
-        view.expect("as large as its shape")
+        view(self.take())
     }
 }
 
@@ -64,10 +62,20 @@ impl<'a, 'o> Outputs<'a, 'o> {
 
 impl<'a, E: Pod, D: Dimension> Source<ArrayViewMut<'a, E, D>> for Outputs<'a, '_> {
     fn next(&mut self) -> ArrayViewMut<'a, E, D> {
-        let output = self.0.next().expect("as many tensors to write as the operation has");
-        let view = ArrayViewMut::from_shape(shape::<D>(output.dims), elements_mut(output.data));
-        view.expect("as large as its shape")
+        view_mut(self.0.next().expect("as many tensors to write as the operation has"))
     }
+}
+
+pub(super) fn view<'a, E: Pod, D: Dimension>(input: &Input<'a>) -> ArrayView<'a, E, D> {
+    let view = ArrayView::from_shape(shape::<D>(input.dims), elements(input.data));
+    view.expect("as large as its shape")
+}
+
+pub(super) fn view_mut<'a, E: Pod, D: Dimension>(
+    output: &'a mut Output<'_>,
+) -> ArrayViewMut<'a, E, D> {
+    let view = ArrayViewMut::from_shape(shape::<D>(output.dims), elements_mut(output.data));
+    view.expect("as large as its shape")
 }
 
 /// The elements behind `bytes`. An empty tensor may have an address that is not aligned.

@@ -16,6 +16,7 @@ mod block;
 mod dots;
 mod pack;
 mod products;
+mod stacked;
 mod strip;
 mod sweep;
 mod weights;
@@ -31,7 +32,7 @@ use block::{Panel, Rows, Sums};
 use dots::{AddDots, Blocks, CopyBlocks};
 use pack::{CopyColumns, CopyRows, pack, packed_len};
 use products::Store;
-pub(crate) use products::{Given, Product, products, steps_at_once};
+pub(crate) use products::{Given, Product, products, products_tiling, steps_at_once};
 use strip::{AddColumns, AddDirect, AddPacked, AddRows, Strip, few_rows};
 use sweep::AddSwept;
 #[cfg(feature = "layers")]
@@ -248,7 +249,8 @@ impl Tile<'_> {
         right: Right<'_, B>,
     ) {
         let memory = std::mem::take(&mut self.left);
-        let panel = memory.as_chunks_mut().0.first_chunk_mut().expect("memory for a panel");
+        let panel =
+            memory.as_chunks_mut().0.first_chunk_mut::<DEPTH>().expect("memory for a panel");
         for slice in slices(a.nrows()) {
             let from = rows_of(a, slice.clone());
             let valid = valid.map(|valid| &valid[slice.clone()]);

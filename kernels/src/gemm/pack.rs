@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::ArrayView2;
 
 use super::block::{Lying, groups};
-use super::{COLUMN_ROWS, DEPTH, Right, Strips, UNIT, padded, runs, slices};
+use super::{COLUMN_ROWS, Right, Strips, UNIT, padded, runs, slices};
 use crate::simd::{Kernel, Simd};
 use crate::tiles::row;
 use crate::{Element, Isa};
@@ -169,7 +169,7 @@ pub(super) struct CopyColumns<'f, 't, E> {
     pub(super) from: ArrayView2<'f, E>,
     /// As in [`super::Left::Columns`].
     pub(super) valid: Option<&'f [bool]>,
-    pub(super) to: &'t mut [[f32; COLUMN_ROWS]; DEPTH],
+    pub(super) to: &'t mut [[f32; COLUMN_ROWS]],
 }
 
 impl<E: Element> Kernel for CopyColumns<'_, '_, E> {

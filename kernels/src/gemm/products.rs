@@ -35,7 +35,7 @@ pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
     let mut tiles = Vec::new();
     let mut largest = 0;
     for Product { out, terms } in results {
-        let tiling = tiling(left, out.dim(), executor.threads());
+        let tiling = products_tiling(left, out.dim(), executor.threads());
         largest = largest.max(tiling.rows * tiling.columns);
         tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms)));
     }
@@ -47,7 +47,12 @@ pub(crate) fn products<'o, E: Element, T: Sync + Copy + Send>(
     });
 }
 
-fn tiling(left: Given, (rows, columns): (usize, usize), threads: usize) -> Tiling {
+/// Tiles of a matrix of products, for so many threads.
+pub(crate) fn products_tiling(
+    left: Given,
+    (rows, columns): (usize, usize),
+    threads: usize,
+) -> Tiling {
     /// The wider a tile, the fewer copies of the left factor.
     const MOST_COLUMNS: usize = 512;
     /// Tiles of a thread: it may take some more, or less, than others.

@@ -10,6 +10,7 @@ mod determinism;
 mod empty;
 mod errors;
 mod overflow;
+mod products;
 mod properties;
 mod sequences;
 mod values;

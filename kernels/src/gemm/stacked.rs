@@ -1,0 +1,129 @@
+//! Products of factors that are stacks: matrices one below the other. A sum of many products of a few
+//! terms each is one product of many terms.
+
+use std::ops::Range;
+
+use ndarray::ArrayView2;
+
+use super::block::{Lying, Panel, groups};
+use super::pack::{CopyColumns, pack_rows};
+use super::strip::AddPacked;
+use super::{DEPTH, GROUP, Tile, padded};
+use crate::Element;
+use crate::simd::{Kernel, Simd};
+use crate::tiles::{row, row_mut, rows as rows_of};
+
+impl Tile<'_> {
+    /// Adds `[a_0; a_1; ...]^T @ [b_0; b_1; ...]`, where `a_i` has a column for each row of the tile, and
+    /// as many rows as `b_i`. The terms are added up in slices of [`DEPTH`], wherever a matrix ends.
+    pub(crate) fn add_stacked<'f, E: Element>(
+        &mut self,
+        factors: impl Iterator<Item = (ArrayView2<'f, E>, ArrayView2<'f, E>)>,
+    ) {
+        self.clear_blank();
+        let mut slice = Vec::new();
+        let mut depth = 0;
+        for (a, b) in factors {
+            let mut start = 0;
+            while start < b.nrows() {
+                let rows = start..b.nrows().min(start + DEPTH - depth);
+                depth += rows.len();
+                start = rows.end;
+                slice.push((rows_of(a, rows.clone()), rows_of(b, rows)));
+                if depth == DEPTH {
+                    self.add_stack(&slice, depth);
+                    slice.clear();
+                    depth = 0;
+                }
+            }
+        }
+        self.add_stack(&slice, depth);
+    }
+
+    /// [`Tile::add_stacked`] of one slice.
+    fn add_stack<E: Element>(
+        &mut self,
+        factors: &[(ArrayView2<'_, E>, ArrayView2<'_, E>)],
+        depth: usize,
+    ) {
+        if depth == 0 {
+            return;
+        }
+        let isa = self.isa;
+        let memory = std::mem::take(&mut self.left);
+        let panel =
+            memory.as_chunks_mut().0.first_chunk_mut::<DEPTH>().expect("memory for a panel");
+        let mut at = 0;
+        for (a, b) in factors {
+            isa.run(CopyColumns { from: *a, valid: None, to: &mut panel[at..] });
+            at += b.nrows();
+        }
+        let left = Panel { data: panel, at: 0 };
+        self.for_each_run(0..self.rows, left, depth, |mut strip, packed| {
+            let columns = strip.columns.clone();
+            for start in (0..columns.len()).step_by(GROUP) {
+                let group = start..columns.len().min(start + GROUP);
+                let of_right = columns.start + group.start..columns.start + group.end;
+                isa.run(PackStack { factors, columns: of_right, to: packed });
+                isa.run(AddPacked { strip: strip.part(group), packed });
+            }
+        });
+        self.left = memory;
+    }
+
+    /// Adds a matrix of the tile's shape, if its strips are neighbours.
+    pub(crate) fn add_matrix<E: Element>(&mut self, matrix: ArrayView2<'_, E>) {
+        let isa = self.isa;
+        let [sums] = self.strips_mut();
+        isa.run(AddMatrix { matrix, sums });
+    }
+}
+
+/// Packs some columns of a stack of right factors, at most [`GROUP`].
+struct PackStack<'f, 't, E> {
+    factors: &'f [(ArrayView2<'f, E>, ArrayView2<'f, E>)],
+    columns: Range<usize>,
+    to: &'t mut [f32],
+}
+
+impl<E: Element> Kernel for PackStack<'_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let PackStack { factors, columns, mut to } = self;
+        let depth: usize = factors.iter().map(|(_, b)| b.nrows()).sum();
+        for group in groups::<S>(columns.len()) {
+            let width = group.len();
+            let (mut packed, after) = to.split_at_mut(depth * padded(width));
+            for (_, b) in factors {
+                let data = b.to_slice().expect("a right factor without gaps");
+                let at = columns.start + group.start;
+                let (part, rest) = packed.split_at_mut(b.nrows() * padded(width));
+                pack_rows(simd, Lying { data, pitch: b.ncols(), at, width }, part);
+                packed = rest;
+            }
+            to = after;
+        }
+    }
+}
+
+/// Adds a matrix to the sums of a tile.
+struct AddMatrix<'m, 's, E> {
+    matrix: ArrayView2<'m, E>,
+    sums: ndarray::ArrayViewMut2<'s, f32>,
+}
+
+impl<E: Element> Kernel for AddMatrix<'_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        for at in 0..self.matrix.nrows() {
+            let sums = row_mut(&mut self.sums, at).chunks_mut(S::LANES);
+            for (from, sums) in row(self.matrix, at).chunks(S::LANES).zip(sums) {
+                simd.store(simd.load(sums) + E::load(simd, from), sums);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `BlockcellMatMulAddN`: a sum of products with transposed left factors.
+
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
+
+use super::{Dim, bind, check_layout, check_output, check_size, shape_of};
+use crate::executor::for_each;
+use crate::gemm::{self, Given};
+use crate::ops::PartialShape;
+use crate::tiles::{Place, columns};
+use crate::{Context, Element, Error};
+
+/// The operation's name in TensorFlow.
+pub const ADD_N: &str = "BlockcellMatMulAddN";
+
+/// Inputs of [`add_n`]. There are as many left factors as right ones, or some times as many: then the
+/// first of these that belong to a right factor stand side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct AddNInputs<'a, E> {
+    /// Summands that are no products, `[m, n]` each.
+    pub addends: &'a [ArrayView2<'a, E>],
+    /// Left factors, `[k_i, m_p]`: part `p` of product `i` is at `i * parts + p`.
+    pub a: &'a [ArrayView2<'a, E>],
+    /// Right factors, `[k_i, n]`.
+    pub b: &'a [ArrayView2<'a, E>],
+}
+
+/// `BlockcellMatMulAddN`:
+///
+/// ```text
+/// sum = addends[0] + addends[1] + ... + SUM_i [a[i * parts] | a[i * parts + 1] | ...]^T @ b[i]
+/// ```
+///
+/// With `holds_addend`, `sum`, `[m, n]`, holds one more summand, to which the others are added.
+/// Otherwise its previous contents do not matter.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, or numbers of tensors that do not fit; nothing is written
+/// then.
+pub fn add_n<E: Element>(
+    context: &Context<'_>,
+    inputs: AddNInputs<'_, E>,
+    holds_addend: bool,
+    sum: ArrayViewMut2<'_, E>,
+) -> Result<(), Error> {
+    let AddNInputs { addends, a, b } = inputs;
+    let [addend_shapes, a_shapes, b_shapes] =
+        [addends, a, b].map(|list| list.iter().map(shape_of).collect::<Vec<_>>());
+    let shape = add_n_shape(&addend_shapes, &a_shapes, &b_shapes)?;
+    check_output(ADD_N, ("sum", 0), &sum, &shape)?;
+    for (name, list) in [("addends", addends), ("a", a), ("b", b)] {
+        list.iter().try_for_each(|matrix| check_layout(ADD_N, name, matrix))?;
+    }
+    check_layout(ADD_N, "sum", &sum)?;
+    E::mat_mul_add_n(context, inputs, holds_addend, sum);
+    Ok(())
+}
+
+/// The shape of [`add_n`]'s result, as far as it follows from what is known of the inputs' shapes.
+///
+/// # Errors
+///
+/// [`Error::ListShape`] for the first tensor at odds with those before it, [`Error::Count`] for
+/// numbers of tensors that do not fit, [`Error::Overflow`] for a result that cannot be addressed.
+pub fn add_n_shape(
+    addends: &[PartialShape],
+    a: &[PartialShape],
+    b: &[PartialShape],
+) -> Result<[Option<usize>; 2], Error> {
+    if a.is_empty() != b.is_empty() || !a.len().is_multiple_of(b.len()) {
+        let expected = b.len() * a.len().div_ceil(b.len().max(1)).max(1);
+        return Err(Error::Count { op: ADD_N, what: "matrices in a", expected, got: a.len() });
+    }
+    if addends.is_empty() && b.is_empty() {
+        return Err(Error::Count { op: ADD_N, what: "summands", expected: 1, got: 0 });
+    }
+    let parts = parts(a, b);
+    let mut widths = vec![None; parts];
+    let mut n = None;
+    for (i, (b, a)) in b.iter().zip(a.chunks_exact(parts.max(1))).enumerate() {
+        let mut k = None;
+        let rows = format!("k_{i}");
+        bind(ADD_N, ("b", i), b, &mut [Dim::new(&rows, &mut k), Dim::new("n", &mut n)])?;
+        for (p, (a, width)) in a.iter().zip(&mut widths).enumerate() {
+            let dims = &mut [Dim::new(&rows, &mut k), Dim::new(format!("m_{p}"), width)];
+            bind(ADD_N, ("a", i * parts + p), a, dims)?;
+        }
+    }
+    // A sum of sizes that overflows cannot be addressed either.
+    let total = |sum: Option<usize>, width: &Option<usize>| Some(sum?.saturating_add((*width)?));
+    let mut m = if b.is_empty() { None } else { widths.iter().fold(Some(0), total) };
+    for (i, addend) in addends.iter().enumerate() {
+        let dims = &mut [Dim::new("m", &mut m), Dim::new("n", &mut n)];
+        bind(ADD_N, ("addends", i), addend, dims)?;
+    }
+    check_size(ADD_N, "sum", "[m, n]", &[m, n])?;
+    Ok([m, n])
+}
+
+/// How many left factors stand side by side in each product.
+fn parts<A, B>(a: &[A], b: &[B]) -> usize {
+    a.len().checked_div(b.len()).unwrap_or(0)
+}
+
+pub(crate) fn compute<E: Element>(
+    context: &Context<'_>,
+    inputs: AddNInputs<'_, E>,
+    holds_addend: bool,
+    sum: ArrayViewMut2<'_, E>,
+) {
+    let AddNInputs { addends, a, b } = inputs;
+    let parts = parts(a, b);
+    let Context { isa, executor } = *context;
+    let mut tiles = Vec::new();
+    let (mut largest, mut first_row, mut rest) = (0, 0, sum);
+    // Without products, all rows are a part without factors.
+    let widths = if parts == 0 {
+        vec![rest.nrows()]
+    } else {
+        a[..parts].iter().map(ArrayView2::ncols).collect()
+    };
+    for (part, width) in widths.into_iter().enumerate() {
+        let (sum, after) = rest.split_at(Axis(0), width);
+        let tiling = gemm::products_tiling(Given::ByColumns, sum.dim(), executor.threads());
+        largest = largest.max(tiling.rows * tiling.columns);
+        tiles.extend(tiling.tiles(sum).map(|(place, sum)| (part, first_row, place, sum)));
+        (first_row, rest) = (first_row + width, after);
+    }
+    let depth = b.iter().map(ArrayView2::nrows).sum();
+    let cost = gemm::cost(largest, depth);
+    for_each(executor, cost, tiles, |(part, first_row, place, sum)| {
+        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            let left = a.iter().skip(part).step_by(parts.max(1));
+            tile.add_stacked(left.map(|&a| columns(a, place.rows.clone())).zip(b.iter().copied()));
+            let rows = first_row + place.rows.start..first_row + place.rows.end;
+            let in_sum = Place { rows, columns: place.columns.clone() };
+            addends.iter().for_each(|&addend| tile.add_matrix(in_sum.of(addend)));
+            if holds_addend { tile.add_to(sum) } else { tile.store(sum) }
+        });
+    });
+}

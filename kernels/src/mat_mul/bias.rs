@@ -1,0 +1,146 @@
+//! `BlockcellBiasAddGradAddN`: a sum over the rows of several matrices.
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Axis};
+
+use super::{Dim, bind, check_layout, check_output, check_size, shape_of};
+use crate::executor::for_each;
+use crate::ops::PartialShape;
+use crate::simd::{Kernel, Simd};
+use crate::tiles::row;
+use crate::{Context, Element, Error};
+
+/// The operation's name in TensorFlow.
+pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
+
+/// Inputs of [`bias_add_grad_add_n`].
+#[derive(Clone, Copy, Debug)]
+pub struct BiasInputs<'a, E> {
+    /// Summands that are no sums over rows, `[n]` each.
+    pub addends: &'a [ArrayView1<'a, E>],
+    /// Gradients of the loss with respect to what a bias was added to, `[k_i, n]`.
+    pub out_backprop: &'a [ArrayView2<'a, E>],
+}
+
+/// `BlockcellBiasAddGradAddN`: `sum = addends[0] + ... + SUM_i (sum over the rows of out_backprop[i])`.
+///
+/// The previous contents of `sum`, `[n]`, do not matter.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout; nothing is written then.
+pub fn bias_add_grad_add_n<E: Element>(
+    context: &Context<'_>,
+    inputs: BiasInputs<'_, E>,
+    sum: ArrayViewMut1<'_, E>,
+) -> Result<(), Error> {
+    let op = BIAS_ADD_GRAD_ADD_N;
+    let BiasInputs { addends, out_backprop } = inputs;
+    let addend_shapes: Vec<_> = addends.iter().map(shape_of).collect();
+    let shapes: Vec<_> = out_backprop.iter().map(shape_of).collect();
+    let shape = bias_add_grad_add_n_shape(&addend_shapes, &shapes)?;
+    check_output(op, ("sum", 0), &sum, &shape)?;
+    addends.iter().try_for_each(|vector| check_layout(op, "addends", vector))?;
+    out_backprop.iter().try_for_each(|matrix| check_layout(op, "out_backprop", matrix))?;
+    check_layout(op, "sum", &sum)?;
+    E::bias_add_grad_add_n(context, inputs, sum);
+    Ok(())
+}
+
+/// The shape of [`bias_add_grad_add_n`]'s result, as far as it follows from what is known of the
+/// inputs' shapes.
+///
+/// # Errors
+///
+/// [`Error::ListShape`] for the first tensor at odds with those before it, [`Error::Overflow`] for a
+/// result that cannot be addressed.
+pub fn bias_add_grad_add_n_shape(
+    addends: &[PartialShape],
+    out_backprop: &[PartialShape],
+) -> Result<[Option<usize>; 1], Error> {
+    let op = BIAS_ADD_GRAD_ADD_N;
+    if addends.is_empty() && out_backprop.is_empty() {
+        return Err(Error::Count { op, what: "summands", expected: 1, got: 0 });
+    }
+    let mut n = None;
+    for (i, matrix) in out_backprop.iter().enumerate() {
+        let mut k = None;
+        let dims = &mut [Dim::new(format!("k_{i}"), &mut k), Dim::new("n", &mut n)];
+        bind(op, ("out_backprop", i), matrix, dims)?;
+    }
+    for (i, vector) in addends.iter().enumerate() {
+        bind(op, ("addends", i), vector, &mut [Dim::new("n", &mut n)])?;
+    }
+    check_size(op, "sum", "[n]", &[n])?;
+    Ok([n])
+}
+
+/// Columns of a task.
+const COLUMNS: usize = 256;
+
+/// Rows that are summed by themselves before they are added to the total: the rounding error grows with
+/// this and the number of such groups, not with all rows.
+const ROWS: usize = 64;
+
+pub(crate) fn compute<E: Element>(
+    context: &Context<'_>,
+    BiasInputs { addends, out_backprop }: BiasInputs<'_, E>,
+    mut sum: ArrayViewMut1<'_, E>,
+) {
+    let Context { isa, executor } = *context;
+    let rows: usize = out_backprop.iter().map(ArrayView2::nrows).sum();
+    let tasks = sum.axis_chunks_iter_mut(Axis(0), COLUMNS).enumerate().collect();
+    for_each(
+        executor,
+        (rows * COLUMNS / 4) as u64,
+        tasks,
+        |(n, sum): (usize, ArrayViewMut1<'_, E>)| {
+            isa.run(SumRows { addends, out_backprop, first: n * COLUMNS, sum });
+        },
+    );
+}
+
+/// The sums of some columns, from `first` on: at most [`COLUMNS`].
+struct SumRows<'a, 'o, E> {
+    addends: &'a [ArrayView1<'a, E>],
+    out_backprop: &'a [ArrayView2<'a, E>],
+    first: usize,
+    sum: ArrayViewMut1<'o, E>,
+}
+
+impl<E: Element> Kernel for SumRows<'_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let SumRows { addends, out_backprop, first, mut sum } = self;
+        let columns = first..first + sum.len();
+        let mut total = [0.0; COLUMNS];
+        let mut partial = [0.0; COLUMNS];
+        let (total, partial) = (&mut total[..columns.len()], &mut partial[..columns.len()]);
+        for matrix in out_backprop {
+            for group in (0..matrix.nrows()).step_by(ROWS) {
+                partial.fill(0.0);
+                for at in group..matrix.nrows().min(group + ROWS) {
+                    add::<S, E>(simd, &row(*matrix, at)[columns.clone()], partial);
+                }
+                add::<S, f32>(simd, partial, total);
+            }
+        }
+        for addend in addends {
+            let addend = addend.to_slice().expect("a vector without gaps");
+            add::<S, E>(simd, &addend[columns.clone()], total);
+        }
+        let sum = sum.as_slice_mut().expect("a vector without gaps");
+        for (from, to) in total.chunks(S::LANES).zip(sum.chunks_mut(S::LANES)) {
+            E::store(simd, simd.load(from), to);
+        }
+    }
+}
+
+/// `sums += from`
+#[inline(always)]
+fn add<S: Simd, E: Element>(simd: S, from: &[E], sums: &mut [f32]) {
+    for (from, sums) in from.chunks(S::LANES).zip(sums.chunks_mut(S::LANES)) {
+        simd.store(simd.load(sums) + E::load(simd, from), sums);
+    }
+}

@@ -1,0 +1,114 @@
+//! The matrix products around a cell in a training graph: TensorFlow's `MatMul`, fused with what
+//! stands before and after it.
+//!
+//! The gradient of a cell's weights is a product `[x | h_prev]^T @ dz` at every step, and the sum of
+//! these over all steps. [`add_n`] computes the whole sum: no product is stored. The gradient of a
+//! cell's inputs is `dz @ w^T`, cut in two; [`slice`] computes the parts. [`bias_add_grad_add_n`] is the
+//! sum for the biases.
+//!
+//! Products and sums are in `f32`, whatever the element type, and each result is rounded once. Each
+//! element is summed in an order that depends on the shapes alone.
+
+mod add_n;
+mod bias;
+mod slice;
+
+pub use add_n::{ADD_N, AddNInputs, add_n, add_n_shape};
+pub use bias::{BIAS_ADD_GRAD_ADD_N, BiasInputs, bias_add_grad_add_n, bias_add_grad_add_n_shape};
+pub use slice::{Part, SLICE, SliceInputs, slice, slice_shapes};
+
+pub(crate) use add_n::compute as compute_add_n;
+pub(crate) use bias::compute as compute_bias;
+pub(crate) use slice::compute as compute_slice;
+
+use ndarray::{ArrayBase, Data, Dimension};
+
+use crate::Error;
+use crate::ops::PartialShape;
+
+/// One tensor of a list: the name of the list, and the tensor's place in it.
+type Name = (&'static str, usize);
+
+/// A dimension in symbols, and what is known of it so far.
+struct Dim<'a> {
+    symbol: String,
+    number: &'a mut Option<usize>,
+}
+
+impl<'a> Dim<'a> {
+    fn new(symbol: impl Into<String>, number: &'a mut Option<usize>) -> Self {
+        Dim { symbol: symbol.into(), number }
+    }
+}
+
+/// Checks what is known of a shape against `dims`, which take their numbers from it.
+fn bind(
+    op: &'static str,
+    (tensor, index): Name,
+    got: &PartialShape,
+    dims: &mut [Dim<'_>],
+) -> Result<(), Error> {
+    let Some(got) = got else { return Ok(()) };
+    let fits = |(dim, &got): (&Dim<'_>, &Option<usize>)| {
+        dim.number.zip(got).is_none_or(|(number, got)| number == got)
+    };
+    if got.len() != dims.len() || !dims.iter().zip(got).all(fits) {
+        let symbols: Vec<_> = dims.iter().map(|dim| dim.symbol.as_str()).collect();
+        let numbers = dims.iter().map(|dim| dim.number.map_or("?".to_owned(), |n| n.to_string()));
+        let numbers: Vec<_> = numbers.collect();
+        let expected = format!("[{}] = [{}]", symbols.join(", "), numbers.join(", "));
+        return Err(Error::ListShape { op, tensor, index, expected, got: got.clone() });
+    }
+    for (dim, got) in dims.iter_mut().zip(got) {
+        *dim.number = dim.number.or(*got);
+    }
+    Ok(())
+}
+
+/// Checks that a tensor of float elements with such dimensions can be addressed.
+fn check_size(
+    op: &'static str,
+    tensor: &'static str,
+    symbols: &str,
+    dims: &[Option<usize>],
+) -> Result<(), Error> {
+    let size = dims
+        .iter()
+        .try_fold(size_of::<f32>(), |size, dim| size.checked_mul(dim.unwrap_or(1).max(1)));
+    match size.and_then(|size| isize::try_from(size).ok()) {
+        Some(_) => Ok(()),
+        None => Err(Error::Overflow { op, tensor, shape: symbols.to_owned() }),
+    }
+}
+
+/// All that is known of a view's shape.
+fn shape_of<S: Data, D: Dimension>(view: &ArrayBase<S, D>) -> PartialShape {
+    Some(view.shape().iter().copied().map(Some).collect())
+}
+
+/// Checks that a view lies in memory as the kernels read it.
+fn check_layout<S: Data, D: Dimension>(
+    op: &'static str,
+    tensor: &'static str,
+    view: &ArrayBase<S, D>,
+) -> Result<(), Error> {
+    if view.is_standard_layout() { Ok(()) } else { Err(Error::Layout { op, tensor }) }
+}
+
+/// Checks the shape of an output.
+fn check_output<S: Data, D: Dimension>(
+    op: &'static str,
+    tensor: Name,
+    view: &ArrayBase<S, D>,
+    expected: &[Option<usize>],
+) -> Result<(), Error> {
+    let (list, index) = tensor;
+    let got = view.shape();
+    if expected.iter().copied().eq(got.iter().copied().map(Some)) {
+        return Ok(());
+    }
+    let numbers = expected.iter().map(|dim| dim.map_or("?".to_owned(), |n| n.to_string()));
+    let expected = format!("[{}]", numbers.collect::<Vec<_>>().join(", "));
+    let got = got.iter().copied().map(Some).collect();
+    Err(Error::ListShape { op, tensor: list, index, expected, got })
+}
