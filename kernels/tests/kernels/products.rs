@@ -29,7 +29,7 @@ fn wide<E: Element, D: Dimension>(array: &Array<E, D>) -> Array<f64, D> {
 }
 
 fn views<E, D: Dimension>(list: &[Array<E, D>]) -> Vec<ndarray::ArrayView<'_, E, D>> {
-    list.iter().map(Array::view).collect()
+    list.iter().map(|array| array.view()).collect()
 }
 
 fn data(seed: usize) -> Data {
@@ -95,8 +95,9 @@ fn sums<E: Element>(failures: &mut Failures) {
         let mut want = Array2::zeros((height, *columns));
         for (a, b) in a.chunks(widths.len().max(1)).zip(&b) {
             let parts: Vec<_> = a.iter().map(wide).collect();
-            let parts: Vec<_> = parts.iter().map(Array2::view).collect();
-            want += &concatenate(Axis(1), &parts).expect("as many rows").t().dot(&wide(b));
+            let parts: Vec<_> = parts.iter().map(|part| part.view()).collect();
+            let a: Array2<f64> = concatenate(Axis(1), &parts).expect("as many rows");
+            want += &a.t().dot::<Array2<f64>>(&wide(b));
         }
         addends.iter().for_each(|addend| want += &wide(addend));
         let (a, b, addends) = (views(&a), views(&b), views(&addends));
@@ -144,7 +145,8 @@ fn slices<E: Element>(failures: &mut Failures) {
     for (n, &(k, depth, m, rows, parts)) in SLICES.iter().enumerate() {
         let mut data = data(n);
         let (a, b) = (matrix::<E>(&mut data, k, depth), matrix::<E>(&mut data, m, depth));
-        let product = wide(&a).dot(&wide(&b).t());
+        let (left, right) = (wide(&a), wide(&b));
+        let product = left.dot(&right.t().to_owned());
         let height = usize::try_from(rows).unwrap_or(k);
         let columns: Vec<_> = parts.iter().map(|&(begin, size)| Part { begin, size }).collect();
         let wanted: Vec<_> = parts
@@ -160,7 +162,7 @@ fn slices<E: Element>(failures: &mut Failures) {
                 let mut parts: Vec<_> =
                     wanted.iter().map(|want| Array2::from_elem(want.dim(), nan)).collect();
                 let inputs = SliceInputs { a: a.view(), b: b.view() };
-                let outputs = parts.iter_mut().map(Array2::view_mut).collect();
+                let outputs = parts.iter_mut().map(|part| part.view_mut()).collect();
                 slice(context, inputs, rows, &columns, outputs).expect("a right call");
                 parts.swap_remove(p)
             });
