@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blockcell_kernels::Isa;
-use blockcell_kernels::simd::{Kernel, Simd};
+use blockcell_kernels::simd::{Simd, WithSimd};
 
 /// Bytes of the working sets: in the first level cache, in the second, beyond it, in memory.
 const WORKING_SETS: [usize; 7] =
@@ -147,7 +147,7 @@ fn meet(arrived: &AtomicUsize, all: usize) {
 /// registers of a small instruction set.
 struct MultiplyAdds<const N: usize>;
 
-impl<const N: usize> Kernel for MultiplyAdds<N> {
+impl<const N: usize> WithSimd for MultiplyAdds<N> {
     type Output = f64;
 
     #[inline(always)]
@@ -170,7 +170,7 @@ impl<const N: usize> Kernel for MultiplyAdds<N> {
 /// Reads all elements, and again until [`BURST_BYTES`] have been read.
 struct Read<'a>(&'a [f32]);
 
-impl Kernel for Read<'_> {
+impl WithSimd for Read<'_> {
     type Output = f64;
 
     #[inline(always)]

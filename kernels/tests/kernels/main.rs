@@ -9,6 +9,7 @@ mod accuracy;
 mod determinism;
 mod empty;
 mod errors;
+mod oracle_gradients;
 mod overflow;
 mod properties;
 mod sequences;
