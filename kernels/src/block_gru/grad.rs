@@ -139,7 +139,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
     let Sizes { batch, input_size, cell_size, .. } = *sizes;
     // w_ru_grad and w_c_grad are computed after the steps. Until then their memory holds the packed weights.
     let in_grads = !half && weights_fit(input_size.saturating_add(cell_size), cell_size);
-    let weights = if in_grads { 0 } else { weights_len(3 * cell_size, 1, cell_size) };
+    let weights = if in_grads { 0 } else { weights_len(cell_size, 3, cell_size) };
     // What two steps multiply by the weights, and the carried state.
     let steps = batch.saturating_mul(cell_size).saturating_mul(2 * 3 + 1);
     weights.saturating_add(steps).saturating_add(sums_len(sizes))

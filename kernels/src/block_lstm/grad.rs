@@ -142,7 +142,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
     let Sizes { batch, input_size, cell_size, .. } = *sizes;
     // w_grad is computed after the steps. Until then its memory holds the packed weights.
     let in_w_grad = !half && weights_fit(input_size.saturating_add(cell_size), cell_size);
-    let weights = if in_w_grad { 0 } else { weights_len(4 * cell_size, 1, cell_size) };
+    let weights = if in_w_grad { 0 } else { weights_len(cell_size, 4, cell_size) };
     // dz of two steps, and dcs.
     let steps = batch.saturating_mul(cell_size).saturating_mul(2 * 4 + 1);
     weights.saturating_add(steps).saturating_add(sums_len(sizes))

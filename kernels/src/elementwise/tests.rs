@@ -157,7 +157,7 @@ fn rows_may_be_broadcast() {
     }
 }
 
-/// The sum of a large batch is taken in parts. One running sum would lose what this asks for.
+/// The sum of a large batch is taken in parts. One running sum would not be as precise as this test demands.
 #[test]
 fn long_sums_keep_their_digits() {
     const TOLERANCE: f64 = 1e-4;

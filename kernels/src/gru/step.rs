@@ -15,7 +15,7 @@ pub(crate) fn gates(cell_size: usize, cells: &Range<usize>) -> [Range<usize>; 2]
     [cells.clone(), cell_size + cells.start..cell_size + cells.end]
 }
 
-/// What every tile of a forward step needs to know.
+/// What is the same for every tile of a forward step.
 #[derive(Clone, Copy)]
 pub(crate) struct GruStep<'a, E> {
     pub(crate) isa: Isa,

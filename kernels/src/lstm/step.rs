@@ -30,7 +30,7 @@ pub(crate) fn strips(
     order.map(|gate| gate * cell_size + cells.start..gate * cell_size + cells.end)
 }
 
-/// What every tile of a step needs to know.
+/// What is the same for every tile of a forward step.
 #[derive(Clone, Copy)]
 pub(crate) struct LstmStep<'a, E> {
     pub(crate) isa: Isa,

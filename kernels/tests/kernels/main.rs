@@ -1,6 +1,6 @@
-//! Every kernel through the Rust API.
+//! Every op through the Rust API, and the oracle against finite differences.
 //!
-//! One crate, because the kernels are generic: each crate that calls them compiles them again.
+//! One crate, so that what the tests share is compiled once.
 
 #[path = "../common/mod.rs"]
 mod common;
