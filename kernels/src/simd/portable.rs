@@ -59,34 +59,6 @@ impl Div for Array {
     }
 }
 
-// Operations that take many instructions are functions, not inlined into every caller.
-
-#[inline(never)]
-fn widen(from: &[f16]) -> Array {
-    let mut all = [0.0; 8];
-    for (to, from) in all.iter_mut().zip(from) {
-        *to = from.to_f32();
-    }
-    Array(all)
-}
-
-#[inline(never)]
-fn narrow(vector: Array, to: &mut [f16]) {
-    for (to, from) in to.iter_mut().zip(vector.0) {
-        *to = f16::from_f32(from);
-    }
-}
-
-#[inline(never)]
-fn neg_mul_add(a: Array, b: Array, c: Array) -> Array {
-    let mut result = c;
-    for ((c, a), b) in result.0.iter_mut().zip(a.0).zip(b.0) {
-        // The product is exact.
-        *c = (f64::from(*c) - f64::from(a) * f64::from(b)) as f32;
-    }
-    result
-}
-
 impl Simd for Portable {
     type F32 = Array;
 
@@ -121,12 +93,18 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn load_f16(self, from: &[f16]) -> Array {
-        widen(from)
+        let mut all = [0.0; 8];
+        for (to, from) in all.iter_mut().zip(from) {
+            *to = from.to_f32();
+        }
+        Array(all)
     }
 
     #[inline(always)]
     fn store_f16(self, vector: Array, to: &mut [f16]) {
-        narrow(vector, to);
+        for (to, from) in to.iter_mut().zip(vector.0) {
+            *to = f16::from_f32(from);
+        }
     }
 
     #[inline(always)]
@@ -152,7 +130,12 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn neg_mul_add(self, a: Array, b: Array, c: Array) -> Array {
-        neg_mul_add(a, b, c)
+        let mut result = c;
+        for ((c, a), b) in result.0.iter_mut().zip(a.0).zip(b.0) {
+            // The product is exact.
+            *c = (f64::from(*c) - f64::from(a) * f64::from(b)) as f32;
+        }
+        result
     }
 
     #[inline(always)]
