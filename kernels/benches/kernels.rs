@@ -16,7 +16,7 @@ use rand::{Rng, SeedableRng};
 const SHAPES: [(usize, usize); 7] =
     [(1, 128), (20, 200), (32, 256), (64, 512), (20, 650), (20, 1500), (128, 1024)];
 
-/// Numbers from 0 to 1: gates, and as good as any for what else only passes through arithmetic.
+/// Numbers from 0 to 1, as gates have. For the other tensors any numbers take the same time.
 fn random<D: Dimension>(random: &mut SmallRng, shape: impl ShapeBuilder<Dim = D>) -> Array<f32, D> {
     Array::from_shape_simple_fn(shape, || random.random())
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blockcell_kernels::Isa;
-use blockcell_kernels::simd::{Kernel, Simd};
+use blockcell_kernels::simd::{Simd, WithSimd};
 
 /// Bytes of the working sets: in the first level cache, in the second, beyond it, in memory.
 const WORKING_SETS: [usize; 7] =
@@ -30,8 +30,8 @@ const BURST_BYTES: usize = 16 << 20;
 /// Links of each chain in one burst.
 const LINKS: usize = 100_000;
 
-/// Bursts of a measurement. They are short, and the best counts: it is a limit that is looked for,
-/// and on a busy machine only some find all cores free.
+/// Bursts of a measurement, of which the best one counts. They are short, so that on a busy machine some of them
+/// find all cores free.
 const BURSTS: usize = 400;
 
 fn main() {
@@ -94,7 +94,7 @@ fn limits(isa: Isa, threads: usize) -> String {
 
 /// The most units of work a second that all threads together did in any burst.
 ///
-/// Every thread makes its own data by `prepare`, so that it lies where that thread reads best.
+/// Every thread makes its own data by `prepare`, so that its pages are near that thread.
 /// `burst` returns the units of work it did.
 fn best_rate<D>(
     threads: usize,
@@ -127,7 +127,7 @@ fn best_rate<D>(
     (0..bursts).map(rate).fold(0.0, f64::max)
 }
 
-/// Returns when `all` have called it: at once then, which a sleeping thread could not do.
+/// Returns when `all` threads have called it. It spins, because waking a sleeping thread takes too long.
 fn meet(arrived: &AtomicUsize, all: usize) {
     arrived.fetch_add(1, Ordering::AcqRel);
     let mut spins = 0_u32;
@@ -147,7 +147,7 @@ fn meet(arrived: &AtomicUsize, all: usize) {
 /// registers of a small instruction set.
 struct MultiplyAdds<const N: usize>;
 
-impl<const N: usize> Kernel for MultiplyAdds<N> {
+impl<const N: usize> WithSimd for MultiplyAdds<N> {
     type Output = f64;
 
     #[inline(always)]
@@ -170,7 +170,7 @@ impl<const N: usize> Kernel for MultiplyAdds<N> {
 /// Reads all elements, and again until [`BURST_BYTES`] have been read.
 struct Read<'a>(&'a [f32]);
 
-impl Kernel for Read<'_> {
+impl WithSimd for Read<'_> {
     type Output = f64;
 
     #[inline(always)]

@@ -1,9 +1,8 @@
 //! The logistic function and the hyperbolic tangent on vectors, within 2 ulp everywhere.
 //!
-//! Both split their argument as n ln 2 + r with |r| <= ln 2 / 2, take `e^r - 1` from a polynomial and
-//! end with a quotient, for which the processor estimates the reciprocal of the denominator. The
-//! polynomial is a minimax fit of the relative error (Lawson's iteration on Chebyshev nodes), rounded
-//! to `f32`.
+//! Both split their argument as n ln 2 + r with |r| <= ln 2 / 2 and compute `e^r - 1` by a polynomial. The result
+//! is a quotient. The processor estimates the reciprocal of its denominator, and Newton's method refines that. The
+//! polynomial is a minimax fit of the relative error (Lawson's iteration on Chebyshev nodes), rounded to `f32`.
 
 use crate::simd::Simd;
 
@@ -15,7 +14,7 @@ pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::F32) -> S::F32 {
     // this order of operands NaN survives.
     let x = simd.min(simd.splat(30.0), simd.max(simd.splat(-104.0), x));
     let (n, r) = reduce(simd, x);
-    // S(x) = 2^n / (2^n + e^-r): neither sign of x loses digits.
+    // S(x) = 2^n / (2^n + e^-r), which loses no digits for either sign of x.
     let power = simd.power_of_2(n);
     let exp = one + exp_minus_1(simd, r, -1.0);
     // Newton's method on the exact denominator: its own rounding does not matter.

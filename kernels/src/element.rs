@@ -1,14 +1,16 @@
-//! Storage types of tensors. Arithmetic is in `f32` whatever the storage.
+//! Storage of tensors' elements. Arithmetic is in `f32` whatever the storage.
 
 use half::f16;
 
-use crate::compiled::Kernels;
 use crate::simd::Simd;
 
-/// An element type of a tensor.
-pub trait Element: Copy + Send + Sync + 'static + Kernels {
+/// How the elements of a tensor are stored: as `f32` or [`f16`].
+pub trait Storage: Copy + Send + Sync + 'static + sealed::Sealed {
     /// Zero.
     const ZERO: Self;
+
+    /// Whether elements are stored in half precision. Then a tensor's memory is too small for as many `f32`.
+    const IS_HALF: bool;
 
     /// Converts exactly.
     fn to_f32(self) -> f32;
@@ -22,12 +24,16 @@ pub trait Element: Copy + Send + Sync + 'static + Kernels {
     /// Rounds the lanes into `to`: as many as `to` has places, at most all.
     fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]);
 
-    /// The elements as numbers of type `f32`, if they are.
+    /// The elements, if their type is `f32`.
+    fn as_f32(elements: &[Self]) -> Option<&[f32]>;
+
+    /// The elements, if their type is `f32`.
     fn as_f32_mut(elements: &mut [Self]) -> Option<&mut [f32]>;
 }
 
-impl Element for f32 {
+impl Storage for f32 {
     const ZERO: Self = 0.0;
+    const IS_HALF: bool = false;
 
     fn to_f32(self) -> f32 {
         self
@@ -47,13 +53,20 @@ impl Element for f32 {
         simd.store(vector, to);
     }
 
+    #[inline(always)]
+    fn as_f32(elements: &[Self]) -> Option<&[f32]> {
+        Some(elements)
+    }
+
+    #[inline(always)]
     fn as_f32_mut(elements: &mut [Self]) -> Option<&mut [f32]> {
         Some(elements)
     }
 }
 
-impl Element for f16 {
+impl Storage for f16 {
     const ZERO: Self = f16::ZERO;
+    const IS_HALF: bool = true;
 
     fn to_f32(self) -> f32 {
         self.to_f32()
@@ -73,7 +86,20 @@ impl Element for f16 {
         simd.store_f16(vector, to);
     }
 
+    #[inline(always)]
+    fn as_f32(_: &[Self]) -> Option<&[f32]> {
+        None
+    }
+
+    #[inline(always)]
     fn as_f32_mut(_: &mut [Self]) -> Option<&mut [f32]> {
         None
     }
+}
+
+mod sealed {
+    /// Keeps [`super::Storage`] to the types of this module.
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for half::f16 {}
 }

@@ -1,23 +1,26 @@
-//! Elementwise passes: an equation applied to every element of some matrices, in one sweep over the
-//! data, with sums over the batch where the equation has them.
+//! Elementwise passes: an equation applied to every element of some matrices, in one pass over the data, with sums
+//! over the batch where the equation has them.
+//!
+//! Each equation is compiled once for each instruction set, on rows of `f32`. Rows in half precision are converted
+//! before and after, a part at a time.
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::executor::for_each;
-use crate::simd::{Kernel, LINE, Simd, Twice};
+use crate::simd::{LINE, Simd, Twice, WithSimd};
 use crate::tiles::{Tiling, row, row_mut};
-use crate::{Context, Element, Isa};
+use crate::{Context, Isa, Storage};
 
-/// New elements of `O` outputs and `W` wide matrices, and the terms of `R` sums.
+/// New elements of `O` outputs and `W` matrices in `f32`, and the terms of `R` sums.
 pub(crate) type Computed<V, const O: usize, const W: usize, const R: usize> =
     ([V; O], [V; W], [V; R]);
 
 /// What is computed from the elements at one place of `I` inputs: the elements there of `O` outputs
-/// and of `W` matrices in `f32` whatever the element type, and the terms of `R` sums over the batch.
+/// and of `W` matrices that are in `f32` whatever the element type (`wide`), and the terms of `R` sums over the batch.
 pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, const W: usize = 0>:
     Copy + Send + Sync
 {
-    /// Whether to go through two vectors at a time: worth it where operations wait for each other.
+    /// Whether to work on two vectors at a time, which pays where operations wait for each other.
     const TWICE: bool = false;
 
     /// How many of the wide matrices, the first ones, are only read: what `apply` returns for them is
@@ -40,15 +43,18 @@ pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, co
 const TILE: usize = 1 << 13;
 
 /// Columns in a tile that has sums, of which a task keeps one for each column on its stack.
-const SUM_COLUMNS: usize = 256;
+pub(crate) const SUM_COLUMNS: usize = 256;
 
 /// Rows that are summed by themselves before they are added to the total: the rounding error grows
 /// with this and the number of such groups, not with the whole batch.
 const SUM_ROWS: usize = 64;
 
-/// How far ahead of a store its cache line is asked for, in bytes. Processors fetch lines ahead that
-/// are read in order, but wait for each line that is written: stores retire one after the other.
+/// How far ahead of a store its cache line is prefetched, in bytes. The hardware prefetches lines that are read in
+/// order, but stores retire one after the other and wait for each line that is not in the cache.
 const AHEAD: usize = 2 * LINE;
+
+/// Elements of a row in half precision that are converted at a time.
+const CONVERTED: usize = 128;
 
 /// Applies `equation` to matrices of one shape, whose rows are contiguous.
 ///
@@ -60,7 +66,7 @@ pub(crate) fn map<E, Q, const I: usize, const O: usize, const R: usize>(
     outputs: [ArrayViewMut2<'_, E>; O],
     mut sums: [ArrayViewMut2<'_, E>; R],
 ) where
-    E: Element,
+    E: Storage,
     Q: Equation<I, O, R>,
 {
     let shape = outputs[0].dim();
@@ -95,13 +101,13 @@ fn run<E, Q, const I: usize, const O: usize, const R: usize>(
     outputs: [ArrayViewMut2<'_, E>; O],
     mut sums: [ArrayViewMut2<'_, E>; R],
 ) where
-    E: Element,
+    E: Storage,
     Q: Equation<I, O, R>,
 {
     let columns = outputs[0].ncols();
     let mut totals = [[0.0; SUM_COLUMNS]; R];
     let parts = totals.each_mut().map(|total| if R == 0 { &mut [] } else { &mut total[..columns] });
-    isa.run(Tile { equation, inputs, outputs, wide: [], sums: parts });
+    isa.run(Pass { equation, inputs, outputs, wide: [], sums: parts });
     for (sum, total) in sums.iter_mut().zip(totals) {
         for (sum, total) in sum.iter_mut().zip(total) {
             *sum = E::from_f32(total);
@@ -120,7 +126,7 @@ fn column_tiling((rows, _): (usize, usize)) -> Tiling {
 
 /// An equation on matrices of one shape, whose rows are contiguous. With sums they have at most
 /// [`SUM_COLUMNS`] columns.
-pub(crate) struct Tile<'i, 'o, E, Q, const I: usize, const O: usize, const R: usize, const W: usize>
+pub(crate) struct Pass<'i, 'o, E, Q, const I: usize, const O: usize, const R: usize, const W: usize>
 {
     pub(crate) equation: Q,
     pub(crate) inputs: [ArrayView2<'i, E>; I],
@@ -132,21 +138,27 @@ pub(crate) struct Tile<'i, 'o, E, Q, const I: usize, const O: usize, const R: us
 
 type Sums<const R: usize> = [[f32; SUM_COLUMNS]; R];
 
-impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize> Kernel
-    for Tile<'_, '_, E, Q, I, O, R, W>
+impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize> WithSimd
+    for Pass<'_, '_, E, Q, I, O, R, W>
 where
-    E: Element,
+    E: Storage,
     Q: Equation<I, O, R, W>,
 {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
+        let mut converted = Converted::new();
         let rows = self.outputs[0].nrows();
         for first in (0..rows).step_by(SUM_ROWS) {
             let mut partial: Sums<R> = [[0.0; SUM_COLUMNS]; R];
             for row in first..rows.min(first + SUM_ROWS) {
-                self.row(simd, row, &mut partial);
+                let row = self.row(row, &mut partial);
+                if const { E::IS_HALF } {
+                    converted.run(simd, row);
+                } else {
+                    row.run_f32(simd);
+                }
             }
             for (total, partial) in self.sums.iter_mut().zip(partial) {
                 total.iter_mut().zip(partial).for_each(|(total, partial)| *total += partial);
@@ -156,14 +168,13 @@ where
 }
 
 impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize>
-    Tile<'_, '_, E, Q, I, O, R, W>
+    Pass<'_, '_, E, Q, I, O, R, W>
 where
-    E: Element,
+    E: Storage,
     Q: Equation<I, O, R, W>,
 {
     #[inline(always)]
-    fn row<S: Simd>(&mut self, simd: S, at: usize, sums: &mut Sums<R>) {
-        let equation = self.equation;
+    fn row<'r>(&'r mut self, at: usize, sums: &'r mut Sums<R>) -> Row<'r, E, Q, I, O, R, W> {
         // Not `map`, which becomes a call of its own, here and in `rows_mut`.
         let mut inputs = [&[] as &[E]; I];
         for (to, input) in inputs.iter_mut().zip(self.inputs) {
@@ -172,28 +183,11 @@ where
         let outputs = rows_mut(&mut self.outputs, at);
         let wide = rows_mut(&mut self.wide, at);
         let columns = outputs[0].len();
-        // Rows of whole matrices start at the same place of a cache line. From the next line on, no
-        // vector of theirs lies across two. In short rows that is not worth a vector more.
-        let line = match outputs[0].as_ptr().align_offset(S::LANES * size_of::<E>()) {
-            line if line < S::LANES && columns >= 8 * S::LANES => line,
-            _ => 0,
-        };
-        let end = columns - (columns - line) % S::LANES;
-        let mut row = Row { equation, inputs, outputs, wide };
-        if line > 0 {
-            row.step(simd, sums, 0, line);
+        let mut parts: [&mut [f32]; R] = empty();
+        for (to, sum) in parts.iter_mut().zip(sums) {
+            *to = &mut sum[..columns];
         }
-        let pairs = if Q::TWICE { (end - line) / (2 * S::LANES) } else { 0 };
-        let singles = line + pairs * 2 * S::LANES;
-        for at in (line..singles).step_by(2 * S::LANES) {
-            row.step(Twice(simd), sums, at, 2 * S::LANES);
-        }
-        for at in (singles..end).step_by(S::LANES) {
-            row.step(simd, sums, at, S::LANES);
-        }
-        if end < columns {
-            row.step(simd, sums, end, columns - end);
-        }
+        Row { equation: self.equation, inputs, outputs, wide, sums: parts }
     }
 }
 
@@ -203,28 +197,167 @@ fn rows_mut<'a, T, const N: usize>(
     matrices: &'a mut [ArrayViewMut2<'_, T>; N],
     at: usize,
 ) -> [&'a mut [T]; N] {
-    let mut rows: [&mut [T]; N] = std::array::from_fn(|_| Default::default());
+    let mut rows = empty();
     for (to, matrix) in rows.iter_mut().zip(matrices) {
         *to = row_mut(matrix, at);
     }
     rows
 }
 
-/// One row of a [`Tile`].
-struct Row<'r, E, Q, const I: usize, const O: usize, const W: usize> {
+#[inline(always)]
+fn empty<'a, T, const N: usize>() -> [&'a mut [T]; N] {
+    std::array::from_fn(|_| Default::default())
+}
+
+/// One row of what a [`Pass`] works on, or a part of it.
+struct Row<'r, E, Q, const I: usize, const O: usize, const R: usize, const W: usize> {
     equation: Q,
     inputs: [&'r [E]; I],
     outputs: [&'r mut [E]; O],
     wide: [&'r mut [f32]; W],
+    sums: [&'r mut [f32]; R],
 }
 
-impl<E: Element, Q: Copy, const I: usize, const O: usize, const W: usize> Row<'_, E, Q, I, O, W> {
-    /// Elements `at .. at + len`, where `len` is at most [`Simd::LANES`].
+impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize> Row<'_, E, Q, I, O, R, W>
+where
+    E: Storage,
+    Q: Equation<I, O, R, W>,
+{
+    /// The equation on a row whose elements are of type `f32`.
     #[inline(always)]
-    fn step<S: Simd, const R: usize>(&mut self, simd: S, sums: &mut Sums<R>, at: usize, len: usize)
-    where
+    fn run_f32<S: Simd>(self, simd: S) {
+        const EXPECTED: &str = "elements of type f32";
+        let mut inputs = [&[] as &[f32]; I];
+        for (to, input) in inputs.iter_mut().zip(self.inputs) {
+            *to = E::as_f32(input).expect(EXPECTED);
+        }
+        let mut outputs = empty();
+        for (to, output) in outputs.iter_mut().zip(self.outputs) {
+            *to = E::as_f32_mut(output).expect(EXPECTED);
+        }
+        let Row { equation, wide, sums, .. } = self;
+        simd.enter(Row { equation, inputs, outputs, wide, sums });
+    }
+}
+
+/// Memory for a part of a row in half precision, as `f32`.
+struct Converted<const I: usize, const O: usize> {
+    inputs: [[f32; CONVERTED]; I],
+    outputs: [[f32; CONVERTED]; O],
+}
+
+impl<const I: usize, const O: usize> Converted<I, O> {
+    #[inline(always)]
+    fn new() -> Self {
+        Converted { inputs: [[0.0; CONVERTED]; I], outputs: [[0.0; CONVERTED]; O] }
+    }
+
+    /// The equation on a row, part by part.
+    #[inline(always)]
+    fn run<S: Simd, E, Q, const R: usize, const W: usize>(
+        &mut self,
+        simd: S,
+        mut row: Row<'_, E, Q, I, O, R, W>,
+    ) where
+        E: Storage,
         Q: Equation<I, O, R, W>,
     {
+        let columns = row.outputs[0].len();
+        for at in (0..columns).step_by(CONVERTED) {
+            let part = at..columns.min(at + CONVERTED);
+            let mut inputs = [&[] as &[f32]; I];
+            for ((to, from), memory) in inputs.iter_mut().zip(row.inputs).zip(&mut self.inputs) {
+                *to = widen(simd, &from[part.clone()], memory);
+            }
+            let mut outputs = empty();
+            let memory = self.outputs.iter_mut();
+            for ((to, from), memory) in outputs.iter_mut().zip(&row.outputs).zip(memory) {
+                *to = widen(simd, &from[part.clone()], memory);
+            }
+            let (mut wide, mut sums) = (empty(), empty());
+            for (to, from) in wide.iter_mut().zip(&mut row.wide) {
+                *to = &mut from[part.clone()];
+            }
+            for (to, from) in sums.iter_mut().zip(&mut row.sums) {
+                *to = &mut from[part.clone()];
+            }
+            simd.enter(Row { equation: row.equation, inputs, outputs, wide, sums });
+            for (to, from) in row.outputs.iter_mut().zip(&self.outputs) {
+                let to = to[part.clone()].chunks_mut(S::LANES);
+                for (to, from) in to.zip(from.chunks_exact(S::LANES)) {
+                    E::store(simd, simd.load(from), to);
+                }
+            }
+        }
+    }
+}
+
+/// Converts `from` to `f32`, into the first places of `memory`.
+#[inline(always)]
+fn widen<'m, S: Simd, E: Storage>(
+    simd: S,
+    from: &[E],
+    memory: &'m mut [f32; CONVERTED],
+) -> &'m mut [f32] {
+    for (from, to) in from.chunks(S::LANES).zip(memory.chunks_exact_mut(S::LANES)) {
+        simd.store(E::load(simd, from), to);
+    }
+    &mut memory[..from.len()]
+}
+
+impl<Q, const I: usize, const O: usize, const R: usize, const W: usize> WithSimd
+    for Row<'_, f32, Q, I, O, R, W>
+where
+    Q: Equation<I, O, R, W>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        let columns = self.outputs[0].len();
+        if const { S::REGISTERS < 16 } {
+            // Larger code would not be faster with so few registers.
+            for at in (0..columns).step_by(S::LANES) {
+                self.step(simd, at, S::LANES.min(columns - at));
+            }
+            return;
+        }
+        // Rows of whole matrices start at the same place of a cache line. From the next line on, no
+        // vector of theirs crosses lines. In short rows that is not worth a vector more.
+        let line = match self.outputs[0].as_ptr().align_offset(S::LANES * size_of::<f32>()) {
+            line if line < S::LANES && columns >= 8 * S::LANES => line,
+            _ => 0,
+        };
+        let end = columns - (columns - line) % S::LANES;
+        let mut singles = line;
+        if const { Q::TWICE } {
+            singles += (end - line) / (2 * S::LANES) * 2 * S::LANES;
+            for at in (line..singles).step_by(2 * S::LANES) {
+                self.step(Twice(simd), at, 2 * S::LANES);
+            }
+        } else {
+            for at in (line..end).step_by(S::LANES) {
+                self.step(simd, at, S::LANES);
+            }
+            singles = end;
+        }
+        // What is left, in one loop, so that the equation is compiled once for all of it: before the first
+        // line, a vector without a second one, and after the last vector.
+        for (at, len) in [(0, line), (singles, end - singles), (end, columns - end)] {
+            if len > 0 {
+                self.step(simd, at, len);
+            }
+        }
+    }
+}
+
+impl<Q, const I: usize, const O: usize, const R: usize, const W: usize> Row<'_, f32, Q, I, O, R, W>
+where
+    Q: Equation<I, O, R, W>,
+{
+    /// Elements `at .. at + len`, where `len` is at most [`Simd::LANES`].
+    #[inline(always)]
+    fn step<S: Simd>(&mut self, simd: S, at: usize, len: usize) {
         for output in &self.outputs {
             prefetch_after(simd, output, at);
         }
@@ -234,29 +367,29 @@ impl<E: Element, Q: Copy, const I: usize, const O: usize, const W: usize> Row<'_
         let zero = simd.splat(0.0);
         let (mut values, mut before, mut wide) = ([zero; I], [zero; O], [zero; W]);
         for (value, input) in values.iter_mut().zip(self.inputs) {
-            *value = E::load(simd, &input[at..at + len]);
+            *value = simd.load(&input[at..at + len]);
         }
         for (before, output) in before.iter_mut().zip(&self.outputs) {
-            *before = E::load(simd, &output[at..at + len]);
+            *before = simd.load(&output[at..at + len]);
         }
         for (value, wide) in wide.iter_mut().zip(&self.wide) {
             *value = simd.load(&wide[at..at + len]);
         }
         let (results, wide, terms) = self.equation.apply(simd, values, before, wide);
         for (output, result) in self.outputs.iter_mut().zip(results) {
-            E::store(simd, result, &mut output[at..at + len]);
+            simd.store(result, &mut output[at..at + len]);
         }
         for (to, result) in self.wide.iter_mut().zip(wide).skip(Q::READ) {
             simd.store(result, &mut to[at..at + len]);
         }
-        for (sum, term) in sums.iter_mut().zip(terms) {
+        for (sum, term) in self.sums.iter_mut().zip(terms) {
             let sum = &mut sum[at..at + len];
             simd.store(simd.load(sum) + term, sum);
         }
     }
 }
 
-/// Asks for the line [`AHEAD`] of element `at`, which may be past the row's end.
+/// Prefetches the line [`AHEAD`] of element `at`, which may be past the row's end.
 #[inline(always)]
 fn prefetch_after<S: Simd, T>(simd: S, row: &[T], at: usize) {
     simd.prefetch(row.as_ptr().wrapping_add(at).wrapping_byte_add(AHEAD).cast());

@@ -1,7 +1,7 @@
 //! Where the work runs.
 //!
-//! No kernel starts a thread of its own. It cuts its work into tiles, so that the result is the same
-//! bit for bit whatever runs them, and hands the tiles to an [`Executor`].
+//! No op starts a thread of its own. It cuts its work into tiles and hands them to an [`Executor`]. The result is
+//! the same bit for bit whatever runs them.
 
 use std::sync::Mutex;
 
@@ -9,12 +9,12 @@ use std::sync::Mutex;
 pub trait Executor {
     /// Calls `task(0)`, ..., `task(tasks - 1)`, each exactly once.
     ///
-    /// `cost` is the expected number of processor cycles of one task: an executor may keep work
-    /// that is not worth a thread on the calling one.
+    /// `cost` is the expected number of processor cycles of one task. An executor may run tasks that are not worth
+    /// another thread on the calling one.
     fn run(&self, tasks: usize, cost: u64, task: &(dyn Fn(usize) + Sync));
 
-    /// How many threads may run tasks at a time, as far as known. It decides how work is cut, never
-    /// what comes out.
+    /// How many threads may run tasks at a time, as far as known. How work is cut may depend on it; the result does
+    /// not.
     fn threads(&self) -> usize {
         1
     }
@@ -51,7 +51,7 @@ pub(crate) fn for_each<T: Send>(
     if tiles.len() <= 1 {
         return tiles.into_iter().for_each(work);
     }
-    // A task is told only its number. The lock, never contended, moves the tile out safely.
+    // A task is given only its number. The lock, which is never contended, moves the tile out of the vector.
     let tiles: Vec<_> = tiles.into_iter().map(|tile| Mutex::new(Some(tile))).collect();
     executor.run(tiles.len(), cost, &|n| {
         let tile = tiles[n].lock().ok().and_then(|mut tile| tile.take());

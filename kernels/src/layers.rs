@@ -1,16 +1,16 @@
-//! What `benches/layers.rs` measures: products and activations by themselves, which are no part of the
-//! crate's interface. Only with the feature `layers`.
+//! What `benches/layers.rs` measures: products and activations by themselves. They are no part of the crate's
+//! interface, and exist only with the feature `layers`.
 
 use std::slice;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
-use crate::elementwise::{Equation, Tile};
-use crate::gemm::{self, Left, Right};
+use crate::elementwise::{Equation, Pass};
+use crate::gemm::{self, Right};
 use crate::simd::Simd;
 use crate::{Isa, activation};
 
-/// How the factors of a product lie.
+/// How the factors of a product are stored.
 #[derive(Clone, Copy, Debug)]
 pub enum Factors {
     /// Forward: both row-major.
@@ -21,7 +21,7 @@ pub enum Factors {
     Transpose,
     /// A single backward step of few rows: the same by dot products.
     Dots,
-    /// The gradient by weights: the left factor's transpose.
+    /// The gradient with respect to weights: the left factor's transpose.
     Columns,
 }
 
@@ -69,12 +69,12 @@ impl Product {
         let columns = 0..out.ncols();
         gemm::tile(isa, out.nrows(), slice::from_ref(&columns), |tile| {
             match factors {
-                Factors::Rows => tile.add(Left::Rows(left), Right::Rows(right)),
-                Factors::Packed => tile.add(Left::Rows(left), Right::<f32>::Packed(packed)),
-                Factors::Transpose => tile.add(Left::Rows(left), Right::Columns(right)),
+                Factors::Rows => tile.add(left, Right::RowMajor(right)),
+                Factors::Packed => tile.add(left, Right::<f32>::Packed(packed)),
+                Factors::Transpose => tile.add(left, Right::Transposed(right)),
                 Factors::Dots => tile.add_dots(left, right),
                 Factors::Columns => {
-                    tile.add(Left::Columns { matrix: left, valid: None }, Right::Rows(right));
+                    tile.add_transposed(left, None, right);
                 }
             }
             tile.store(out.view_mut());
@@ -95,7 +95,7 @@ pub enum Activation {
 impl Activation {
     /// Applies it to all of `from`.
     pub fn run(self, isa: Isa, from: ArrayView2<'_, f32>, to: ArrayViewMut2<'_, f32>) {
-        isa.run(Tile { equation: self, inputs: [from], outputs: [to], wide: [], sums: [] });
+        isa.run(Pass { equation: self, inputs: [from], outputs: [to], wide: [], sums: [] });
     }
 }
 

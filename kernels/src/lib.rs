@@ -1,8 +1,7 @@
 //! CPU kernels for TensorFlow's block RNN operations.
 //!
-//! The names and the order of tensors are those of `tf.raw_ops`; the equations stand in the
-//! modules [`gru`] and [`lstm`] for one step, [`block_gru`] and [`block_lstm`] for sequences. Sizes
-//! are `batch` (B), `input_size` (D), `cell_size` (C) and `time` (T).
+//! The names and the order of tensors are those of `tf.raw_ops`. The equations of one step stand in the modules
+//! [`gru`] and [`lstm`], those of sequences in [`block_gru`] and [`block_lstm`]. Sizes are `batch` (B), `input_size` (D), `cell_size` (C) and `time` (T).
 //!
 //! Tensors are [`ndarray`] views. A [`Context`] says which instruction set and which threads to use:
 //!
@@ -48,27 +47,29 @@
 mod activation;
 pub mod block_gru;
 pub mod block_lstm;
-mod compiled;
 mod element;
 mod elementwise;
 mod error;
 pub mod executor;
 mod gemm;
 pub mod gru;
+mod instances;
 #[cfg(feature = "layers")]
 pub mod layers;
 pub mod lstm;
 pub mod mat_mul;
 pub mod ops;
+mod sequence;
 pub mod simd;
 mod tiles;
 
-pub use element::Element;
+pub use element::Storage;
 pub use error::Error;
 pub use executor::{Executor, Serial};
+pub use instances::Element;
 pub use simd::Isa;
 
-/// What a kernel runs on.
+/// What a call runs on.
 #[derive(Clone, Copy)]
 pub struct Context<'e> {
     /// The instruction set.

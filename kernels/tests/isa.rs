@@ -6,8 +6,8 @@ use std::process::Command;
 use blockcell_kernels::{Context, Isa};
 
 /// `Isa::get` is decided once in a process, so each value of the variable needs its own: this test
-/// binary, asked to run [`reports_the_choice`] alone.
-fn chosen(value: Option<&OsStr>) -> String {
+/// binary, asked to run [`reports_the_choice`] alone. Returns the choice, and what the process wrote to stderr.
+fn chosen(value: Option<&OsStr>) -> (String, String) {
     let mut command = Command::new(std::env::current_exe().expect("this executable"));
     command.args(["--exact", "reports_the_choice", "--nocapture"]).env_remove(Isa::VARIABLE);
     if let Some(value) = value {
@@ -15,9 +15,10 @@ fn chosen(value: Option<&OsStr>) -> String {
     }
     let output = command.output().expect("a child process");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}{errors}");
     let (_, name) = text.split_once("chosen <").expect("the child's report");
-    name.split_once('>').expect("the child's report").0.to_owned()
+    (name.split_once('>').expect("the child's report").0.to_owned(), errors)
 }
 
 #[test]
@@ -47,20 +48,37 @@ fn available_ones_are_those_of_the_processor() {
 
 #[test]
 fn default_is_the_best() {
-    assert_eq!(chosen(None), best());
+    for unset in [None, Some(OsStr::new(""))] {
+        assert_eq!(chosen(unset), (best().to_owned(), String::new()));
+    }
 }
 
 #[test]
 fn variable_forces_an_available_one() {
     for isa in Isa::available() {
-        assert_eq!(chosen(Some(OsStr::new(isa.name()))), isa.name());
+        let name = isa.name();
+        assert_eq!(chosen(Some(OsStr::new(name))), (name.to_owned(), String::new()));
     }
 }
 
+/// One line on stderr names the value, the instruction sets that the processor has, and the choice.
+#[track_caller]
+fn leaves_the_best(value: &OsStr, shown: &str) {
+    let (name, errors) = chosen(Some(value));
+    assert_eq!(name, best(), "{value:?}");
+    let available: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
+    let (available, best) = (available.join(", "), best());
+    let message = format!(
+        "blockcell: BLOCKCELL_ISA={shown} is not an instruction set of this processor, which has \
+         {available}; {best} is used\n"
+    );
+    assert_eq!(errors, message);
+}
+
 #[test]
-fn unknown_values_leave_the_best() {
-    for value in ["", "sse", "AVX2", "avx2 ", "avx10", "portable,avx2"] {
-        assert_eq!(chosen(Some(OsStr::new(value))), best(), "{value:?}");
+fn unknown_values_leave_the_best_and_are_reported_once() {
+    for value in ["sse", "AVX2", "avx2 ", "avx10", "portable,avx2"] {
+        leaves_the_best(OsStr::new(value), value);
     }
 }
 
@@ -68,7 +86,7 @@ fn unknown_values_leave_the_best() {
 #[cfg(unix)]
 fn values_that_are_no_text_leave_the_best() {
     use std::os::unix::ffi::OsStrExt;
-    assert_eq!(chosen(Some(OsStr::from_bytes(b"avx2\xff"))), best());
+    leaves_the_best(OsStr::from_bytes(b"avx2\xff"), "avx2\u{fffd}");
 }
 
 fn best() -> &'static str {

@@ -3,7 +3,7 @@
 mod common;
 
 use blockcell_kernels::Isa;
-use blockcell_kernels::simd::{Kernel, Simd};
+use blockcell_kernels::simd::{Simd, WithSimd};
 use common::compare::Failures;
 use half::f16;
 
@@ -29,7 +29,7 @@ enum SliceMut<'a> {
     Half(&'a mut [f16]),
 }
 
-impl Kernel for Through<'_> {
+impl WithSimd for Through<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -208,7 +208,7 @@ struct Results {
     sum: f32,
 }
 
-impl Kernel for Arithmetic<'_> {
+impl WithSimd for Arithmetic<'_> {
     type Output = Results;
 
     #[inline(always)]

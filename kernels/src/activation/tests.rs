@@ -1,6 +1,6 @@
 use super::{sigmoid, tanh};
 use crate::Isa;
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Simd, WithSimd};
 
 type Named = (&'static str, fn(f64) -> f64);
 
@@ -13,7 +13,7 @@ fn exact_sigmoid(x: f64) -> f64 {
 /// `[sigmoid, tanh]` of up to one vector of arguments, in place.
 struct Both<'a>(&'a mut [[f32; 64]; 2]);
 
-impl Kernel for Both<'_> {
+impl WithSimd for Both<'_> {
     type Output = ();
 
     #[inline(always)]

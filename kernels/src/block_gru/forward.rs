@@ -2,12 +2,13 @@
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, Axis, Slice};
 
+use super::forward_steps::ForwardSteps;
 use super::lengths::Lengths;
-use super::recurrence::Recurrence;
-use crate::gemm::{self, Given, Left, Product, Right, weights_len};
+use crate::gemm::{self, Given, Right, Target, weights_len};
 use crate::ops::{BLOCK_GRU, Sizes};
-use crate::tiles::{self, all_rows, at_step, state_before};
-use crate::{Context, Element, Error};
+use crate::sequence::{all_rows, at_step, state_before, steps_at_once};
+use crate::tiles;
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{Inputs, Outputs};
 
@@ -56,12 +57,12 @@ pub fn forward<E: Element>(
 #[must_use]
 pub fn forward_scratch(sizes: &Sizes) -> usize {
     let Sizes { time, batch, cell_size, .. } = *sizes;
-    let rows = gemm::steps_at_once(time, batch).saturating_mul(batch);
+    let rows = steps_at_once(time, batch).saturating_mul(batch);
     weights_len(cell_size, 3, cell_size)
         .saturating_add(rows.saturating_mul(cell_size).saturating_mul(3))
 }
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     sizes: Sizes,
     reset_after: bool,
@@ -81,8 +82,8 @@ pub(crate) fn compute<E: Element>(
         return;
     }
     let (weights, products) = scratch.split_at_mut(weights_len(cell_size, 3, cell_size));
-    let recurrence = Recurrence::new(context, &inputs, reset_after, weights);
-    let at_once = gemm::steps_at_once(time, batch);
+    let forward_steps = ForwardSteps::new(context, &inputs, reset_after, weights);
+    let at_once = steps_at_once(time, batch);
     for first in (0..steps).step_by(at_once) {
         let steps = first..steps.min(first + at_once);
         let shape = (steps.len() * batch, 3 * cell_size);
@@ -92,9 +93,9 @@ pub(crate) fn compute<E: Element>(
         let weights = [inputs.w_ru, inputs.w_c].map(|w| tiles::rows(w, 0..input_size));
         input_products(context, x, weights, products.view_mut());
         for (t, products) in steps.zip(products.axis_chunks_iter_mut(Axis(0), batch)) {
-            let ([.., h], now) = at_step(&mut outputs, t);
+            let ([.., h], step) = at_step(&mut outputs, t);
             let h_prev = state_before(t, inputs.h_prev, h.view());
-            recurrence.step(context, t, products, h_prev, now);
+            forward_steps.step(context, t, products, h_prev, step);
         }
     }
     let [.., h] = outputs;
@@ -102,21 +103,20 @@ pub(crate) fn compute<E: Element>(
 }
 
 /// `[x @ w_ru | x @ w_c]` of several steps, with the rows of the weights for x.
-fn input_products<E: Element>(
+fn input_products<E: Storage>(
     context: &Context<'_>,
     x: ArrayView2<'_, E>,
     [w_ru, w_c]: [ArrayView2<'_, E>; 2],
     out: ArrayViewMut2<'_, f32>,
 ) {
     let (of_gates, of_candidate) = out.split_at(Axis(1), w_ru.ncols());
-    let results =
-        [Product { out: of_gates, terms: w_ru }, Product { out: of_candidate, terms: w_c }];
-    gemm::products(context, Given::ByRows, x.ncols(), results, |tile, w, place| {
-        tile.add(Left::rows(x, place), Right::Rows(w));
+    let results = [Target { out: of_gates, terms: w_ru }, Target { out: of_candidate, terms: w_c }];
+    gemm::products(context, Given::RowMajor, x.ncols(), results, |tile, w, place| {
+        tile.add(place.rows_of(x), Right::RowMajor(w));
     });
 }
 
-fn last_states<E: Element>(
+fn last_states<E: Storage>(
     lengths: Lengths<'_>,
     h_prev: ArrayView2<'_, E>,
     h: ArrayView3<'_, E>,

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, Zip};
 
-use super::backward::{self, Carried, Products, Recurrence, Step};
+use super::grad_steps::{self, Carried, GradSteps, StepGradients, StepInputs};
 use super::lengths::Lengths;
-use crate::gemm::{self, Given, Left, Product, Right, weights_fit, weights_len};
-use crate::ops::{BLOCK_GRU_GRAD, Sizes, is_half};
-use crate::tiles::{self, add_parts, all_rows, all_rows_mut, state_before};
-use crate::{Context, Element, Error};
+use crate::gemm::{self, Given, Right, Target, weights_fit, weights_len};
+use crate::ops::{BLOCK_GRU_GRAD, Sizes};
+use crate::sequence::{self, add_parts, all_rows, all_rows_mut, state_before};
+use crate::tiles;
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 
@@ -61,7 +62,7 @@ pub fn grad<E: Element>(
     let op = &BLOCK_GRU_GRAD;
     let sizes = GradInputs::check(op, reset_after, &inputs, &in_place, &outputs)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
-    let needed = grad_scratch(&sizes, is_half::<E>());
+    let needed = grad_scratch(&sizes, E::IS_HALF);
     let scratch = op.check_scratch(needed, scratch)?;
     E::block_gru_grad(context, sizes, reset_after, inputs, in_place, outputs, scratch);
     Ok(())
@@ -72,20 +73,19 @@ pub fn grad<E: Element>(
 #[must_use]
 pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
     let Sizes { batch, input_size, cell_size, .. } = *sizes;
-    // w_ru_grad and w_c_grad, which are computed after the steps, have the weights that they need
-    // meanwhile.
-    let in_grads = !half && weights_fit(input_size + cell_size, cell_size);
-    let weights = if in_grads { 0 } else { weights_len(3 * cell_size, 1, cell_size) };
+    // w_ru_grad and w_c_grad are computed after the steps. Until then their memory holds the packed weights.
+    let in_grads = !half && weights_fit(input_size.saturating_add(cell_size), cell_size);
+    let weights = if in_grads { 0 } else { weights_len(cell_size, 3, cell_size) };
     // What two steps multiply by the weights, and the carried state.
     let steps = batch.saturating_mul(cell_size).saturating_mul(2 * 3 + 1);
     weights.saturating_add(steps).saturating_add(sums_len(sizes))
 }
 
 fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    tiles::sums_len(backward::SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
+    sequence::sums_len(grad_steps::SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
 }
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     sizes: Sizes,
     reset_after: bool,
@@ -101,7 +101,7 @@ pub(crate) fn compute<E: Element>(
     }
     let (sums, scratch) = scratch.split_at_mut(sums_len(&sizes));
     sums.fill(0.0);
-    go_back(context, reset_after, &inputs, &mut in_place, &mut outputs, sums, scratch);
+    all_steps(context, reset_after, &inputs, &mut in_place, &mut outputs, sums, scratch);
     outputs.set_vectors(reset_after, sizes.cell_size, sums);
 
     let GradInPlace { r, u, c, hc } = in_place;
@@ -115,8 +115,8 @@ pub(crate) fn compute<E: Element>(
     weight_gradient(context, reset_after, steps, &inputs, d, w_grads);
 }
 
-/// All steps: what is computed in place of the activations, h_prev_grad and the sums over the batch.
-fn go_back<E: Element>(
+/// All steps, from the last to the first: what replaces the activations, h_prev_grad and the sums over the batch.
+fn all_steps<E: Storage>(
     context: &Context<'_>,
     reset_after: bool,
     inputs: &GradInputs<'_, E>,
@@ -131,17 +131,17 @@ fn go_back<E: Element>(
     let steps = Lengths::new(sequence_length).longest();
     let GradOutputs { w_ru_grad, w_c_grad, h_prev_grad, .. } = outputs;
     let (weights, scratch) = place_weights(cell_size, [w_ru_grad, w_c_grad], scratch);
-    let recurrence = Recurrence::new(context, inputs, reset_after, weights);
+    let grad_steps = GradSteps::new(context, inputs, reset_after, weights);
 
     let (state, scratch) = scratch.split_at_mut(batch * cell_size);
     let mut state = ArrayViewMut2::from_shape(shape, state).expect("of this size");
     Zip::from(&mut state).and(&h_last_grad).for_each(|to, d_h| *to = d_h.to_f32());
     let mut parts = scratch.chunks_exact_mut(3 * batch * cell_size);
-    let mut products = [(); 2].map(|()| Products::new(shape, parts.next().expect("two")));
+    let mut products = [(); 2].map(|()| StepGradients::new(shape, parts.next().expect("two")));
     for t in (0..steps).rev() {
         let GradInPlace { r, u, c, hc } = in_place;
         let gates = [r, u, c, hc].map(|gate| gate.index_axis_mut(Axis(0), t));
-        let inputs = Step {
+        let inputs = StepInputs {
             t,
             h_prev: state_before(t, h_prev, h),
             h_grad: h_grad.index_axis_move(Axis(0), t),
@@ -149,16 +149,16 @@ fn go_back<E: Element>(
         let [now, next] = &mut products;
         let known = (t + 1 < steps).then_some(&*next);
         let carried = Carried { state: state.view_mut(), sums };
-        recurrence.step(context, inputs, gates, known, now, carried);
+        grad_steps.step(context, inputs, gates, known, now, carried);
         std::mem::swap(now, next);
     }
     let [_, next] = &products;
-    recurrence.state_gradient(context, next, state.view(), h_prev_grad.view_mut());
+    grad_steps.state_gradient(context, next, state.view(), h_prev_grad.view_mut());
 }
 
 /// Memory for the packed weights: that of w_ru_grad and w_c_grad where they fit in it, otherwise the
 /// first of `scratch`. The rest of `scratch` remains.
-fn place_weights<'m, E: Element>(
+fn place_weights<'m, E: Storage>(
     cell_size: usize,
     w_grads: [&'m mut ArrayViewMut2<'_, E>; 2],
     scratch: &'m mut [f32],
@@ -177,7 +177,7 @@ fn place_weights<'m, E: Element>(
 }
 
 /// `d_c_bar @ w_c[:D]^T + [d_r_bar | d_u_bar] @ w_ru[:D]^T` of all steps.
-fn input_gradient<E: Element>(
+fn input_gradient<E: Storage>(
     context: &Context<'_>,
     inputs: &GradInputs<'_, E>,
     [d_r, d_u, d_c, _]: [ArrayView2<'_, E>; 4],
@@ -186,17 +186,17 @@ fn input_gradient<E: Element>(
     let (input_size, cell_size) = (x_grad.ncols(), d_c.ncols());
     let [w_ru, w_c] = [inputs.w_ru, inputs.w_c].map(|w| tiles::rows(w, 0..input_size));
     let (w_r, w_u) = w_ru.split_at(Axis(1), cell_size);
-    let results = [Product { out: x_grad, terms: () }];
-    gemm::products(context, Given::ByRows, 3 * cell_size, results, |tile, (), place| {
+    let results = [Target { out: x_grad, terms: () }];
+    gemm::products(context, Given::RowMajor, 3 * cell_size, results, |tile, (), place| {
         for (d, w) in [(d_c, w_c), (d_r, w_r), (d_u, w_u)] {
-            tile.add(Left::rows(d, place), Right::Columns(w));
+            tile.add(place.rows_of(d), Right::Transposed(w));
         }
     });
 }
 
-/// The rows of a weight gradient, by what its products' left factor is.
+/// The left factor of a weight gradient's products.
 #[derive(Clone, Copy)]
-enum Rows {
+enum LeftFactor {
     Input,
     /// The state before the step.
     State,
@@ -204,8 +204,8 @@ enum Rows {
     ResetState,
 }
 
-/// The gradients by w_ru and w_c, of all steps.
-fn weight_gradient<E: Element>(
+/// The gradients with respect to w_ru and w_c, of all steps.
+fn weight_gradient<E: Storage>(
     context: &Context<'_>,
     reset_after: bool,
     steps: usize,
@@ -218,31 +218,32 @@ fn weight_gradient<E: Element>(
     let input_size = inputs.x.dim().2;
     let [(ru_x, ru_h), (c_x, c_h)] = w_grads.map(|w| w.split_at(Axis(0), input_size));
     let [(r_x, u_x), (r_h, u_h)] = [ru_x, ru_h].map(|w| w.split_at(Axis(1), cell_size));
-    // Where the reset comes after the product, hc holds d_hc now.
-    let of_state = if reset_after { (Rows::State, hc) } else { (Rows::ResetState, d_c) };
+    // Where the reset comes after the product, the steps left d_hc in hc.
+    let of_state =
+        if reset_after { (LeftFactor::State, hc) } else { (LeftFactor::ResetState, d_c) };
     let results = [
-        Product { out: r_x, terms: (Rows::Input, d_r) },
-        Product { out: u_x, terms: (Rows::Input, d_u) },
-        Product { out: c_x, terms: (Rows::Input, d_c) },
-        Product { out: r_h, terms: (Rows::State, d_r) },
-        Product { out: u_h, terms: (Rows::State, d_u) },
-        Product { out: c_h, terms: of_state },
+        Target { out: r_x, terms: (LeftFactor::Input, d_r) },
+        Target { out: u_x, terms: (LeftFactor::Input, d_u) },
+        Target { out: c_x, terms: (LeftFactor::Input, d_c) },
+        Target { out: r_h, terms: (LeftFactor::State, d_r) },
+        Target { out: u_h, terms: (LeftFactor::State, d_u) },
+        Target { out: c_h, terms: of_state },
     ];
-    // What is left of rows that have ended may be anything, even NaN, though their d are zeros.
+    // The factors of rows that have ended may hold anything, even NaN, though their d are zeros.
     let valid = Lengths::new(sequence_length).valid(steps);
     let x = all_rows(inputs.x, 0..steps);
     let h = all_rows(inputs.h, 0..steps - 1);
-    gemm::products(context, Given::ByColumns, steps * batch, results, |tile, (rows, d), place| {
+    gemm::products(context, Given::Transposed, steps * batch, results, |tile, (left, d), place| {
         let mut add = |matrix, steps: Range<usize>| {
             let matrix = tiles::columns(matrix, place.rows.clone());
             let valid = &valid[steps.start * batch..steps.end * batch];
             let d = tiles::rows(d, steps.start * batch..steps.end * batch);
-            tile.add(Left::Columns { matrix, valid: Some(valid) }, Right::Rows(d));
+            tile.add_transposed(matrix, Some(valid), d);
         };
-        match rows {
-            Rows::Input => add(x, 0..steps),
-            Rows::ResetState => add(hc, 0..steps),
-            Rows::State => {
+        match left {
+            LeftFactor::Input => add(x, 0..steps),
+            LeftFactor::ResetState => add(hc, 0..steps),
+            LeftFactor::State => {
                 add(h_prev, 0..1);
                 add(h, 1..steps);
             }
@@ -250,8 +251,8 @@ fn weight_gradient<E: Element>(
     });
 }
 
-impl<E: Element> GradOutputs<'_, E> {
-    /// Nothing has been done: the gradient by the last state is that by the first.
+impl<E: Storage> GradOutputs<'_, E> {
+    /// There are no steps: the last state is the first one, and so is the gradient with respect to it.
     fn without_steps(&mut self, inputs: &GradInputs<'_, E>) {
         self.h_prev_grad.assign(&inputs.h_last_grad);
         self.x_grad.fill(E::ZERO);
@@ -264,7 +265,7 @@ impl<E: Element> GradOutputs<'_, E> {
         }
     }
 
-    /// Sets the gradients by vectors from the sums, `[SUMS, rows of tiles, cell_size]`.
+    /// Sets the gradients with respect to vectors from the sums, `[SUMS, rows of tiles, cell_size]`.
     fn set_vectors(&mut self, reset_after: bool, cell_size: usize, sums: &[f32]) {
         let GradOutputs { b_ru_grad, b_c_grad, b_hc_grad, .. } = self;
         let (b_r, b_u) = b_ru_grad.view_mut().split_at(Axis(0), cell_size);
@@ -273,7 +274,7 @@ impl<E: Element> GradOutputs<'_, E> {
         }
         let b_hc = reset_after.then(|| b_hc_grad.view_mut());
         let vectors = [b_r, b_u, b_c_grad.view_mut()].into_iter().chain(b_hc);
-        for (vector, sums) in vectors.zip(sums.chunks_exact(sums.len() / backward::SUMS)) {
+        for (vector, sums) in vectors.zip(sums.chunks_exact(sums.len() / grad_steps::SUMS)) {
             add_parts(vector, sums);
         }
     }

@@ -1,18 +1,18 @@
-//! Which rows of the batch have a step: they end after different ones.
+//! Which rows of the batch have a step: each row has a length of its own.
 
 use std::iter;
 use std::ops::Range;
 
 use ndarray::{ArrayView1, ArrayViewMut2};
 
-use crate::Element;
+use crate::Storage;
 
 /// How many steps each row of the batch has.
 #[derive(Clone, Copy)]
 pub(super) struct Lengths<'a>(ArrayView1<'a, i64>);
 
-/// Rows one after the other that all have a step, or all do not.
-pub(super) struct Run {
+/// Neighbouring rows that all have a step, or all do not.
+pub(super) struct Span {
     pub(super) rows: Range<usize>,
     pub(super) have_step: bool,
 }
@@ -45,19 +45,19 @@ impl<'a> Lengths<'a> {
     }
 
     /// Cuts `rows` of the batch where one that has step `t` is beside one that has not.
-    pub(super) fn runs(self, rows: Range<usize>, t: usize) -> impl Iterator<Item = Run> {
+    pub(super) fn spans(self, rows: Range<usize>, t: usize) -> impl Iterator<Item = Span> {
         let mut rest = rows;
         iter::from_fn(move || {
             let have_step = self.has_step(rest.clone().next()?, t);
             let end = rest.clone().find(|&b| self.has_step(b, t) != have_step);
             let rows = rest.start..end.unwrap_or(rest.end);
             rest.start = rows.end;
-            Some(Run { rows, have_step })
+            Some(Span { rows, have_step })
         })
     }
 
     /// Sets to zero those rows of `matrix` that do not have step `t`: they are `rows` of the batch.
-    pub(super) fn clear_ended<E: Element>(
+    pub(super) fn clear_ended<E: Storage>(
         self,
         rows: Range<usize>,
         t: usize,

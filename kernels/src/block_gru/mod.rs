@@ -8,14 +8,16 @@
 //! * `reset_after = true`: after it, which gives the product a bias of its own; the default of
 //!   Keras, and what cuDNN computes.
 //!
-//! A row of the batch ends after `sequence_length` steps of its own: past them its outputs are zero
-//! and its state is carried on.
+//! Each row of the batch ends after a number of steps of its own, `sequence_length`. Past them its outputs are zero
+//! and its state stays as it is.
+//!
+//! The equations stand with [`forward()`] and [`grad()`].
 
-mod backward;
 pub(crate) mod forward;
+mod forward_steps;
 pub(crate) mod grad;
+mod grad_steps;
 mod lengths;
-mod recurrence;
 
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub use grad::{GradInPlace, GradInputs, GradOutputs, grad, grad_scratch};

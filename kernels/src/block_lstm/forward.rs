@@ -1,17 +1,15 @@
 //! `BlockLSTM` and `BlockLSTMV2`.
 
-use std::ops::Range;
-
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
 
 use super::Variant;
-use crate::executor::for_each;
-use crate::gemm::{self, Given, Left, Product, Right, Weights, weights_len};
+use super::forward_steps::ForwardSteps;
+use crate::gemm::{self, Given, Right, Target, weights_len};
 use crate::lstm::Attributes;
-use crate::lstm::step::{self, Step};
+use crate::lstm::step::LstmStep;
 use crate::ops::Sizes;
-use crate::tiles::{Tiling, all_rows, at_step, state_before};
-use crate::{Context, Element, Error};
+use crate::sequence::{all_rows, at_step, state_before, steps_at_once};
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_lstm::{Inputs, Outputs};
 
@@ -65,11 +63,11 @@ pub fn forward<E: Element>(
 pub fn forward_scratch(sizes: &Sizes) -> usize {
     let Sizes { time, batch, cell_size, .. } = *sizes;
     let weights = weights_len(cell_size, 4, cell_size);
-    let rows = gemm::steps_at_once(time, batch).saturating_mul(batch);
+    let rows = steps_at_once(time, batch).saturating_mul(batch);
     weights.saturating_add(rows.saturating_mul(cell_size).saturating_mul(4))
 }
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     sizes: Sizes,
     variant: Variant,
@@ -91,10 +89,15 @@ pub(crate) fn compute<E: Element>(
     let (w_x, w_h) = w.split_at(Axis(0), sizes.input_size);
     let (weights, products) =
         scratch.split_at_mut(weights_len(sizes.cell_size, 4, sizes.cell_size));
-    let step =
-        Step { isa: context.isa, attributes: *attributes, order, b, peepholes: [wci, wcf, wco] };
-    let recurrence = Recurrence::new(context, step, &sizes, seq_len_max, w_h, weights);
-    let at_once = gemm::steps_at_once(sizes.time, sizes.batch);
+    let step = LstmStep {
+        isa: context.isa,
+        attributes: *attributes,
+        order,
+        b,
+        peepholes: [wci, wcf, wco],
+    };
+    let forward_steps = ForwardSteps::new(context, step, &sizes, seq_len_max, w_h, weights);
+    let at_once = steps_at_once(sizes.time, sizes.batch);
     for first in (0..seq_len_max).step_by(at_once) {
         let steps = first..seq_len_max.min(first + at_once);
         let rows = steps.len() * sizes.batch;
@@ -103,80 +106,23 @@ pub(crate) fn compute<E: Element>(
             ArrayViewMut2::from_shape((rows, 4 * sizes.cell_size), products).expect("of this size");
         input_products(context, all_rows(x, steps.clone()), w_x, products.view_mut());
         for (t, products) in steps.zip(products.axis_chunks_iter(Axis(0), sizes.batch)) {
-            let ([_, cs, .., h], now) = at_step(&mut outputs, t);
+            let ([_, cs, .., h], step) = at_step(&mut outputs, t);
             let cs_prev = state_before(t, cs_prev, cs.view());
             let h_prev = state_before(t, h_prev, h.view());
-            recurrence.step(context, products, cs_prev, h_prev, now);
+            forward_steps.step(context, products, cs_prev, h_prev, step);
         }
     }
 }
 
 /// `x @ w_x` of several steps.
-fn input_products<E: Element>(
+fn input_products<E: Storage>(
     context: &Context<'_>,
     x: ArrayView2<'_, E>,
     w_x: ArrayView2<'_, E>,
     out: ArrayViewMut2<'_, f32>,
 ) {
-    let results = [Product { out, terms: () }];
-    gemm::products(context, Given::ByRows, x.ncols(), results, |tile, (), place| {
-        tile.add(Left::rows(x, place), Right::Rows(w_x));
+    let results = [Target { out, terms: () }];
+    gemm::products(context, Given::RowMajor, x.ncols(), results, |tile, (), place| {
+        tile.add(place.rows_of(x), Right::RowMajor(w_x));
     });
-}
-
-/// What is the same in every step.
-struct Recurrence<'a, E> {
-    step: Step<'a, E>,
-    tiling: Tiling,
-    cell_size: usize,
-    /// The state's rows of w, and a packed copy if the steps are enough for that to pay.
-    w_h: ArrayView2<'a, E>,
-    weights: Option<Weights<'a>>,
-}
-
-/// Steps from which on it pays to pack the weights.
-const WORTH_PACKING: usize = 9;
-
-impl<'a, E: Element> Recurrence<'a, E> {
-    fn new(
-        context: &Context<'_>,
-        step: Step<'a, E>,
-        &Sizes { batch, cell_size, .. }: &Sizes,
-        steps: usize,
-        w_h: ArrayView2<'a, E>,
-        weights: &'a mut [f32],
-    ) -> Self {
-        let tiling = gemm::step_tiling(context, (batch, cell_size), 4);
-        let strips = |cells: &Range<usize>| step::strips(step.order, cell_size, cells);
-        let weights = (steps >= WORTH_PACKING).then(|| {
-            let right = Right::Rows(w_h);
-            Weights::pack(context, tiling, cell_size, cell_size, right, strips, weights)
-        });
-        Recurrence { step, tiling, cell_size, w_h, weights }
-    }
-
-    /// One step. `products` are those of its x.
-    fn step(
-        &self,
-        context: &Context<'_>,
-        products: ArrayView2<'_, f32>,
-        cs_prev: ArrayView2<'_, E>,
-        h_prev: ArrayView2<'_, E>,
-        outputs: [ArrayViewMut2<'_, E>; 7],
-    ) {
-        let Recurrence { step, tiling, cell_size, w_h, weights } = *self;
-        let cost = gemm::cost(4 * tiling.rows * tiling.columns, cell_size);
-        for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
-            let strips = step::strips(step.order, cell_size, &place.columns);
-            gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
-                tile.set(place.rows_of(products));
-                let h_prev = Left::rows(h_prev, &place);
-                match weights {
-                    Some(weights) => tile.add(h_prev, weights.at(&place)),
-                    None => tile.add(h_prev, Right::Rows(w_h)),
-                }
-                step.finish(tile, &place, cell_size, place.of(cs_prev), outputs);
-            });
-        });
-    }
 }

@@ -3,11 +3,12 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice, Zip};
 
 use super::Variant;
-use super::backward::{self, Carried, Recurrence, gates_of};
-use crate::gemm::{self, Given, Left, Product, Right, weights_fit, weights_len};
-use crate::ops::{Sizes, is_half};
-use crate::tiles::{self, add_parts, all_rows, all_rows_mut, state_before};
-use crate::{Context, Element, Error};
+use super::grad_steps::{self, Carried, GradSteps, StepInputs, gates_of};
+use crate::gemm::{self, Given, Right, Target, weights_fit, weights_len};
+use crate::ops::Sizes;
+use crate::sequence::{self, add_parts, all_rows, all_rows_mut, state_before};
+use crate::tiles;
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
 
@@ -54,9 +55,9 @@ pub fn grad<E: Element>(
     let op = variant.grad_op();
     let sizes = GradInputs::check(op, use_peephole, &inputs, &in_place, &outputs)?;
     op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
-    let needed = grad_scratch(&sizes, is_half::<E>());
+    let needed = grad_scratch(&sizes, E::IS_HALF);
     let scratch = op.check_scratch(needed, scratch)?;
-    let call = Call { sizes, variant, use_peephole };
+    let call = GradCall { sizes, variant, use_peephole };
     E::block_lstm_grad(context, call, inputs, in_place, outputs, scratch);
     Ok(())
 }
@@ -66,29 +67,29 @@ pub fn grad<E: Element>(
 #[must_use]
 pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
     let Sizes { batch, input_size, cell_size, .. } = *sizes;
-    // w_grad, which is computed after the steps, has the weights that they need meanwhile.
-    let in_w_grad = !half && weights_fit(input_size + cell_size, cell_size);
-    let weights = if in_w_grad { 0 } else { weights_len(4 * cell_size, 1, cell_size) };
+    // w_grad is computed after the steps. Until then its memory holds the packed weights.
+    let in_w_grad = !half && weights_fit(input_size.saturating_add(cell_size), cell_size);
+    let weights = if in_w_grad { 0 } else { weights_len(cell_size, 4, cell_size) };
     // dz of two steps, and dcs.
     let steps = batch.saturating_mul(cell_size).saturating_mul(2 * 4 + 1);
     weights.saturating_add(steps).saturating_add(sums_len(sizes))
 }
 
 fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    tiles::sums_len(backward::SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
+    sequence::sums_len(grad_steps::SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
 }
 
 /// What a call is told beside its tensors.
 #[derive(Clone, Copy)]
-pub struct Call {
+pub struct GradCall {
     sizes: Sizes,
     variant: Variant,
     use_peephole: bool,
 }
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    call: Call,
+    call: GradCall,
     inputs: GradInputs<'_, E>,
     mut in_place: GradInPlace<'_, E>,
     mut outputs: GradOutputs<'_, E>,
@@ -102,7 +103,7 @@ pub(crate) fn compute<E: Element>(
     outputs.x_grad.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
     let (sums, scratch) = scratch.split_at_mut(sums_len(&call.sizes));
     sums.fill(0.0);
-    go_back(context, call, &inputs, &mut in_place, &mut outputs, sums, scratch);
+    all_steps(context, call, &inputs, &mut in_place, &mut outputs, sums, scratch);
     outputs.set_vectors(call, sums);
 
     let GradInPlace { i, f, o, ci } = in_place;
@@ -112,10 +113,11 @@ pub(crate) fn compute<E: Element>(
     weight_gradient(context, call, &inputs, dz, outputs.w_grad);
 }
 
-/// All steps: dz in place of the gates, h_prev_grad, cs_prev_grad and the sums over the batch.
-fn go_back<E: Element>(
+/// All steps, from the last to the first: dz in place of the gates, h_prev_grad, cs_prev_grad and the sums over
+/// the batch.
+fn all_steps<E: Storage>(
     context: &Context<'_>,
-    call: Call,
+    call: GradCall,
     inputs: &GradInputs<'_, E>,
     in_place: &mut GradInPlace<'_, E>,
     outputs: &mut GradOutputs<'_, E>,
@@ -135,7 +137,7 @@ fn go_back<E: Element>(
         _ => scratch.split_at_mut(packed),
     };
     let order = call.variant.order();
-    let recurrence = Recurrence::new(context, order, tiling, w_h, peepholes, weights);
+    let grad_steps = GradSteps::new(context, order, tiling, w_h, peepholes, weights);
 
     let (dcs, dz) = scratch.split_at_mut(batch * cell_size);
     dcs.fill(0.0);
@@ -146,7 +148,7 @@ fn go_back<E: Element>(
     for t in (0..seq_len_max).rev() {
         let GradInPlace { i, f, o, ci } = in_place;
         let gates = [i, ci, f, o].map(|gate| gate.index_axis_mut(Axis(0), t));
-        let inputs = backward::Step {
+        let inputs = StepInputs {
             cs_prev: state_before(t, cs_prev, cs),
             cs: cs.index_axis_move(Axis(0), t),
             co: co.index_axis_move(Axis(0), t),
@@ -156,37 +158,37 @@ fn go_back<E: Element>(
         let [dz, dz_next] = &mut dz;
         let next = (t + 1 < seq_len_max).then(|| dz_next.view());
         let carried = Carried { dcs: dcs.view_mut(), dz: dz.view_mut(), sums };
-        recurrence.step(context, inputs, gates, next, carried);
+        grad_steps.step(context, inputs, gates, next, carried);
         std::mem::swap(dz, dz_next);
     }
     let [_, dz] = dz;
-    recurrence.state_gradient(context, dz.view(), outputs.h_prev_grad.view_mut());
+    grad_steps.state_gradient(context, dz.view(), outputs.h_prev_grad.view_mut());
     Zip::from(&mut outputs.cs_prev_grad).and(&dcs).for_each(|to, &dcs| *to = E::from_f32(dcs));
 }
 
 /// `dz @ w_x^T` of all steps.
-fn input_gradient<E: Element>(
+fn input_gradient<E: Storage>(
     context: &Context<'_>,
-    call: Call,
+    call: GradCall,
     inputs: &GradInputs<'_, E>,
     dz: [ArrayView2<'_, E>; 4],
     x_grad: ArrayViewMut2<'_, E>,
 ) {
     let Sizes { input_size, cell_size, .. } = call.sizes;
     let w_x = tiles::rows(inputs.w, 0..input_size);
-    let results = [Product { out: x_grad, terms: () }];
-    gemm::products(context, Given::ByRows, 4 * cell_size, results, |tile, (), place| {
+    let results = [Target { out: x_grad, terms: () }];
+    gemm::products(context, Given::RowMajor, 4 * cell_size, results, |tile, (), place| {
         for (dz, gate) in dz.iter().zip(call.variant.order()) {
             let w = tiles::columns(w_x, gate * cell_size..(gate + 1) * cell_size);
-            tile.add(Left::rows(*dz, place), Right::Columns(w));
+            tile.add(place.rows_of(*dz), Right::Transposed(w));
         }
     });
 }
 
 /// `[x | h_prev]^T @ dz` of all steps.
-fn weight_gradient<E: Element>(
+fn weight_gradient<E: Storage>(
     context: &Context<'_>,
-    call: Call,
+    call: GradCall,
     inputs: &GradInputs<'_, E>,
     dz: [ArrayView2<'_, E>; 4],
     w_grad: ArrayViewMut2<'_, E>,
@@ -199,25 +201,22 @@ fn weight_gradient<E: Element>(
     let (of_x, of_h) = w_grad.split_at(Axis(0), input_size);
     let results = [(of_x, true), (of_h, false)].into_iter().flat_map(|(out, of_x)| {
         let gates = gates_of(out, call.variant.order());
-        gates.into_iter().zip(dz).map(move |(out, dz)| Product { out, terms: (of_x, dz) })
+        gates.into_iter().zip(dz).map(move |(out, dz)| Target { out, terms: (of_x, dz) })
     });
     let depth = steps * batch;
-    gemm::products(context, Given::ByColumns, depth, results, |tile, (of_x, dz), place| {
-        let left = |matrix| {
-            let matrix = tiles::columns(matrix, place.rows.clone());
-            Left::Columns { matrix, valid: None }
-        };
+    gemm::products(context, Given::Transposed, depth, results, |tile, (of_x, dz), place| {
+        let left = |matrix| tiles::columns(matrix, place.rows.clone());
         if of_x {
-            tile.add(left(x), Right::Rows(dz));
+            tile.add_transposed(left(x), None, dz);
         } else {
             let (first, rest) = dz.split_at(Axis(0), batch);
-            tile.add(left(inputs.h_prev), Right::Rows(first));
-            tile.add(left(h), Right::Rows(rest));
+            tile.add_transposed(left(inputs.h_prev), None, first);
+            tile.add_transposed(left(h), None, rest);
         }
     });
 }
 
-impl<E: Element> GradOutputs<'_, E> {
+impl<E: Storage> GradOutputs<'_, E> {
     fn fill_zeros(&mut self) {
         let GradOutputs { x_grad, cs_prev_grad, h_prev_grad, w_grad, .. } = self;
         x_grad.fill(E::ZERO);
@@ -230,8 +229,8 @@ impl<E: Element> GradOutputs<'_, E> {
         }
     }
 
-    /// Sets the gradients by vectors from the sums, `[SUMS, rows of tiles, cell_size]`.
-    fn set_vectors(&mut self, call: Call, sums: &[f32]) {
+    /// Sets the gradients with respect to vectors from the sums, `[SUMS, rows of tiles, cell_size]`.
+    fn set_vectors(&mut self, call: GradCall, sums: &[f32]) {
         let GradOutputs { wci_grad, wcf_grad, wco_grad, b_grad, .. } = self;
         let biases = b_grad.view_mut().insert_axis(Axis(0));
         let biases = gates_of(biases, call.variant.order());
@@ -242,7 +241,7 @@ impl<E: Element> GradOutputs<'_, E> {
             peepholes.iter_mut().for_each(|vector| vector.fill(E::ZERO));
         }
         let peepholes = call.use_peephole.then_some(peepholes).into_iter().flatten();
-        let sums = sums.chunks_exact(sums.len() / backward::SUMS);
+        let sums = sums.chunks_exact(sums.len() / grad_steps::SUMS);
         for (vector, sums) in biases.into_iter().chain(peepholes).zip(sums) {
             add_parts(vector, sums);
         }

@@ -5,12 +5,13 @@
 //! order of their outputs is the same. One length serves all rows of the batch: steps from
 //! `seq_len_max` on are left out, and every output is zero there.
 
-mod backward;
 pub(crate) mod forward;
+mod forward_steps;
 pub(crate) mod grad;
+mod grad_steps;
 
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
-pub(crate) use grad::Call;
+pub(crate) use grad::GradCall;
 pub use grad::{GradInPlace, GradInputs, GradOutputs, grad, grad_scratch};
 
 use crate::lstm::step::{GateOrder, ICFO, IFCO};

@@ -3,7 +3,7 @@ use ndarray::{Array2, s};
 
 use super::{Equation, SUM_COLUMNS, SUM_ROWS, TILE, map};
 use crate::simd::Simd;
-use crate::{Context, Element, Executor, Isa, Serial};
+use crate::{Context, Executor, Isa, Serial, Storage};
 
 /// `p = 2a - b`, `q += a`; sums of `a` and of `a * b`.
 #[derive(Clone, Copy)]
@@ -61,13 +61,13 @@ fn pools() -> Vec<Box<dyn Executor>> {
     vec![Box::new(Serial), Box::new(pool(2).expect("threads")), Box::new(pool(3).expect("threads"))]
 }
 
-fn to<E: Element>(matrix: &Array2<f32>) -> Array2<E> {
+fn to<E: Storage>(matrix: &Array2<f32>) -> Array2<E> {
     matrix.mapv(E::from_f32)
 }
 
 /// Runs the equations on matrices that are parts of wider ones, and returns `p`, `q`, the sums, and
 /// whether what surrounds them is as before.
-fn run<E: Element>(
+fn run<E: Storage>(
     context: &Context<'_>,
     [a, b, q]: [&Array2<f32>; 3],
     with_sums: bool,
@@ -96,14 +96,14 @@ fn run<E: Element>(
 }
 
 /// The same by `ndarray`, in whole numbers.
-fn want<E: Element>([a, b, q]: [&Array2<f32>; 3]) -> [Array2<f32>; 4] {
+fn want<E: Storage>([a, b, q]: [&Array2<f32>; 3]) -> [Array2<f32>; 4] {
     let columns =
         |matrix: &Array2<f32>| matrix.sum_axis(ndarray::Axis(0)).insert_axis(ndarray::Axis(0));
     let round = |matrix: Array2<f32>| to::<E>(&matrix).mapv(E::to_f32);
     [a * 2.0 - b, q + a, columns(a), columns(&(a * b))].map(round)
 }
 
-fn check<E: Element>(name: &str, with_sums: bool) {
+fn check<E: Storage>(name: &str, with_sums: bool) {
     let mut wrong = Vec::new();
     for shape in shapes() {
         let [a, b, q] = [1, 2, 3].map(|seed| numbers(shape, seed));
@@ -157,7 +157,7 @@ fn rows_may_be_broadcast() {
     }
 }
 
-/// The sum of a large batch is taken in parts. One running sum would lose what this asks for.
+/// The sum of a large batch is taken in parts. One running sum would not be as precise as this test demands.
 #[test]
 fn long_sums_keep_their_digits() {
     const TOLERANCE: f64 = 1e-4;

@@ -1,8 +1,8 @@
-//! Products of few rows with a transpose that is met only once: each sum is a dot product of two rows,
-//! taken as they lie. To pack the transpose would cost as much as the product.
+//! Products of few rows with a transpose that is used only once: each sum is a dot product of two unpacked rows.
+//! Packing the transpose would cost as much as the product.
 //!
-//! Vectors of all of a block's dot products are kept until they end. The lanes of as many as a vector
-//! has lanes are then added up together: what is left is one vector, a sum a lane.
+//! Each dot product of a block has a vector as its accumulator. At the end as many accumulators as a vector has
+//! lanes are reduced together, which leaves one vector with a finished sum in each lane.
 
 use std::ops::Range;
 
@@ -10,32 +10,32 @@ use ndarray::ArrayView2;
 
 use super::UNIT;
 use super::strip::Strip;
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
-use crate::{Element, Isa};
+use crate::{Isa, Storage};
 
 /// Most rows of the left factor at a time, a multiple of the height of any block.
 pub(super) const ROWS: usize = 20;
 
 /// Most terms of each sum that are added up before they are added to the tile: so many of so many rows
 /// stay in the first level cache.
-pub(super) const DEPTH: usize = 512;
+pub(super) const TERMS: usize = 512;
 
 /// Rows of the left factor, times the lanes of a vector, from which on dot products do not pay.
 const MANY: usize = 640;
 
-/// A slice of a left factor, in blocks of rows: the first vectors of all of them, the second ones, and
-/// so on.
+/// A slice of a left factor, in blocks of rows: the first vector of each row, then the second vector of each,
+/// and so on.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks<'a> {
     pub(super) data: &'a [f32],
-    /// Numbers of a block.
+    /// The size of a block.
     pub(super) size: usize,
 }
 
-/// Whether dot products take less time than packing the transpose, for so many rows and terms. Each dot
-/// product ends with lanes to add up, which counts the more the fewer terms there are; what a pack
-/// costs is shared by the rows.
+/// Whether dot products take less time than packing the transpose, for so many rows and terms. Each dot product
+/// ends with a reduction of its lanes, which is a larger share of its time the fewer terms there are. The cost of
+/// packing is shared by the rows.
 pub(super) fn pay(isa: Isa, rows: usize, depth: usize) -> bool {
     let lanes = isa.lanes();
     rows * lanes < MANY && 5 * depth >= 3 * lanes * rows.saturating_sub(1)
@@ -61,7 +61,7 @@ pub(super) struct CopyBlocks<'f, 't, E> {
     pub(super) to: &'t mut [f32],
 }
 
-impl<E: Element> Kernel for CopyBlocks<'_, '_, E> {
+impl<E: Storage> WithSimd for CopyBlocks<'_, '_, E> {
     type Output = usize;
 
     #[inline(always)]
@@ -91,25 +91,33 @@ pub(super) struct AddDots<'r, 's, 'l, E> {
     pub(super) slice: Range<usize>,
 }
 
-impl<E: Element> Kernel for AddDots<'_, '_, '_, E> {
+impl<E: Storage> WithSimd for AddDots<'_, '_, '_, E> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        match (S::REGISTERS, height(S::REGISTERS, self.strip.rows)) {
-            (32.., 4) => self.blocks::<S, 4, 4>(simd),
-            (32.., 2) => self.blocks::<S, 2, 8>(simd),
-            (32.., _) => self.blocks::<S, 1, 16>(simd),
-            (16.., 4) => self.blocks::<S, 4, 3>(simd),
-            (16.., 2) => self.blocks::<S, 2, 4>(simd),
-            (16.., _) => self.blocks::<S, 1, 8>(simd),
-            (_, 2) => self.blocks::<S, 2, 2>(simd),
-            _ => self.blocks::<S, 1, 4>(simd),
+        let height = height(S::REGISTERS, self.strip.rows);
+        if const { S::REGISTERS >= 32 } {
+            match height {
+                4 => self.blocks::<S, 4, 4>(simd),
+                2 => self.blocks::<S, 2, 8>(simd),
+                _ => self.blocks::<S, 1, 16>(simd),
+            }
+        } else if const { S::REGISTERS >= 16 } {
+            match height {
+                4 => self.blocks::<S, 4, 3>(simd),
+                2 => self.blocks::<S, 2, 4>(simd),
+                _ => self.blocks::<S, 1, 8>(simd),
+            }
+        } else if height == 2 {
+            self.blocks::<S, 2, 2>(simd);
+        } else {
+            self.blocks::<S, 1, 4>(simd);
         }
     }
 }
 
-impl<E: Element> AddDots<'_, '_, '_, E> {
+impl<E: Storage> AddDots<'_, '_, '_, E> {
     /// All sums, in blocks of `M` rows by `N` columns, at most two vectors of dot products.
     #[inline(always)]
     fn blocks<S: Simd, const M: usize, const N: usize>(self, simd: S) {
@@ -158,8 +166,7 @@ impl Strip<'_, Blocks<'_>> {
     }
 }
 
-/// A slice of `N` of these rows of a matrix, from `at` on, with the last one again and again where they
-/// end.
+/// A slice of `N` of these rows of a matrix, from `at` on. Where the rows end, the last one is repeated.
 #[inline(always)]
 fn slices_of<'m, E, const N: usize>(
     matrix: ArrayView2<'m, E>,
@@ -174,14 +181,14 @@ fn slices_of<'m, E, const N: usize>(
     slices
 }
 
-/// The dot products of each of `M` rows with each of `N` columns, row by row in the lanes. A line at `ahead` is
-/// fetched with each vector.
+/// The dot products of each of `M` rows with each of `N` columns, row by row in the lanes. With each vector the
+/// line at `next` is prefetched, and then `next` moves on.
 #[inline(always)]
-fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
+fn dots<S: Simd, E: Storage, const M: usize, const N: usize>(
     simd: S,
     a: &[f32],
     mut b: [&[E]; N],
-    mut ahead: *const E,
+    mut next: *const E,
 ) -> [S::F32; 2] {
     let mut sums = [[simd.splat(0.0); N]; M];
     let depth = b[0].len();
@@ -190,14 +197,14 @@ fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
     if full < depth {
         accumulate(simd, &mut sums, rest, b, full..depth);
     }
-    // Of one length that is known to be the same, all need one check.
+    // The compiler sees that all have the same length, and checks it once.
     b.iter_mut().for_each(|column| *column = &column[..full]);
     for (a, k) in whole.chunks_exact(M * S::LANES).zip((0..full).step_by(S::LANES)) {
-        simd.prefetch(ahead.cast());
-        ahead = ahead.wrapping_add(S::LANES);
+        simd.prefetch(next.cast());
+        next = next.wrapping_add(S::LANES);
         accumulate(simd, &mut sums, a, b, k..k + S::LANES);
     }
-    // Two ways to say the same: the compiler keeps each in registers where it is used.
+    // The two branches do the same. The compiler keeps the vectors of each in registers only where each is used.
     if M * N <= S::LANES {
         let mut vectors = [simd.splat(0.0); UNIT];
         for (vectors, sums) in vectors.as_chunks_mut::<N>().0.iter_mut().zip(sums) {
@@ -217,7 +224,7 @@ fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
 
 /// Adds the products of a vector of each row and of elements `k`, at most a vector, of each column.
 #[inline(always)]
-fn accumulate<S: Simd, E: Element, const M: usize, const N: usize>(
+fn accumulate<S: Simd, E: Storage, const M: usize, const N: usize>(
     simd: S,
     sums: &mut [[S::F32; N]; M],
     a: &[f32],
@@ -243,7 +250,7 @@ fn sum_each<S: Simd>(simd: S, mut vectors: [S::F32; UNIT]) -> S::F32 {
     while count > 1 {
         count /= 2;
         for n in 0..count {
-            // The lanes of one and of the other in turn, half of them each.
+            // The sums of pairs of lanes, those of one vector and of the other in turn.
             let [first, rest] = simd.interleave(vectors[n], vectors[n + count]);
             vectors[n] = first + rest;
         }

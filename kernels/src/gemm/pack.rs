@@ -1,22 +1,24 @@
-//! Copies of factors in the order in which the innermost loops read them.
+//! Copies of factors in the order in which the micro-kernels read them.
 
 use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::block::{Lying, groups};
-use super::{COLUMN_ROWS, Right, Strips, UNIT, padded, runs, slices};
-use crate::simd::{Kernel, Simd};
+use super::micro_kernel::{PANEL_ROWS, ROWS_AHEAD, Unpacked, groups};
+use super::tile::{Strips, runs};
+use super::tiling::{padded, slices};
+use super::{Right, UNIT};
+use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
-use crate::{Element, Isa};
+use crate::{Isa, Storage};
 
-/// Numbers in a packed right factor of some depth.
+/// The size of a packed right factor of some depth.
 pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
     depth * runs(strips).map(|columns| padded(columns.len())).sum::<usize>()
 }
 
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`].
-pub(super) fn pack<E: Element>(
+pub(super) fn pack<E: Storage>(
     isa: Isa,
     right: Right<'_, E>,
     depth: usize,
@@ -41,7 +43,7 @@ pub(super) struct Pack<'r, 't, E> {
     pub(super) to: &'t mut [f32],
 }
 
-impl<E: Element> Kernel for Pack<'_, '_, E> {
+impl<E: Storage> WithSimd for Pack<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -52,15 +54,15 @@ impl<E: Element> Kernel for Pack<'_, '_, E> {
             let size = slice.len() * padded(columns.len());
             let (packed, rest) = to.split_at_mut(size);
             match right {
-                Right::Rows(matrix) => {
+                Right::RowMajor(matrix) => {
                     let pitch = matrix.ncols();
                     let data = matrix.to_slice().expect("a right factor without gaps");
                     let data = &data[slice.start * pitch..slice.end * pitch];
-                    let from = Lying { data, pitch, at: columns.start, width: columns.len() };
+                    let from = Unpacked { data, pitch, at: columns.start, width: columns.len() };
                     pack_rows(simd, from, packed);
                 }
-                Right::Columns(matrix) => {
-                    pack_columns(simd, matrix, slice.clone(), columns, packed);
+                Right::Transposed(matrix) => {
+                    pack_transposed(simd, matrix, slice.clone(), columns, packed);
                 }
                 Right::Packed(_) => unreachable!("packed already"),
             }
@@ -71,13 +73,15 @@ impl<E: Element> Kernel for Pack<'_, '_, E> {
 
 /// Packs the columns of one group.
 #[inline(always)]
-pub(super) fn pack_rows<S: Simd, E: Element>(simd: S, from: Lying<'_, E, true>, to: &mut [f32]) {
-    let Lying { data, pitch, at, width } = from;
+pub(super) fn pack_rows<S: Simd, E: Storage>(simd: S, from: Unpacked<'_, E, true>, to: &mut [f32]) {
+    let Unpacked { data, pitch, at, width } = from;
     let full = width - width % S::LANES;
     let rows = data.chunks_exact(pitch);
     for (from, to) in rows.zip(to.chunks_exact_mut(padded(width))) {
         let from = &from[at..at + width];
+        let ahead = from.as_ptr().wrapping_add(ROWS_AHEAD * pitch);
         for at in (0..full).step_by(S::LANES) {
+            simd.prefetch(ahead.wrapping_add(at).cast());
             simd.store(E::load(simd, &from[at..at + S::LANES]), &mut to[at..at + S::LANES]);
         }
         for at in (full..to.len()).step_by(S::LANES) {
@@ -88,7 +92,7 @@ pub(super) fn pack_rows<S: Simd, E: Element>(simd: S, from: Lying<'_, E, true>, 
 
 /// [`pack_rows`] from the transpose.
 #[inline(always)]
-pub(super) fn pack_columns<S: Simd, E: Element>(
+pub(super) fn pack_transposed<S: Simd, E: Storage>(
     simd: S,
     matrix: ArrayView2<'_, E>,
     slice: Range<usize>,
@@ -119,7 +123,7 @@ pub(super) fn pack_columns<S: Simd, E: Element>(
 /// `LANES` elements of as many rows, from `k` on, become as many columns. Only where the square is
 /// not `WHOLE` do rows end before.
 #[inline(always)]
-fn pack_square<S: Simd, E: Element, const WHOLE: bool>(
+fn pack_square<S: Simd, E: Storage, const WHOLE: bool>(
     simd: S,
     rows: &[&[E]; UNIT],
     k: usize,
@@ -129,7 +133,7 @@ fn pack_square<S: Simd, E: Element, const WHOLE: bool>(
     let mut square = [simd.splat(0.0); UNIT];
     for (vector, from) in square[..S::LANES].iter_mut().zip(rows) {
         let from = if WHOLE { &from[k..k + S::LANES] } else { from.get(k..).unwrap_or_default() };
-        // Processors take long over a masked load of nothing from where there is no memory.
+        // A masked load is slow if its address is not mapped, even where the mask is empty.
         if WHOLE || !from.is_empty() {
             *vector = E::load(simd, from);
         }
@@ -150,7 +154,8 @@ fn pack_square<S: Simd, E: Element, const WHOLE: bool>(
 /// The first `LANES` vectors as the rows of a matrix: its columns.
 #[inline(always)]
 fn transpose<S: Simd>(simd: S, mut rows: [S::F32; UNIT]) -> [S::F32; UNIT] {
-    // Interleaving the halves of the rows halves the distance of what is to be neighbours.
+    // Interleaving the first half of the rows with the second halves the distance between elements that become
+    // neighbours.
     let mut step = 1;
     while step < S::LANES {
         let from = rows;
@@ -164,15 +169,15 @@ fn transpose<S: Simd>(simd: S, mut rows: [S::F32; UNIT]) -> [S::F32; UNIT] {
     rows
 }
 
-/// Copies a slice of a left factor that is given by columns.
-pub(super) struct CopyColumns<'f, 't, E> {
+/// Copies a slice of a left factor that is given by its transpose.
+pub(super) struct CopyPanel<'f, 't, E> {
     pub(super) from: ArrayView2<'f, E>,
-    /// As in [`super::Left::Columns`].
+    /// As for [`super::Tile::add_transposed`].
     pub(super) valid: Option<&'f [bool]>,
-    pub(super) to: &'t mut [[f32; COLUMN_ROWS]],
+    pub(super) to: &'t mut [[f32; PANEL_ROWS]],
 }
 
-impl<E: Element> Kernel for CopyColumns<'_, '_, E> {
+impl<E: Storage> WithSimd for CopyPanel<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -190,7 +195,7 @@ impl<E: Element> Kernel for CopyColumns<'_, '_, E> {
     }
 }
 
-/// Copies a slice of a left factor that is given by rows, each filled up to a vector with zeros.
+/// Copies a slice of a row-major left factor; each row is filled up to a whole vector with zeros.
 pub(super) struct CopyRows<'f, 't, E> {
     pub(super) from: ArrayView2<'f, E>,
     pub(super) to: &'t mut [f32],
@@ -198,7 +203,7 @@ pub(super) struct CopyRows<'f, 't, E> {
     pub(super) pitch: usize,
 }
 
-impl<E: Element> Kernel for CopyRows<'_, '_, E> {
+impl<E: Storage> WithSimd for CopyRows<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]

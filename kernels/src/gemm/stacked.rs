@@ -5,18 +5,19 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::block::{Lying, Panel, groups};
-use super::pack::{CopyColumns, pack_rows};
+use super::micro_kernel::{LeftPanel, Unpacked, groups};
+use super::pack::{CopyPanel, pack_rows};
 use super::strip::AddPacked;
-use super::{DEPTH, GROUP, Tile, padded};
-use crate::Element;
-use crate::simd::{Kernel, Simd};
+use super::tiling::padded;
+use super::{KC, NR, Tile};
+use crate::Storage;
+use crate::simd::{Simd, WithSimd};
 use crate::tiles::{row, row_mut, rows as rows_of};
 
 impl Tile<'_> {
     /// Adds `[a_0; a_1; ...]^T @ [b_0; b_1; ...]`, where `a_i` has a column for each row of the tile, and
-    /// as many rows as `b_i`. The terms are added up in slices of [`DEPTH`], wherever a matrix ends.
-    pub(crate) fn add_stacked<'f, E: Element>(
+    /// as many rows as `b_i`. The terms are added up in slices of [`KC`], wherever a matrix ends.
+    pub(crate) fn add_stacked<'f, E: Storage>(
         &mut self,
         factors: impl Iterator<Item = (ArrayView2<'f, E>, ArrayView2<'f, E>)>,
     ) {
@@ -26,11 +27,11 @@ impl Tile<'_> {
         for (a, b) in factors {
             let mut start = 0;
             while start < b.nrows() {
-                let rows = start..b.nrows().min(start + DEPTH - depth);
+                let rows = start..b.nrows().min(start + KC - depth);
                 depth += rows.len();
                 start = rows.end;
                 slice.push((rows_of(a, rows.clone()), rows_of(b, rows)));
-                if depth == DEPTH {
+                if depth == KC {
                     self.add_stack(&slice, depth);
                     slice.clear();
                     depth = 0;
@@ -41,7 +42,7 @@ impl Tile<'_> {
     }
 
     /// [`Tile::add_stacked`] of one slice.
-    fn add_stack<E: Element>(
+    fn add_stack<E: Storage>(
         &mut self,
         factors: &[(ArrayView2<'_, E>, ArrayView2<'_, E>)],
         depth: usize,
@@ -51,18 +52,17 @@ impl Tile<'_> {
         }
         let isa = self.isa;
         let memory = std::mem::take(&mut self.left);
-        let panel =
-            memory.as_chunks_mut().0.first_chunk_mut::<DEPTH>().expect("memory for a panel");
+        let panel = memory.as_chunks_mut().0.first_chunk_mut::<KC>().expect("memory for a panel");
         let mut at = 0;
         for (a, b) in factors {
-            isa.run(CopyColumns { from: *a, valid: None, to: &mut panel[at..] });
+            isa.run(CopyPanel { from: *a, valid: None, to: &mut panel[at..] });
             at += b.nrows();
         }
-        let left = Panel { data: panel, at: 0 };
+        let left = LeftPanel { data: panel, at: 0 };
         self.for_each_run(0..self.rows, left, depth, |mut strip, packed| {
             let columns = strip.columns.clone();
-            for start in (0..columns.len()).step_by(GROUP) {
-                let group = start..columns.len().min(start + GROUP);
+            for start in (0..columns.len()).step_by(NR) {
+                let group = start..columns.len().min(start + NR);
                 let of_right = columns.start + group.start..columns.start + group.end;
                 isa.run(PackStack { factors, columns: of_right, to: packed });
                 isa.run(AddPacked { strip: strip.part(group), packed });
@@ -72,21 +72,21 @@ impl Tile<'_> {
     }
 
     /// Adds a matrix of the tile's shape, if its strips are neighbours.
-    pub(crate) fn add_matrix<E: Element>(&mut self, matrix: ArrayView2<'_, E>) {
+    pub(crate) fn add_matrix<E: Storage>(&mut self, matrix: ArrayView2<'_, E>) {
         let isa = self.isa;
         let [sums] = self.strips_mut();
         isa.run(AddMatrix { matrix, sums });
     }
 }
 
-/// Packs some columns of a stack of right factors, at most [`GROUP`].
+/// Packs some columns of a stack of right factors, at most [`NR`].
 struct PackStack<'f, 't, E> {
     factors: &'f [(ArrayView2<'f, E>, ArrayView2<'f, E>)],
     columns: Range<usize>,
     to: &'t mut [f32],
 }
 
-impl<E: Element> Kernel for PackStack<'_, '_, E> {
+impl<E: Storage> WithSimd for PackStack<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -100,7 +100,7 @@ impl<E: Element> Kernel for PackStack<'_, '_, E> {
                 let data = b.to_slice().expect("a right factor without gaps");
                 let at = columns.start + group.start;
                 let (part, rest) = packed.split_at_mut(b.nrows() * padded(width));
-                pack_rows(simd, Lying { data, pitch: b.ncols(), at, width }, part);
+                pack_rows(simd, Unpacked { data, pitch: b.ncols(), at, width }, part);
                 packed = rest;
             }
             to = after;
@@ -114,7 +114,7 @@ struct AddMatrix<'m, 's, E> {
     sums: ndarray::ArrayViewMut2<'s, f32>,
 }
 
-impl<E: Element> Kernel for AddMatrix<'_, '_, E> {
+impl<E: Storage> WithSimd for AddMatrix<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]

@@ -1,21 +1,24 @@
-//! Products of few rows with a large right factor as it lies.
+//! Products of few rows with a large, unpacked right factor.
 //!
-//! What takes time is to read it. Two vectors of columns at a time, as everywhere else, means short runs
-//! from page after page, which processors do not see coming. So some rows of the right factor are read side
-//! by side, as many columns as have sums that stay in the first level cache, and then the next rows.
+//! Such a product is bound by reading that factor. Two vectors of columns at a time would read short runs from
+//! one page after the other, which do not trigger the hardware prefetcher. So several rows of the right factor
+//! are read side by side, over as many columns as have sums that stay in the first level cache, and then the
+//! next rows.
 
 use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::block::{Factor, Rows, Sums, add, block_count, block_rows, with_height};
-use super::parts;
+use super::micro_kernel::{
+    Factor, LeftRows, Sums, add, block_count, block_rows, rows_of_block, with_height,
+};
 use super::strip::Strip;
-use crate::simd::{Kernel, LINE, Simd};
-use crate::{Element, Isa};
+use super::tiling::parts;
+use crate::Isa;
+use crate::simd::{LINE, Simd, WithSimd};
 
-/// Rows of the right factor that are read side by side: the more, the less often sums are loaded and
-/// stored, and the shorter the time for fetching the next ones. Processors follow 32 pages at a time.
+/// Rows of the right factor that are read side by side. With more of them, sums are loaded and stored less often,
+/// but there is less time to prefetch the next ones. Hardware prefetchers follow 32 pages at a time.
 const TERMS: usize = 16;
 
 /// Vectors of columns that are multiplied together.
@@ -27,42 +30,43 @@ pub(super) fn whole(isa: Isa, columns: usize) -> usize {
 }
 
 /// Whether to sweep over `right` for so many rows. The result is the same.
-pub(super) fn pays<E: Element>(isa: Isa, rows: usize, right: ArrayView2<'_, E>) -> bool {
-    struct Run {
+pub(super) fn pays(isa: Isa, rows: usize, right: ArrayView2<'_, f32>) -> bool {
+    /// The columns that are read together without a sweep.
+    struct Together {
         rows: usize,
     }
 
-    impl Kernel for Run {
+    impl WithSimd for Together {
         type Output = usize;
 
         #[inline(always)]
         fn run<S: Simd>(self, _: S) -> usize {
-            // A single row takes more vectors, but to sweep is as fast then.
+            // Up to 3 rows take more vectors still.
             S::LANES * if self.rows <= block_rows(S::REGISTERS, 4) { 4 } else { 2 }
         }
     }
 
-    /// Bytes of a right factor that are too far away.
+    /// Bytes of a right factor that caches do not hold.
     const LARGE: usize = 16 << 20;
     /// Rows from which on packing is better.
     const MANY: usize = 15;
-    /// Bytes of a run, without sweeps, that are enough.
+    /// Bytes read together that trigger the hardware prefetcher.
     const LONG: usize = 4 * LINE;
 
-    let size = size_of::<E>();
-    right.len() * size > LARGE && rows < MANY && isa.run(Run { rows }) * size < LONG
+    let size = size_of::<f32>();
+    right.len() * size > LARGE && rows < MANY && isa.run(Together { rows }) * size < LONG
 }
 
 /// `sums += left @ right` for whole groups of columns.
-pub(super) struct AddSwept<'r, 's, 'l, 't, E> {
-    pub(super) strip: Strip<'s, Rows<'l>>,
+pub(super) struct AddSwept<'r, 's, 'l, 't> {
+    pub(super) strip: Strip<'s, LeftRows<'l>>,
     /// A slice of the right factor.
-    pub(super) right: ArrayView2<'r, E>,
+    pub(super) right: ArrayView2<'r, f32>,
     /// Memory for the sums of a slice.
     pub(super) memory: &'t mut [f32],
 }
 
-impl<E: Element> Kernel for AddSwept<'_, '_, '_, '_, E> {
+impl WithSimd for AddSwept<'_, '_, '_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -79,7 +83,7 @@ impl<E: Element> Kernel for AddSwept<'_, '_, '_, '_, E> {
             for terms in parts(depth, TERMS) {
                 let mut rest = &mut memory[..rows * part.len()];
                 for block in 0..count {
-                    let rows = block * rows / count..(block + 1) * rows / count;
+                    let rows = rows_of_block((block, count, rows));
                     let (memory, after) = rest.split_at_mut(rows.len() * part.len());
                     rest = after;
                     let before = rows.start * sums.pitch;
@@ -93,7 +97,9 @@ impl<E: Element> Kernel for AddSwept<'_, '_, '_, '_, E> {
                         memory,
                         sums: sums.from(before + part.start),
                     };
-                    with_height!(S, VECTORS, rows.len(), M => sweep.run::<S, M>(simd));
+                    with_height!(rows.len(), M if M <= block_rows(S::REGISTERS, VECTORS) => {
+                        sweep.run::<S, M>(simd);
+                    });
                 }
             }
         }
@@ -101,22 +107,22 @@ impl<E: Element> Kernel for AddSwept<'_, '_, '_, '_, E> {
 }
 
 /// Some terms of a block of rows and some columns.
-struct Sweep<'l, 'r, 't, 's, E> {
-    left: Rows<'l>,
+struct Sweep<'l, 'r, 't, 's> {
+    left: LeftRows<'l>,
     terms: Range<usize>,
     /// From the first of these terms and columns on.
-    right: &'r [E],
+    right: &'r [f32],
     pitch: usize,
     /// Whether these are the first terms, and the last ones, of a slice.
     first: bool,
     last: bool,
-    /// Sums of the terms before, a group of columns after the other.
+    /// Sums of the terms before, one group of columns after the other.
     memory: &'t mut [f32],
     /// What the sums of a slice are added to.
     sums: Sums<'s>,
 }
 
-impl<E: Element> Sweep<'_, '_, '_, '_, E> {
+impl Sweep<'_, '_, '_, '_> {
     #[inline(always)]
     fn run<S: Simd, const M: usize>(mut self, simd: S) {
         let group = VECTORS * S::LANES;
@@ -144,7 +150,7 @@ impl<E: Element> Sweep<'_, '_, '_, '_, E> {
         }
     }
 
-    /// Adds the terms for the group of columns `at`, and fetches the next ones.
+    /// Adds the terms for the group of columns `at`, and prefetches the next ones.
     #[inline(always)]
     fn multiply<S: Simd, const M: usize>(
         &self,
@@ -160,7 +166,7 @@ impl<E: Element> Sweep<'_, '_, '_, '_, E> {
             for (column, from) in columns.iter_mut().zip(row.chunks_exact(S::LANES)) {
                 let next = from.as_ptr().wrapping_add(TERMS * self.pitch);
                 simd.prefetch_second_level(next.cast());
-                *column = E::load(simd, from);
+                *column = simd.load(from);
             }
             for (m, sums) in sums.iter_mut().enumerate() {
                 let coefficient = simd.splat(self.left.coefficient(m, k));

@@ -1,9 +1,15 @@
+use std::ops::Range;
+
 use half::f16;
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::pack::{pack, packed_len};
+use super::tile::Strips;
 use super::*;
+use crate::tiles::{columns as columns_of, rows as rows_of};
+use crate::{Context, Isa, Storage};
 
 fn random(rng: &mut SmallRng, rows: usize, columns: usize) -> Array2<f32> {
     Array2::from_shape_simple_fn((rows, columns), || rng.random_range(-1.0..=1.0))
@@ -79,18 +85,23 @@ fn every_layout_gives_the_product_and_the_same_bits() {
         let (a_columns, b_columns) = (a.t().as_standard_layout().into_owned(), b.t());
         let b_columns = b_columns.as_standard_layout();
         let mut packed = vec![f32::NAN; packed_len(b.nrows(), strips)];
-        pack(isa, Right::Rows(b.view()), b.nrows(), strips, &mut packed);
-        let lefts = [Left::Rows(a.view()), Left::Columns { matrix: a_columns.view(), valid: None }];
-        let rights =
-            [Right::Rows(b.view()), Right::Columns(b_columns.view()), Right::Packed(&packed)];
-        let mut first: Option<Array2<f32>> = None;
-        for (left, right) in lefts.iter().flat_map(|&l| rights.map(|r| (l, r))) {
+        pack(isa, Right::RowMajor(b.view()), b.nrows(), strips, &mut packed);
+        let rights = [
+            Right::RowMajor(b.view()),
+            Right::Transposed(b_columns.view()),
+            Right::Packed(&packed),
+        ];
+        let first = tile(isa, a.nrows(), strips, |tile| {
+            tile.add_transposed(a_columns.view(), None, b.view());
+            joined(tile)
+        });
+        assert_close(isa, &first, want);
+        for right in rights {
             let got = tile(isa, a.nrows(), strips, |tile| {
-                tile.add(left, right);
+                tile.add(a.view(), right);
                 joined(tile)
             });
-            assert_close(isa, &got, want);
-            assert_eq!(*first.get_or_insert_with(|| got.clone()), got, "on {}", isa.name());
+            assert_eq!(first, got, "on {}", isa.name());
         }
         let swept = tile(isa, a.nrows(), strips, |tile| {
             tile.clear_blank();
@@ -99,19 +110,19 @@ fn every_layout_gives_the_product_and_the_same_bits() {
             });
             joined(tile)
         });
-        assert_eq!(first.as_ref(), Some(&swept), "sweeps on {}", isa.name());
+        assert_eq!(first, swept, "sweeps on {}", isa.name());
     });
 }
 
 /// Few rows sweep over such a factor, and more rows pack it.
 #[test]
 fn rows_of_a_product_with_a_large_factor_do_not_depend_on_others() {
-    fn check<E: Element>(a: ArrayView2<'_, f32>, b: ArrayView2<'_, E>) {
+    fn check<E: Storage>(a: ArrayView2<'_, f32>, b: ArrayView2<'_, E>) {
         let strips = strips_of(&[65, 200], b.ncols());
         for isa in Isa::available() {
             let of = |rows: Range<usize>| {
                 tile(isa, rows.len(), &strips, |tile| {
-                    tile.add(Left::Rows(rows_of(a, rows)), Right::Rows(b));
+                    tile.add(rows_of(a, rows), Right::RowMajor(b));
                     joined(tile)
                 })
             };
@@ -229,7 +240,7 @@ fn sums_are_stored_or_added() {
     for_each_case(|isa, strips, a, b, want| {
         let mut out = Array2::from_elem(want.raw_dim(), f32::NAN);
         tile(isa, a.nrows(), strips, |tile| {
-            tile.add(Left::Rows(a.view()), Right::Rows(b.view()));
+            tile.add(a.view(), Right::RowMajor(b.view()));
             tile.store(out.view_mut());
             tile.add_to(out.view_mut());
         });
@@ -241,8 +252,8 @@ fn sums_are_stored_or_added() {
 fn products_add_up() {
     for_each_case(|isa, strips, a, b, want| {
         let got = tile(isa, a.nrows(), strips, |tile| {
-            tile.add(Left::Rows(a.view()), Right::Rows(b.view()));
-            tile.add(Left::Rows(a.view()), Right::Rows(b.view()));
+            tile.add(a.view(), Right::RowMajor(b.view()));
+            tile.add(a.view(), Right::RowMajor(b.view()));
             joined(tile)
         });
         assert_close(isa, &(got * 0.5), want);
@@ -254,7 +265,7 @@ fn a_row_does_not_depend_on_the_others() {
     for_each_case(|isa, strips, a, b, _| {
         let of = |a: ArrayView2<'_, f32>| {
             tile(isa, a.nrows(), strips, |tile| {
-                tile.add(Left::Rows(a), Right::Rows(b.view()));
+                tile.add(a, Right::RowMajor(b.view()));
                 joined(tile)
             })
         };
@@ -265,20 +276,25 @@ fn a_row_does_not_depend_on_the_others() {
 }
 
 #[test]
-fn half_is_widened() {
-    use half::f16;
+fn products_in_half_are_those_of_the_same_numbers_in_single_precision() {
     for_each_case(|isa, strips, a, b, _| {
         let [a_half, b_half] = [a, b].map(|matrix| matrix.mapv(f16::from_f32));
         let [a, b] = [&a_half, &b_half].map(|matrix| matrix.mapv(f16::to_f32));
-        let a_columns = a_half.t().as_standard_layout().into_owned();
-        for left in
-            [Left::Rows(a_half.view()), Left::Columns { matrix: a_columns.view(), valid: None }]
-        {
-            let got = tile(isa, a.nrows(), strips, |tile| {
-                tile.add(left, Right::Rows(b_half.view()));
+        let transposed = |matrix: &Array2<f16>| matrix.t().as_standard_layout().into_owned();
+        let (a_columns, b_columns) = (transposed(&a_half), transposed(&b_half));
+        let of = |add: &dyn Fn(&mut Tile<'_>)| {
+            tile(isa, a_half.nrows(), strips, |tile| {
+                add(tile);
                 joined(tile)
-            });
-            assert_close(isa, &got, &exact(&a, &b, strips));
-        }
+            })
+        };
+        let first = of(&|tile| tile.add(a_half.view(), Right::RowMajor(b_half.view())));
+        assert_close(isa, &first, &exact(&a, &b, strips));
+        let single = of(&|tile| tile.add(a.view(), Right::RowMajor(b.view())));
+        assert_eq!(first, single, "as f32, on {}", isa.name());
+        let transposed = of(&|tile| tile.add(a_half.view(), Right::Transposed(b_columns.view())));
+        assert_eq!(first, transposed, "transposed, on {}", isa.name());
+        let left = of(&|tile| tile.add_transposed(a_columns.view(), None, b_half.view()));
+        assert_eq!(first, left, "left transposed, on {}", isa.name());
     });
 }

@@ -2,16 +2,18 @@
 
 use std::ops::Range;
 
-use super::{Right, cost, pack, padded};
+use super::Right;
+use super::pack::pack;
+use super::tiling::{cost, padded};
 use crate::executor::for_each;
 use crate::tiles::{Place, Tiling};
-use crate::{Context, Element};
+use crate::{Context, Storage};
 
 /// A right factor, packed for each column of tiles.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<'a> {
     packed: &'a [f32],
-    /// Numbers for each cell: `depth` times the strips of a tile.
+    /// The size for each cell: `depth` times the strips of a tile.
     of_cell: usize,
 }
 
@@ -20,8 +22,8 @@ pub(crate) fn weights_len(depth: usize, gates: usize, cell_size: usize) -> usize
     depth.saturating_mul(gates).saturating_mul(padded(cell_size))
 }
 
-/// Whether packed weights of all cells fit in the gradient by the weights they are a part of, which
-/// has as many columns as they have gates' cells and `rows` rows.
+/// Whether the packed weights of the state fit in the memory of the gradient with respect to all weights, which
+/// has `rows` rows and a column for each gate of each cell.
 pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
     padded(cell_size) <= rows
 }
@@ -29,13 +31,13 @@ pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
 /// Packs all of a right factor as the only strip of a tile.
 #[cfg(feature = "layers")]
 pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, to: &mut [f32]) {
-    pack(isa, Right::Rows(right), right.nrows(), std::slice::from_ref(&(0..right.ncols())), to);
+    pack(isa, Right::RowMajor(right), right.nrows(), std::slice::from_ref(&(0..right.ncols())), to);
 }
 
 impl<'a> Weights<'a> {
     /// Packs `right`, of `depth`, into `to`, of [`weights_len`]. `strips` are those of the tiles
     /// that have these cells.
-    pub(crate) fn pack<E: Element, const GATES: usize>(
+    pub(crate) fn pack<E: Storage, const GATES: usize>(
         context: &Context<'_>,
         tiling: Tiling,
         cell_size: usize,
@@ -48,7 +50,7 @@ impl<'a> Weights<'a> {
         let of_cell = depth * GATES;
         let starts = (0..cell_size).step_by(tiling.columns);
         let parts = to.chunks_mut((of_cell * tiling.columns).max(1)).zip(starts).collect();
-        // A number is read once and written once.
+        // Each element is read once and written once.
         for_each(executor, cost(8 * of_cell, tiling.columns), parts, |(packed, start)| {
             let cells = start..cell_size.min(start + tiling.columns);
             pack(isa, right, depth, &strips(&cells), packed);

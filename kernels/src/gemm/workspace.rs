@@ -4,14 +4,18 @@ use std::cell::RefCell;
 
 use crate::simd::LINE;
 
+/// The largest buffer, in bytes, that a thread keeps. The tiles of every op need less, whatever the shapes.
+const KEPT: usize = 1 << 20;
+
 thread_local! {
-    /// What this thread does not use now. It is kept, because to ask for memory and to clear it costs
-    /// more than the products of a small tile.
+    /// Buffers of this thread that are not in use. They are kept from tile to tile, because allocating and
+    /// clearing a buffer costs more than the products of a small tile. There are at most as many as tiles were
+    /// nested in each other, which is two, and none is larger than [`KEPT`].
     static FREE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Gives `work` so many numbers, whatever they are. They start with a cache line, so that no vector
-/// lies across two.
+/// Gives `work` a buffer of so many elements, whatever they hold. It starts with a cache line, so that no vector
+/// crosses from one to the next.
 pub(super) fn with<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut memory = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
     let spare = LINE / size_of::<f32>();
@@ -20,6 +24,8 @@ pub(super) fn with<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
     }
     let start = memory.as_ptr().align_offset(LINE).min(spare);
     let result = work(&mut memory[start..start + len]);
-    FREE.with_borrow_mut(|free| free.push(memory));
+    if size_of_val(&*memory) <= KEPT {
+        FREE.with_borrow_mut(|free| free.push(memory));
+    }
     result
 }

@@ -2,9 +2,9 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
-use super::step::{self, Step};
+use super::step::{self, GruStep};
 use crate::executor::for_each;
-use crate::gemm::{self, Left, Right};
+use crate::gemm::{self, Right};
 use crate::ops::{GRU_BLOCK_CELL, Sizes};
 use crate::{Context, Error};
 
@@ -54,7 +54,7 @@ fn compute(
     let BlockCellOutputs { r, mut u, c, h } = outputs;
     let mut hr = ArrayViewMut2::from_shape(shape, scratch).expect("of this size");
     let BlockCellInputs { b_ru, b_c, .. } = inputs;
-    let step = Step { isa: context.isa, cell_size: sizes.cell_size, b_ru, b_c };
+    let step = GruStep { isa: context.isa, cell_size: sizes.cell_size, b_ru, b_c };
     gates(context, step, &inputs, [r, u.view_mut(), hr.view_mut()]);
     candidate(context, step, &inputs, hr.view(), u.view(), [c, h]);
 }
@@ -62,7 +62,7 @@ fn compute(
 /// r, u and `r * h_prev`.
 fn gates(
     context: &Context<'_>,
-    step: Step<'_, f32>,
+    step: GruStep<'_, f32>,
     inputs: &BlockCellInputs<'_>,
     outputs: [ArrayViewMut2<'_, f32>; 3],
 ) {
@@ -74,8 +74,8 @@ fn gates(
     for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         let strips = step::gates(cell_size, &place.columns);
         gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
-            tile.add(Left::rows(x, &place), Right::Rows(w_x));
-            tile.add(Left::rows(h_prev, &place), Right::Rows(w_h));
+            tile.add(place.rows_of(x), Right::RowMajor(w_x));
+            tile.add(place.rows_of(h_prev), Right::RowMajor(w_h));
             step.finish_gates(tile, &place, h_prev, outputs);
         });
     });
@@ -84,7 +84,7 @@ fn gates(
 /// c and h.
 fn candidate(
     context: &Context<'_>,
-    step: Step<'_, f32>,
+    step: GruStep<'_, f32>,
     inputs: &BlockCellInputs<'_>,
     hr: ArrayView2<'_, f32>,
     u: ArrayView2<'_, f32>,
@@ -96,9 +96,9 @@ fn candidate(
     let tiling = gemm::cell_tiling(context, (batch, cell_size), 1);
     let cost = gemm::cost(tiling.rows * tiling.columns, w_c.nrows());
     for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
-        gemm::tile(step.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
-            tile.add(Left::rows(x, &place), Right::Rows(w_x));
-            tile.add(Left::rows(hr, &place), Right::Rows(w_h));
+        gemm::tile_at(step.isa, &place, |tile| {
+            tile.add(place.rows_of(x), Right::RowMajor(w_x));
+            tile.add(place.rows_of(hr), Right::RowMajor(w_h));
             step.finish_candidate(tile, &place, h_prev, u, outputs);
         });
     });

@@ -86,11 +86,11 @@ fn reset_gate(
     let Context { isa, executor } = *context;
     let cost = gemm::cost(tiling.rows * tiling.columns, depth);
     for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
-        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+        gemm::tile_at(isa, &place, |tile| {
             tile.add_transpose(place.rows_of(d_c_bar), w_c_state);
             let [h_prev, r, u, d_h] = [h_prev, r, u, d_h].map(|input| place.of(input));
             let [d_hr] = tile.strips_mut();
-            isa.run(elementwise::Tile {
+            isa.run(elementwise::Pass {
                 equation: ResetGate,
                 inputs: [h_prev, r, u, d_h, d_hr.view()],
                 outputs,
@@ -139,7 +139,7 @@ fn input_and_state(
     let Context { isa, executor } = *context;
     let cost = gemm::cost(tiling.rows * tiling.columns, depth);
     for_each(executor, cost, tiles.collect(), |((place, out), w_ru, w_c)| {
-        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+        gemm::tile_at(isa, &place, |tile| {
             tile.add_transpose(place.rows_of(d_r_bar_u_bar), w_ru);
             let Some(w_c) = w_c else { return tile.add_to(out) };
             tile.add_transpose(place.rows_of(d_c_bar), w_c);

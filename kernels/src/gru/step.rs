@@ -8,23 +8,23 @@ use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{self, Equation};
 use crate::simd::Simd;
 use crate::tiles::Place;
-use crate::{Element, Isa, gemm};
+use crate::{Isa, Storage, gemm};
 
 /// The columns of the reset and the update gate that belong to some cells.
 pub(crate) fn gates(cell_size: usize, cells: &Range<usize>) -> [Range<usize>; 2] {
     [cells.clone(), cell_size + cells.start..cell_size + cells.end]
 }
 
-/// What every tile of a forward step needs to know.
+/// What is the same for every tile of a forward step.
 #[derive(Clone, Copy)]
-pub(crate) struct Step<'a, E> {
+pub(crate) struct GruStep<'a, E> {
     pub(crate) isa: Isa,
     pub(crate) cell_size: usize,
     pub(crate) b_ru: ArrayView1<'a, E>,
     pub(crate) b_c: ArrayView1<'a, E>,
 }
 
-impl<E: Element> Step<'_, E> {
+impl<E: Storage> GruStep<'_, E> {
     /// Completes the gates where the reset comes before the candidate's product: those of a tile
     /// whose sums are the products `[x | h_prev] @ w_ru`. The outputs, `[r, u, r * h_prev]`, are those
     /// at `place`, and `h_prev` is all of it.
@@ -36,7 +36,7 @@ impl<E: Element> Step<'_, E> {
         outputs: [ArrayViewMut2<'_, E>; 3],
     ) {
         let [b_r, b_u] = self.gate_biases(place);
-        self.isa.run(elementwise::Tile {
+        self.isa.run(elementwise::Pass {
             equation: Gates,
             inputs: [place.of(h_prev), b_r, b_u],
             outputs,
@@ -56,7 +56,7 @@ impl<E: Element> Step<'_, E> {
         outputs: [ArrayViewMut2<'_, E>; 2],
     ) {
         let b_c = place.broadcast(self.b_c, place.columns.clone());
-        self.isa.run(elementwise::Tile {
+        self.isa.run(elementwise::Pass {
             equation: Candidate,
             inputs: [place.of(h_prev), place.of(u), b_c],
             outputs,
@@ -77,7 +77,7 @@ impl<E: Element> Step<'_, E> {
     ) {
         let [b_r, b_u] = self.gate_biases(place);
         let [b_c, b_hc] = [self.b_c, b_hc].map(|b| place.broadcast(b, place.columns.clone()));
-        self.isa.run(elementwise::Tile {
+        self.isa.run(elementwise::Pass {
             equation: ResetAfter,
             inputs: [place.of(h_prev), b_r, b_u, b_c, b_hc],
             outputs,
@@ -168,7 +168,7 @@ impl Equation<5, 5, 0, 4> for ResetAfter {
     }
 }
 
-/// Backward from the gradient by the new state, `[d_c_bar, d_u_bar]`: through
+/// `[d_c_bar, d_u_bar]`, from the gradient with respect to the new state: backward through
 /// `h = u * h_prev + (1 - u) * c`.
 #[inline(always)]
 pub(crate) fn through_state<S: Simd>(
@@ -184,7 +184,7 @@ pub(crate) fn through_state<S: Simd>(
     [d_c_bar, d_u_bar]
 }
 
-/// `d_r_bar`: backward through `r * factor`, `d` being the gradient by that and r a gate.
+/// `d_r_bar`: backward through `r * factor`, where r is a gate. `d` is the gradient with respect to that product.
 #[inline(always)]
 pub(crate) fn through_reset<S: Simd>(simd: S, d: S::F32, factor: S::F32, r: S::F32) -> S::F32 {
     d * factor * r * (simd.splat(1.0) - r)

@@ -3,11 +3,11 @@
 use ndarray::Axis;
 
 use super::Attributes;
-use super::step::{self, ICFO, Step};
+use super::step::{self, ICFO, LstmStep};
 use crate::executor::for_each;
-use crate::gemm::{self, Left, Right};
+use crate::gemm::{self, Right};
 use crate::ops::{LSTM_BLOCK_CELL, Sizes};
-use crate::{Context, Element, Error};
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
 
@@ -39,7 +39,7 @@ pub fn block_cell<E: Element>(
     Ok(())
 }
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     sizes: Sizes,
     attributes: &Attributes,
@@ -50,7 +50,8 @@ pub(crate) fn compute<E: Element>(
     let BlockCellOutputs { i, cs, f, o, ci, co, h } = outputs;
     let Sizes { batch, input_size, cell_size, .. } = sizes;
     let Context { isa, executor } = *context;
-    let step = Step { isa, attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
+    let step =
+        LstmStep { isa, attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
     let (w_x, w_h) = w.split_at(Axis(0), input_size);
     let tiling = gemm::cell_tiling(context, (batch, cell_size), 4);
     let tiles = tiling.tiles_of([i, cs, f, o, ci, co, h]);
@@ -58,8 +59,8 @@ pub(crate) fn compute<E: Element>(
     for_each(executor, cost, tiles, |(place, outputs)| {
         let strips = step::strips(ICFO, cell_size, &place.columns);
         gemm::tile(isa, place.rows.len(), &strips, |tile| {
-            tile.add(Left::rows(x, &place), Right::Rows(w_x));
-            tile.add(Left::rows(h_prev, &place), Right::Rows(w_h));
+            tile.add(place.rows_of(x), Right::RowMajor(w_x));
+            tile.add(place.rows_of(h_prev), Right::RowMajor(w_h));
             step.finish(tile, &place, cell_size, place.of(cs_prev), outputs);
         });
     });

@@ -5,7 +5,7 @@ use ndarray::Axis;
 use crate::elementwise::{self, Equation};
 use crate::ops::{LSTM_BLOCK_CELL_GRAD, Sizes};
 use crate::simd::Simd;
-use crate::{Context, Element, Error};
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::lstm::{BlockCellGradInputs, BlockCellGradOutputs};
 
@@ -41,7 +41,7 @@ pub fn block_cell_grad<E: Element>(
     Ok(())
 }
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     Sizes { batch, cell_size, .. }: Sizes,
     use_peephole: bool,
@@ -57,7 +57,7 @@ pub(crate) fn compute<E: Element>(
     let gradients = [cs_prev_grad, di, dci, df, d_o];
     let mut sums = [wci_grad, wcf_grad, wco_grad];
     if use_peephole {
-        // Every row of the batch meets the same weights.
+        // Every row of the batch has the same weights.
         let [wci, wcf, wco] = [&inputs.wci, &inputs.wcf, &inputs.wco]
             .map(|w| w.broadcast((batch, cell_size)).expect("of length cell_size"));
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, inputs.cs, wci, wcf, wco];
@@ -114,7 +114,7 @@ pub(crate) fn gradients<S: Simd>(simd: S, inputs: [S::F32; 8]) -> [S::F32; 5] {
 }
 
 /// [`gradients`] with peepholes `[wci, wcf, wco]`, and the terms of the sums over the batch that are
-/// the gradients by those.
+/// the gradients with respect to those.
 #[inline(always)]
 pub(crate) fn peephole_gradients<S: Simd>(
     simd: S,

@@ -22,7 +22,7 @@ pub(crate) mod step;
 pub use cell::{BlockCellInputs, BlockCellOutputs, block_cell};
 pub use cell_grad::{BlockCellGradInputs, BlockCellGradOutputs, block_cell_grad};
 
-use crate::Element;
+use crate::Storage;
 
 /// The attributes of the forward operations, as they stand in a TensorFlow graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub struct Attributes {
 impl Attributes {
     /// `forget_bias` as it takes part in a computation on elements of type `E`: rounded to it.
     #[must_use]
-    pub fn forget_bias_in<E: Element>(&self) -> f32 {
+    pub fn forget_bias_in<E: Storage>(&self) -> f32 {
         E::from_f32(self.forget_bias).to_f32()
     }
 
@@ -49,7 +49,7 @@ impl Attributes {
     /// to `E` then: in half, 1e-9 becomes 0, which leaves only the state 0, and 1e6 becomes
     /// infinity, which clips nothing.
     #[must_use]
-    pub fn cell_clip_in<E: Element>(&self) -> Option<f32> {
+    pub fn cell_clip_in<E: Storage>(&self) -> Option<f32> {
         (self.cell_clip > 0.0).then(|| E::from_f32(self.cell_clip).to_f32())
     }
 }

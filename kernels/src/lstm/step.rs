@@ -9,7 +9,7 @@ use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{self, Equation};
 use crate::simd::Simd;
 use crate::tiles::Place;
-use crate::{Element, Isa, gemm};
+use crate::{Isa, Storage, gemm};
 
 /// The gates' columns in w and b: how many times `cell_size` each starts from the left, in the order
 /// input gate, cell input, forget gate, output gate.
@@ -30,9 +30,9 @@ pub(crate) fn strips(
     order.map(|gate| gate * cell_size + cells.start..gate * cell_size + cells.end)
 }
 
-/// What every tile of a step needs to know.
+/// What is the same for every tile of a forward step.
 #[derive(Clone, Copy)]
-pub(crate) struct Step<'a, E> {
+pub(crate) struct LstmStep<'a, E> {
     pub(crate) isa: Isa,
     pub(crate) attributes: Attributes,
     pub(crate) order: GateOrder,
@@ -41,7 +41,7 @@ pub(crate) struct Step<'a, E> {
     pub(crate) peepholes: [ArrayView1<'a, E>; 3],
 }
 
-impl<E: Element> Step<'_, E> {
+impl<E: Storage> LstmStep<'_, E> {
     /// Completes a step whose products `[x | h_prev] @ w` are the sums of `tile`. `cs_prev` and the
     /// outputs (i, cs, f, o, ci, co, h) are those at `place`.
     pub(crate) fn finish(
@@ -60,10 +60,10 @@ impl<E: Element> Step<'_, E> {
         if self.attributes.use_peephole {
             let [wci, wcf, wco] = self.peepholes.map(|w| place.broadcast(w, place.columns.clone()));
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o, wci, wcf, wco];
-            self.isa.run(elementwise::Tile { equation, inputs, outputs, wide, sums });
+            self.isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
         } else {
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o];
-            self.isa.run(elementwise::Tile { equation, inputs, outputs, wide, sums });
+            self.isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
         }
     }
 }

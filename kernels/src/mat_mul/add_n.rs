@@ -7,7 +7,7 @@ use crate::executor::for_each;
 use crate::gemm::{self, Given};
 use crate::ops::PartialShape;
 use crate::tiles::{Place, columns};
-use crate::{Context, Element, Error};
+use crate::{Context, Element, Error, Storage};
 
 /// The operation's name in TensorFlow.
 pub const ADD_N: &str = "BlockcellMatMulAddN";
@@ -102,7 +102,7 @@ fn parts<A, B>(a: &[A], b: &[B]) -> usize {
     a.len().checked_div(b.len()).unwrap_or(0)
 }
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     inputs: AddNInputs<'_, E>,
     holds_addend: bool,
@@ -121,7 +121,7 @@ pub(crate) fn compute<E: Element>(
     };
     for (part, width) in widths.into_iter().enumerate() {
         let (sum, after) = rest.split_at(Axis(0), width);
-        let tiling = gemm::products_tiling(Given::ByColumns, sum.dim(), executor.threads());
+        let tiling = gemm::product_tiling(Given::Transposed, sum.dim(), executor.threads());
         largest = largest.max(tiling.rows * tiling.columns);
         tiles.extend(tiling.tiles(sum).map(|(place, sum)| (part, first_row, place, sum)));
         (first_row, rest) = (first_row + width, after);
@@ -129,7 +129,7 @@ pub(crate) fn compute<E: Element>(
     let depth = b.iter().map(ArrayView2::nrows).sum();
     let cost = gemm::cost(largest, depth);
     for_each(executor, cost, tiles, |(part, first_row, place, sum)| {
-        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+        gemm::tile_at(isa, &place, |tile| {
             let left = a.iter().skip(part).step_by(parts.max(1));
             tile.add_stacked(left.map(|&a| columns(a, place.rows.clone())).zip(b.iter().copied()));
             let rows = first_row + place.rows.start..first_row + place.rows.end;

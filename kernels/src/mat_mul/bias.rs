@@ -5,9 +5,9 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Axis};
 use super::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::executor::for_each;
 use crate::ops::PartialShape;
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
-use crate::{Context, Element, Error};
+use crate::{Context, Element, Error, Storage};
 
 /// The operation's name in TensorFlow.
 pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
@@ -81,7 +81,7 @@ const COLUMNS: usize = 256;
 /// this and the number of such groups, not with all rows.
 const ROWS: usize = 64;
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     BiasInputs { addends, out_backprop }: BiasInputs<'_, E>,
     mut sum: ArrayViewMut1<'_, E>,
@@ -107,7 +107,7 @@ struct SumRows<'a, 'o, E> {
     sum: ArrayViewMut1<'o, E>,
 }
 
-impl<E: Element> Kernel for SumRows<'_, '_, E> {
+impl<E: Storage> WithSimd for SumRows<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -139,7 +139,7 @@ impl<E: Element> Kernel for SumRows<'_, '_, E> {
 
 /// `sums += from`
 #[inline(always)]
-fn add<S: Simd, E: Element>(simd: S, from: &[E], sums: &mut [f32]) {
+fn add<S: Simd, E: Storage>(simd: S, from: &[E], sums: &mut [f32]) {
     for (from, sums) in from.chunks(S::LANES).zip(sums.chunks_mut(S::LANES)) {
         simd.store(simd.load(sums) + E::load(simd, from), sums);
     }

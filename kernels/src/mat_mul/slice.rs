@@ -6,10 +6,10 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::executor::for_each;
-use crate::gemm::{self, Left, Right};
+use crate::gemm::{self, Right};
 use crate::ops::PartialShape;
 use crate::tiles::rows;
-use crate::{Context, Element, Error};
+use crate::{Context, Element, Error, Storage};
 
 /// The operation's name in TensorFlow.
 pub const SLICE: &str = "BlockcellMatMulSlice";
@@ -113,7 +113,7 @@ fn columns_of(part: &Part, m: usize) -> Range<usize> {
     begin..usize::try_from(part.size).map_or(m, |size| begin + size)
 }
 
-pub(crate) fn compute<E: Element>(
+pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     SliceInputs { a, b }: SliceInputs<'_, E>,
     parts: Vec<(Range<usize>, ArrayViewMut2<'_, E>)>,
@@ -129,10 +129,10 @@ pub(crate) fn compute<E: Element>(
         tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, right)));
     }
     for_each(executor, gemm::cost(largest, depth), tiles, |(place, out, right)| {
-        gemm::tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+        gemm::tile_at(isa, &place, |tile| {
             let left = place.rows_of(a);
-            if size_of::<E>() < size_of::<f32>() {
-                tile.add(Left::Rows(left), Right::Columns(right));
+            if E::IS_HALF {
+                tile.add(left, Right::Transposed(right));
             } else {
                 tile.add_transpose(left, right);
             }

@@ -274,16 +274,11 @@ impl Sizes {
             Batch => self.batch,
             Input => self.input_size,
             Cell => self.cell_size,
-            InputCell => self.input_size + self.cell_size,
-            Gates(gates) => gates * self.cell_size,
+            InputCell => self.input_size.saturating_add(self.cell_size),
+            Gates(gates) => self.cell_size.saturating_mul(gates),
             Optional(n) => self.optional[n],
         }
     }
-}
-
-/// Whether `E` is stored in half precision: then the gradients' memory is too small for `f32`.
-pub(crate) fn is_half<E>() -> bool {
-    size_of::<E>() < size_of::<f32>()
 }
 
 #[cfg(test)]

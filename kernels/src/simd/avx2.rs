@@ -4,28 +4,26 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::{Simd, x86_operator, x86_token};
+use super::Simd;
+use super::x86::{x86_methods, x86_token, x86_vector};
 
 x86_token! {
     /// Proof of AVX2, FMA and F16C (Haswell, Zen and later).
     Avx2: "avx", "avx2", "fma", "f16c"
 }
 
-/// Eight numbers.
-#[derive(Clone, Copy)]
-pub(super) struct F32x8(__m256);
-
-x86_operator!(F32x8, Add, add, _mm256_add_ps);
-x86_operator!(F32x8, Sub, sub, _mm256_sub_ps);
-x86_operator!(F32x8, Mul, mul, _mm256_mul_ps);
-x86_operator!(F32x8, Div, div, _mm256_div_ps);
+x86_vector! {
+    /// Eight numbers.
+    F32x8(__m256):
+        Add add _mm256_add_ps, Sub sub _mm256_sub_ps, Mul mul _mm256_mul_ps, Div div _mm256_div_ps
+}
 
 /// The mask of the first `n` lanes, for `n` below 8.
 #[inline(always)]
-fn first(n: usize) -> __m256i {
+fn first(_: Avx2, n: usize) -> __m256i {
     const ONES_THEN_ZEROS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
     let mask: &[i32; 8] = ONES_THEN_ZEROS[8 - n..].first_chunk().expect("n is below 8");
-    // SAFETY: only tokens call this, so the processor has the instruction; eight elements are there.
+    // SAFETY: features proven by the token; eight elements are there.
     unsafe { _mm256_loadu_si256(mask.as_ptr().cast()) }
 }
 
@@ -54,10 +52,12 @@ impl Simd for Avx2 {
     const REGISTERS: usize = 16;
     const ESTIMATE_BITS: u32 = 11;
 
-    #[inline(always)]
-    fn splat(self, value: f32) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_set1_ps(value) })
+    x86_methods! {
+        F32x8, _mm256_set1_ps, _mm256_rcp_ps;
+        mul_add _mm256_fmadd_ps(a, b, c),
+        neg_mul_add _mm256_fnmadd_ps(a, b, c),
+        max _mm256_max_ps(a, b),
+        min _mm256_min_ps(a, b)
     }
 
     #[inline(always)]
@@ -67,7 +67,7 @@ impl Simd for Avx2 {
             F32x8(unsafe { _mm256_loadu_ps(from.as_ptr()) })
         } else {
             // SAFETY: features proven by `self`; the mask covers the elements that are there.
-            F32x8(unsafe { _mm256_maskload_ps(from.as_ptr(), first(from.len())) })
+            F32x8(unsafe { _mm256_maskload_ps(from.as_ptr(), first(self, from.len())) })
         }
     }
 
@@ -78,7 +78,7 @@ impl Simd for Avx2 {
             unsafe { _mm256_storeu_ps(to.as_mut_ptr(), vector.0) }
         } else {
             // SAFETY: features proven by `self`; the mask covers the room that is there.
-            unsafe { _mm256_maskstore_ps(to.as_mut_ptr(), first(to.len()), vector.0) }
+            unsafe { _mm256_maskstore_ps(to.as_mut_ptr(), first(self, to.len()), vector.0) }
         }
     }
 
@@ -108,42 +108,6 @@ impl Simd for Avx2 {
             unsafe { _mm_storeu_si128(all.as_mut_ptr().cast(), halves) }
             to.copy_from_slice(&all[..to.len()]);
         }
-    }
-
-    #[inline(always)]
-    fn prefetch(self, address: *const u8) {
-        // SAFETY: features proven by `self`; a prefetch never faults, wherever it points.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
-    }
-
-    #[inline(always)]
-    fn prefetch_second_level(self, address: *const u8) {
-        // SAFETY: as for `prefetch`.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
-    }
-
-    #[inline(always)]
-    fn mul_add(self, a: F32x8, b: F32x8, c: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_fmadd_ps(a.0, b.0, c.0) })
-    }
-
-    #[inline(always)]
-    fn neg_mul_add(self, a: F32x8, b: F32x8, c: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_fnmadd_ps(a.0, b.0, c.0) })
-    }
-
-    #[inline(always)]
-    fn max(self, a: F32x8, b: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_max_ps(a.0, b.0) })
-    }
-
-    #[inline(always)]
-    fn min(self, a: F32x8, b: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_min_ps(a.0, b.0) })
     }
 
     #[inline(always)]
@@ -177,12 +141,6 @@ impl Simd for Avx2 {
         // the second one can be subnormal.
         let half = self.round(n * self.splat(0.5));
         vector * power_of_2(half) * power_of_2(n - half)
-    }
-
-    #[inline(always)]
-    fn reciprocal_estimate(self, vector: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_rcp_ps(vector.0) })
     }
 
     #[inline(always)]

@@ -4,21 +4,19 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::{Simd, x86_operator, x86_token};
+use super::Simd;
+use super::x86::{x86_methods, x86_token, x86_vector};
 
 x86_token! {
     /// Proof of AVX-512 F, BW, DQ and VL (Skylake-SP, Zen 4 and later).
     Avx512: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"
 }
 
-/// Sixteen numbers.
-#[derive(Clone, Copy)]
-pub(super) struct F32x16(__m512);
-
-x86_operator!(F32x16, Add, add, _mm512_add_ps);
-x86_operator!(F32x16, Sub, sub, _mm512_sub_ps);
-x86_operator!(F32x16, Mul, mul, _mm512_mul_ps);
-x86_operator!(F32x16, Div, div, _mm512_div_ps);
+x86_vector! {
+    /// Sixteen numbers.
+    F32x16(__m512):
+        Add add _mm512_add_ps, Sub sub _mm512_sub_ps, Mul mul _mm512_mul_ps, Div div _mm512_div_ps
+}
 
 /// The mask of the first `n` lanes, for `n` below 16.
 #[inline(always)]
@@ -37,10 +35,12 @@ impl Simd for Avx512 {
     const REGISTERS: usize = 32;
     const ESTIMATE_BITS: u32 = 14;
 
-    #[inline(always)]
-    fn splat(self, value: f32) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_set1_ps(value) })
+    x86_methods! {
+        F32x16, _mm512_set1_ps, _mm512_rcp14_ps;
+        mul_add _mm512_fmadd_ps(a, b, c),
+        neg_mul_add _mm512_fnmadd_ps(a, b, c),
+        max _mm512_max_ps(a, b),
+        min _mm512_min_ps(a, b)
     }
 
     #[inline(always)]
@@ -92,42 +92,6 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn prefetch(self, address: *const u8) {
-        // SAFETY: features proven by `self`; a prefetch never faults, wherever it points.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
-    }
-
-    #[inline(always)]
-    fn prefetch_second_level(self, address: *const u8) {
-        // SAFETY: as for `prefetch`.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
-    }
-
-    #[inline(always)]
-    fn mul_add(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_fmadd_ps(a.0, b.0, c.0) })
-    }
-
-    #[inline(always)]
-    fn neg_mul_add(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_fnmadd_ps(a.0, b.0, c.0) })
-    }
-
-    #[inline(always)]
-    fn max(self, a: F32x16, b: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_max_ps(a.0, b.0) })
-    }
-
-    #[inline(always)]
-    fn min(self, a: F32x16, b: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_min_ps(a.0, b.0) })
-    }
-
-    #[inline(always)]
     fn abs(self, vector: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
         F32x16(unsafe { _mm512_abs_ps(vector.0) })
@@ -154,12 +118,6 @@ impl Simd for Avx512 {
     fn scale(self, vector: F32x16, n: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
         F32x16(unsafe { _mm512_scalef_ps(vector.0, n.0) })
-    }
-
-    #[inline(always)]
-    fn reciprocal_estimate(self, vector: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_rcp14_ps(vector.0) })
     }
 
     #[inline(always)]

@@ -1,13 +1,13 @@
 //! Instruction sets: what the processor can do, as values that exist only where it can.
 //!
-//! An algorithm is written once, generic over [`Simd`], and given to [`Isa::run`] as a
-//! [`Kernel`]. `run` enters it through a function compiled for the instruction set; everything
-//! the kernel calls must be `#[inline(always)]` to be compiled for it too.
+//! An algorithm is written once, generic over [`Simd`], and given to [`Isa::run`] as a value of a type that
+//! implements [`WithSimd`]. `run` enters it through a function compiled for the instruction set. Everything
+//! that the algorithm calls must be `#[inline(always)]` to be compiled for it too, or be entered through
+//! [`Simd::enter`].
 //!
-//! A token of [`Simd`] (such as `avx512::Avx512`) can be made only after the processor was asked,
-//! so holding one proves that its instructions may be executed. That proof is what makes the
-//! intrinsics in the submodules sound, and this module and its children are the only place of the
-//! crate's arithmetic where `unsafe` is allowed.
+//! A token of [`Simd`] (such as `avx512::Avx512`) can be made only after the processor was asked, so holding one
+//! proves that its instructions may be executed. That proof is what makes the intrinsics in the submodules sound.
+//! This module and its children are the only place of the crate's arithmetic where `unsafe` is allowed.
 
 #![allow(unsafe_code)]
 
@@ -17,6 +17,8 @@ mod avx2;
 mod avx512;
 mod portable;
 mod twice;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::OnceLock;
@@ -61,7 +63,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// [`Simd::store`] with conversion to half, to nearest, ties to even.
     fn store_f16(self, vector: Self::F32, to: &mut [f16]);
 
-    /// Asks for the cache line at `address`, which need not be valid, in the first level cache.
+    /// Runs `work` in a function of its own, compiled for the instruction set: a call in place of one more copy.
+    fn enter<W: WithSimd>(self, work: W) -> W::Output;
+
+    /// Prefetches the cache line at `address`, which need not be valid, into the first level cache.
     fn prefetch(self, address: *const u8);
 
     /// [`Simd::prefetch`] to the second level cache.
@@ -97,7 +102,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// `1 / vector` for normal numbers, to [`Self::ESTIMATE_BITS`].
     fn reciprocal_estimate(self, vector: Self::F32) -> Self::F32;
 
-    /// The lanes of `a` and `b` in turn, `a[0], b[0], a[1], ...`: the first half of them, and the rest.
+    /// The lanes of `a` and `b` in turn, `a[0], b[0], a[1], ...`, as two vectors.
     fn interleave(self, a: Self::F32, b: Self::F32) -> [Self::F32; 2];
 
     /// The sum of all lanes, always in the same order.
@@ -105,7 +110,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
 }
 
 /// A piece of work that is compiled once for each instruction set.
-pub trait Kernel {
+pub trait WithSimd {
     /// What it returns.
     type Output;
 
@@ -142,16 +147,29 @@ impl Isa {
         all
     }
 
-    /// The instruction set to use: the one `BLOCKCELL_ISA` names if the processor has it,
-    /// otherwise the best. The environment is read once.
+    /// The instruction set to use: the one that `BLOCKCELL_ISA` names if the processor has it, otherwise the
+    /// best. The environment is read once. If it names anything else, a line on stderr says so.
     #[must_use]
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
             let available = Isa::available();
-            let forced = std::env::var(Isa::VARIABLE).ok();
-            let named = available.iter().find(|isa| Some(isa.name()) == forced.as_deref());
-            *named.unwrap_or(&available[available.len() - 1])
+            let best = available[available.len() - 1];
+            let Some(forced) = std::env::var_os(Isa::VARIABLE).filter(|value| !value.is_empty()) else {
+                return best;
+            };
+            if let Some(named) = available.iter().find(|isa| forced == isa.name()) {
+                return *named;
+            }
+            let names: Vec<_> = available.iter().map(|isa| isa.name()).collect();
+            let (variable, names) = (Isa::VARIABLE, names.join(", "));
+            eprintln!(
+                "blockcell: {variable}={} is not an instruction set of this processor, which has {names}; \
+                 {} is used",
+                forced.to_string_lossy(),
+                best.name(),
+            );
+            best
         })
     }
 
@@ -172,7 +190,7 @@ impl Isa {
     pub fn lanes(self) -> usize {
         struct Lanes;
 
-        impl Kernel for Lanes {
+        impl WithSimd for Lanes {
             type Output = usize;
 
             #[inline(always)]
@@ -184,65 +202,15 @@ impl Isa {
         self.run(Lanes)
     }
 
-    /// Runs `kernel`, compiled for this instruction set.
+    /// Runs `work`, compiled for this instruction set.
     #[inline]
-    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub fn run<W: WithSimd>(self, work: W) -> W::Output {
         match self.0 {
-            Kind::Portable(simd) => kernel.run(simd),
+            Kind::Portable(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2(simd) => simd.enter(kernel),
+            Kind::Avx2(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512(simd) => simd.enter(kernel),
+            Kind::Avx512(simd) => simd.enter(work),
         }
     }
 }
-
-/// Defines a token type for x86 instruction sets from one list of features: the constructor asks
-/// the processor for exactly those that `enter` is compiled with.
-#[cfg(target_arch = "x86_64")]
-macro_rules! x86_token {
-    ($(#[$doc:meta])* $token:ident: $($feature:tt),+) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(super) struct $token(());
-
-        impl $token {
-            /// The token, if the processor has every feature.
-            pub(super) fn new() -> Option<Self> {
-                let all = true $(&& std::arch::is_x86_feature_detected!($feature))+;
-                all.then_some($token(()))
-            }
-
-            /// Runs `kernel` in code compiled for the features.
-            #[inline]
-            pub(super) fn enter<K: $crate::simd::Kernel>(self, kernel: K) -> K::Output {
-                $(#[target_feature(enable = $feature)])+
-                fn compiled<K: $crate::simd::Kernel>(simd: $token, kernel: K) -> K::Output {
-                    kernel.run(simd)
-                }
-                // SAFETY: `self` exists only where `new` found every feature that `compiled` needs.
-                unsafe { compiled(self, kernel) }
-            }
-        }
-    };
-}
-
-/// Implements an operator of a vector type by an intrinsic.
-#[cfg(target_arch = "x86_64")]
-macro_rules! x86_operator {
-    ($vector:ident, $operator:ident, $method:ident, $intrinsic:ident) => {
-        impl std::ops::$operator for $vector {
-            type Output = Self;
-
-            #[inline(always)]
-            fn $method(self, other: Self) -> Self {
-                // SAFETY: vectors are made only by methods of the token, so the processor has the
-                // instruction.
-                $vector(unsafe { $intrinsic(self.0, other.0) })
-            }
-        }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-use {x86_operator, x86_token};

@@ -1,10 +1,10 @@
-//! Plain Rust: eight lanes in an array, which the compiler maps to what every target has.
+//! Plain Rust: eight lanes in an array, which the compiler maps to the registers that every target has.
 
 use std::ops::{Add, Div, Mul, Sub};
 
 use half::f16;
 
-use super::Simd;
+use super::{Simd, WithSimd};
 
 /// Needs nothing of the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,13 +107,22 @@ impl Simd for Portable {
         }
     }
 
-    // Two roundings: a fused one would be a library call for each lane.
+    #[inline(always)]
+    fn enter<W: WithSimd>(self, work: W) -> W::Output {
+        #[inline(never)]
+        fn compiled<W: WithSimd>(simd: Portable, work: W) -> W::Output {
+            work.run(simd)
+        }
+        compiled(self, work)
+    }
+
     #[inline(always)]
     fn prefetch(self, _: *const u8) {}
 
     #[inline(always)]
     fn prefetch_second_level(self, _: *const u8) {}
 
+    // Two roundings: a fused operation would be a library call for each lane.
     #[inline(always)]
     fn mul_add(self, a: Array, b: Array, c: Array) -> Array {
         a * b + c

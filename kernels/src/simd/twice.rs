@@ -1,11 +1,11 @@
-//! Two vectors as one. Where every operation waits for the one before, as in an activation, a second
-//! vector fills the time: the processor does not look far enough ahead to find it by itself.
+//! Two vectors as one. Where every operation waits for the one before, as in an activation, operations on a
+//! second vector fill the time. The processor does not look far enough ahead to find them by itself.
 
 use std::ops::{Add, Div, Mul, Sub};
 
 use half::f16;
 
-use super::Simd;
+use super::{Simd, WithSimd};
 
 /// Vectors of twice the length.
 #[derive(Clone, Copy)]
@@ -66,6 +66,12 @@ impl<S: Simd> Simd for Twice<S> {
     const LANES: usize = 2 * S::LANES;
     const REGISTERS: usize = S::REGISTERS / 2;
     const ESTIMATE_BITS: u32 = S::ESTIMATE_BITS;
+
+    /// Inlined: a function for the instruction set is entered with the vectors of [`Self::0`] alone.
+    #[inline(always)]
+    fn enter<W: WithSimd>(self, work: W) -> W::Output {
+        work.run(self)
+    }
 
     #[inline(always)]
     fn splat(self, value: f32) -> Self::F32 {

@@ -26,7 +26,7 @@ fn tiles_cover_every_element_once() {
 #[test]
 fn sums_are_parts_of_the_row_of_tiles_and_the_columns() {
     for (tiling, shape) in cases().filter(|&(_, shape)| shape.0 > 0 && shape.1 > 0) {
-        let mut memory = vec![0.0; crate::tiles::sums_len(2, shape, tiling.rows)];
+        let mut memory = vec![0.0; crate::sequence::sums_len(2, shape, tiling.rows)];
         let places = tiling.places(shape).collect::<Vec<_>>();
         let parts = tiling.sums_of::<2>(shape.1, &mut memory);
         assert_eq!(parts.len(), places.len(), "{tiling:?} of {shape:?}");

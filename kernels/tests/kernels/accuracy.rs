@@ -116,7 +116,7 @@ fn long_sequences_are_close_to_the_oracle() {
     let serial = &executors()[0];
     for kernel in sequence_kernels() {
         for (seed, sizes) in LONG.into_iter().enumerate() {
-            // Gradients by weights are sums of thousands of terms, one after the other.
+            // Gradients with respect to weights are sums of thousands of terms, one after the other.
             check(&mut failures, &*kernel, sizes, 2000 + seed as u64, &[serial], 2.0);
         }
     }

@@ -1,6 +1,6 @@
-//! Every kernel through the Rust API.
+//! Every op through the Rust API, and the oracle against finite differences.
 //!
-//! One crate, because the kernels are generic: each crate that calls them compiles them again.
+//! One crate, so that what the tests share is compiled once.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -9,6 +9,7 @@ mod accuracy;
 mod determinism;
 mod empty;
 mod errors;
+mod oracle_gradients;
 mod overflow;
 mod products;
 mod properties;

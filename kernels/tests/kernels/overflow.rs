@@ -7,7 +7,7 @@ use crate::common::kernels::{
     LstmBlockCellGrad, kernels,
 };
 use crate::errors::check;
-use blockcell_kernels::Error;
+use blockcell_kernels::{Error, block_gru, block_lstm, gru, ops};
 
 #[test]
 fn sizes_that_overflow_are_errors() {
@@ -87,4 +87,26 @@ fn dimensions_that_overflow_are_errors() {
         }
     }
     failures.finish();
+}
+
+/// The scratch memory of such sizes is as much as can be counted, and counting it does not overflow.
+#[test]
+fn scratch_of_sizes_that_overflow_saturates() {
+    let values = [0, 1, 1 << 31, usize::MAX / 2 + 1, usize::MAX];
+    let pairs = || values.iter().flat_map(|&a| values.iter().map(move |&b| (a, b)));
+    for ((batch, input_size), cell_size) in pairs().flat_map(|pair| values.map(|c| (pair, c))) {
+        let sizes = ops::Sizes { time: cell_size, batch, input_size, cell_size, optional: [0; 3] };
+        let lengths = [
+            gru::block_cell_scratch(&sizes),
+            block_lstm::forward_scratch(&sizes),
+            block_lstm::grad_scratch(&sizes, false),
+            block_lstm::grad_scratch(&sizes, true),
+            block_gru::forward_scratch(&sizes),
+            block_gru::grad_scratch(&sizes, false),
+            block_gru::grad_scratch(&sizes, true),
+        ];
+        if batch == usize::MAX && cell_size > 0 {
+            assert_eq!(lengths, [usize::MAX; 7], "{sizes:?}");
+        }
+    }
 }

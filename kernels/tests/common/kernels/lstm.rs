@@ -69,7 +69,7 @@ pub(crate) fn cell(use_peephole: bool, [w, wci, wcf, wco, b]: [&ArrayD<f64>; 5])
     Lstm { w: typed(w), peepholes, b: typed(b), forget_bias: 0.0, clip: None, layout: ICFO }
 }
 
-/// The gradients by wci, wcf and wco, zeros without peepholes.
+/// The gradients with respect to wci, wcf and wco, zeros without peepholes.
 pub(crate) fn peephole_grads(
     grads: Option<[Array1<f64>; 3]>,
     weights: [&ArrayD<f64>; 3],

@@ -92,7 +92,7 @@ impl Gru {
         GruActivations { r, u, c, hc, h }
     }
 
-    /// Of a loss whose gradient by h is `d_h`, for the activations of `state`, of which h is not
+    /// Of a loss whose gradient with respect to h is `d_h`, for the activations of `state`, of which h is not
     /// used, and hc only with a recurrent bias.
     pub(crate) fn grad(
         &self,
@@ -168,7 +168,7 @@ impl GruSequence {
         (GruActivations::from_order(all), last)
     }
 
-    /// Of a loss whose gradients by h and h_last are `h_grad` and `h_last_grad`, for the
+    /// Of a loss whose gradients with respect to h and h_last are `h_grad` and `h_last_grad`, for the
     /// activations `states`.
     pub(crate) fn grad(
         &self,

@@ -57,9 +57,9 @@ impl<T> LstmActivations<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct LstmGrad {
     pub(crate) cs_prev_grad: Matrix,
-    /// By the pre-activations, in the layout of the weights.
+    /// With respect to the pre-activations, in the layout of the weights.
     pub(crate) gates_grad: Matrix,
-    /// By wci, wcf and wco, where there are peepholes.
+    /// With respect to wci, wcf and wco, where there are peepholes.
     pub(crate) peephole_grads: Option<[Vector; 3]>,
 }
 
@@ -100,7 +100,7 @@ impl Lstm {
         LstmActivations { i, cs, f, o, ci, co, h }
     }
 
-    /// Of a loss whose gradients by cs and h are `cs_grad` and `h_grad`, for the activations of
+    /// Of a loss whose gradients with respect to cs and h are `cs_grad` and `h_grad`, for the activations of
     /// `state`, of which h is not used. The clip counts as the identity.
     pub(crate) fn grad(
         &self,
@@ -151,7 +151,7 @@ pub(crate) struct LstmSequenceGrad {
     pub(crate) cs_prev_grad: Matrix,
     pub(crate) h_prev_grad: Matrix,
     pub(crate) w_grad: Matrix,
-    /// By wci, wcf and wco, where there are peepholes.
+    /// With respect to wci, wcf and wco, where there are peepholes.
     pub(crate) peephole_grads: Option<[Vector; 3]>,
     pub(crate) b_grad: Vector,
 }
@@ -173,7 +173,7 @@ impl LstmSequence {
         LstmActivations::from_order(all)
     }
 
-    /// Of a loss whose gradients by cs and h are `cs_grad` and `h_grad`, for the activations
+    /// Of a loss whose gradients with respect to cs and h are `cs_grad` and `h_grad`, for the activations
     /// `states`.
     pub(crate) fn grad(
         &self,

@@ -1,33 +1,49 @@
-//! The innermost loop: blocks of rows by columns whose sums are in registers.
+//! The micro-kernel: a block of rows by a few vectors of columns, all of whose sums are in registers.
 
 use std::ops::Range;
 
-use super::ahead::Ahead;
-use super::{COLUMN_ROWS, DEPTH, parts};
-use crate::Element;
+use super::KC;
+use super::prefetch::Prefetch;
+use super::tiling::parts;
 use crate::simd::Simd;
 
-/// Runs an expression with `M` for the rows of a block that is so many vectors wide.
+/// Most rows of a tile whose left factor is given by its transpose.
+pub(super) const PANEL_ROWS: usize = 96;
+
+/// Runs an expression with the constant `M` for the number of rows of a block. It is compiled for those `M` for
+/// which the condition, a constant expression, holds; other numbers of rows cannot occur.
 macro_rules! with_height {
-    ($S:ident, $vectors:expr, $rows:expr, $M:ident => $work:expr) => {
-        $crate::gemm::block::with_height!(
-            @ 1 2 3 4 5 6 7 8 9 10 11 12 13 14; $S, $vectors, $rows, $M => $work
+    ($rows:expr, $M:ident if $possible:expr => $work:expr) => {
+        $crate::gemm::micro_kernel::with_height!(
+            @ 1 2 3 4 5 6 7 8 9 10 11 12 13 14; $rows, $M if $possible => $work
         )
     };
-    (@ $($m:literal)*; $S:ident, $vectors:expr, $rows:expr, $M:ident => $work:expr) => {
+    (@ $($m:literal)*; $rows:expr, $M:ident if $possible:expr => $work:expr) => {
         match $rows {
-            $($m if $m <= $crate::gemm::block::block_rows($S::REGISTERS, $vectors) => {
+            $($m => {
                 const $M: usize = $m;
-                $work
+                if const { $possible } {
+                    $work
+                } else {
+                    $crate::gemm::micro_kernel::no_block($m)
+                }
             })*
-            height => unreachable!("no block of {height} rows"),
+            rows => $crate::gemm::micro_kernel::no_block(rows),
         }
     };
 }
 pub(super) use with_height;
 
-/// A slice of a left factor, at most [`DEPTH`] deep.
+#[cold]
+pub(super) fn no_block(rows: usize) -> ! {
+    unreachable!("no block of {rows} rows")
+}
+
+/// A slice of a left factor, at most [`KC`] deep.
 pub(super) trait Factor: Copy {
+    /// Whether two blocks of rows both read an unpacked right factor, instead of packing it.
+    const REREADS: bool;
+
     /// The block of `rows` rows from row `at` on.
     fn block(self, at: usize, rows: usize) -> Self;
 
@@ -36,14 +52,16 @@ pub(super) trait Factor: Copy {
     fn coefficient(self, m: usize, k: usize) -> f32;
 }
 
-/// Rows one after the other. At places known from each other, those of a block need one register.
+/// A left factor, row-major. The fixed pitch lets one base register address all rows of a block.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a>(pub(super) &'a [[f32; DEPTH]]);
+pub(super) struct LeftRows<'a>(pub(super) &'a [[f32; KC]]);
 
-impl Factor for Rows<'_> {
+impl Factor for LeftRows<'_> {
+    const REREADS: bool = true;
+
     #[inline(always)]
     fn block(self, at: usize, rows: usize) -> Self {
-        Rows(&self.0[at..at + rows])
+        LeftRows(&self.0[at..at + rows])
     }
 
     #[inline(always)]
@@ -52,18 +70,21 @@ impl Factor for Rows<'_> {
     }
 }
 
-/// Rows side by side, `[k][m]`.
+/// A left factor, column-major: `[k][m]`.
 #[derive(Clone, Copy)]
-pub(super) struct Panel<'a> {
-    pub(super) data: &'a [[f32; COLUMN_ROWS]; DEPTH],
+pub(super) struct LeftPanel<'a> {
+    pub(super) data: &'a [[f32; PANEL_ROWS]; KC],
+    /// The first row of this block.
     pub(super) at: usize,
 }
 
-impl Factor for Panel<'_> {
+impl Factor for LeftPanel<'_> {
+    const REREADS: bool = false;
+
     #[inline(always)]
     fn block(self, at: usize, rows: usize) -> Self {
-        assert!(at <= COLUMN_ROWS - rows);
-        Panel { at, ..self }
+        assert!(at <= PANEL_ROWS - rows);
+        LeftPanel { at, ..self }
     }
 
     #[inline(always)]
@@ -78,21 +99,21 @@ pub(super) trait Columns<S: Simd, const V: usize> {
     fn next(&mut self, simd: S) -> [S::F32; V];
 }
 
-/// Columns, and what to fetch meanwhile.
-pub(super) struct Fetching<C, A> {
+/// Columns, and what to prefetch with each of their rows.
+pub(super) struct Prefetching<C, P> {
     pub(super) columns: C,
-    pub(super) ahead: A,
+    pub(super) prefetch: P,
 }
 
-impl<S: Simd, C: Columns<S, V>, A: Ahead, const V: usize> Columns<S, V> for Fetching<C, A> {
+impl<S: Simd, C: Columns<S, V>, P: Prefetch, const V: usize> Columns<S, V> for Prefetching<C, P> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        self.ahead.fetch(simd);
+        self.prefetch.fetch(simd);
         self.columns.next(simd)
     }
 }
 
-/// A packed slice: `V` vectors a row, one row after the other. From the next row on.
+/// A packed slice, from the next row on: `V` vectors for each row, without gaps.
 pub(super) struct Packed<'a>(pub(super) &'a [f32]);
 
 impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
@@ -108,13 +129,13 @@ impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
     }
 }
 
-/// Columns from `at` on of row-major data whose rows are `pitch` long: `V` whole vectors, or `width` of
-/// them, at most one vector.
+/// Unpacked columns, from `at` on, of row-major data whose rows are `pitch` long: `V` whole vectors; or `width`
+/// columns, at most a vector.
 ///
-/// With `FETCH` the rows ahead are fetched: the processor does not foresee them while blocks of many
-/// rows are multiplied.
+/// With `PREFETCH` the rows ahead are requested: the hardware prefetcher does not see them coming while blocks
+/// of many rows are multiplied.
 #[derive(Clone, Copy)]
-pub(super) struct Lying<'a, E, const FETCH: bool> {
+pub(super) struct Unpacked<'a, E, const PREFETCH: bool> {
     /// From the next row on.
     pub(super) data: &'a [E],
     pub(super) pitch: usize,
@@ -122,46 +143,46 @@ pub(super) struct Lying<'a, E, const FETCH: bool> {
     pub(super) width: usize,
 }
 
-/// How many rows ahead to fetch: what a block does meanwhile takes about as long as to read from
-/// memory.
-const AHEAD: usize = 12;
+/// How many rows ahead to prefetch: a block takes about as long to multiply so many rows as memory takes to
+/// answer.
+pub(super) const ROWS_AHEAD: usize = 12;
 
-impl<'a, E> Lying<'a, E, true> {
-    /// The same, when it has been fetched.
-    pub(super) fn again(self) -> Lying<'a, E, false> {
-        let Lying { data, pitch, at, width } = self;
-        Lying { data, pitch, at, width }
+impl<'a, E> Unpacked<'a, E, true> {
+    /// The same columns for a second pass, which finds them in the cache.
+    pub(super) fn again(self) -> Unpacked<'a, E, false> {
+        let Unpacked { data, pitch, at, width } = self;
+        Unpacked { data, pitch, at, width }
     }
 }
 
-impl<S: Simd, E: Element, const V: usize, const FETCH: bool> Columns<S, V> for Lying<'_, E, FETCH> {
+impl<S: Simd, const V: usize, const PREFETCH: bool> Columns<S, V> for Unpacked<'_, f32, PREFETCH> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
         let (row, rest) = self.data.split_at(self.pitch);
         self.data = rest;
         let row = &row[self.at..][..if V == 1 { self.width } else { V * S::LANES }];
-        // Where rows do not start with a cache line, there is a line more.
-        for v in 0..if FETCH { V + 1 } else { 0 } {
-            let ahead = AHEAD * self.pitch + (v * S::LANES).min(V * S::LANES - 1);
+        // Where rows do not start with a cache line, they take up one line more.
+        for v in 0..if PREFETCH { V + 1 } else { 0 } {
+            let ahead = ROWS_AHEAD * self.pitch + (v * S::LANES).min(V * S::LANES - 1);
             simd.prefetch(row.as_ptr().wrapping_add(ahead).cast());
         }
-        let mut vectors = [E::load(simd, row); V];
+        let mut vectors = [simd.load(row); V];
         for (v, vector) in vectors.iter_mut().enumerate().skip(1) {
-            *vector = E::load(simd, &row[v * S::LANES..]);
+            *vector = simd.load(&row[v * S::LANES..]);
         }
         vectors
     }
 }
 
-/// Columns as they lie, which are packed on the way: reading them from far away and multiplying
-/// overlap.
-pub(super) struct Packing<'a, 't, E> {
-    pub(super) from: Lying<'a, E, true>,
+/// Unpacked columns, of which a packed copy is made while they are multiplied: so reading from memory and
+/// arithmetic overlap.
+pub(super) struct Packing<'a, 't> {
+    pub(super) from: Unpacked<'a, f32, true>,
     /// From the next row on.
     pub(super) to: &'t mut [f32],
 }
 
-impl<S: Simd, E: Element, const V: usize> Columns<S, V> for Packing<'_, '_, E> {
+impl<S: Simd, const V: usize> Columns<S, V> for Packing<'_, '_> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
         let vectors: [S::F32; V] = self.from.next(simd);
@@ -189,7 +210,7 @@ impl Sums<'_> {
     }
 }
 
-/// Rows of a block that is `vectors` wide: as many as keep its sums in registers.
+/// Most rows of a block that is `vectors` wide (MR): as many as keep its sums in registers.
 pub(super) const fn block_rows(registers: usize, vectors: usize) -> usize {
     match (registers, vectors) {
         (32.., 8) => 3,
@@ -208,40 +229,52 @@ pub(super) fn groups<S: Simd>(columns: usize) -> impl Iterator<Item = Range<usiz
     parts(columns, 2 * S::LANES)
 }
 
-/// How many blocks of about equal height `rows` are: 7 rows are 4 + 3, not 6 + 1.
+/// The number of blocks of about equal height in `rows`: 7 rows are 4 + 3, not 6 + 1.
 pub(super) fn block_count<S: Simd, const V: usize>(rows: usize) -> usize {
     rows.div_ceil(block_rows(S::REGISTERS, V))
 }
 
-/// Adds the product of block `block` of `count` of the rows and `V` vectors of columns,
-/// `depth` deep.
+/// The rows of block `block` of `count`.
+pub(super) fn rows_of_block((block, count, rows): (usize, usize, usize)) -> Range<usize> {
+    block * rows / count..(block + 1) * rows / count
+}
+
+/// Adds the product of block `block` of `count` of the rows and `V` vectors of columns, `depth` deep. With
+/// `HIGH`, which holds wherever there is more than one block, a block has at least half of the rows that it may
+/// have.
 #[inline(always)]
-pub(super) fn add_block<S: Simd, const V: usize>(
+pub(super) fn add_block<S: Simd, const V: usize, const HIGH: bool>(
     simd: S,
     left: impl Factor,
     right: impl Columns<S, V>,
     depth: usize,
-    (block, count, rows): (usize, usize, usize),
+    place: (usize, usize, usize),
     sums: &mut Sums<'_>,
 ) {
-    let rows = block * rows / count..(block + 1) * rows / count;
-    with_height!(S, V, rows.len(), M => {
+    let rows = rows_of_block(place);
+    with_height!(rows.len(), M if is_height(S::REGISTERS, V, HIGH, M) => {
         let product = multiply::<S, M, V>(simd, left, rows.start, right, depth);
         add(simd, product, &mut sums.data[rows.start * sums.pitch..], sums.pitch);
     });
 }
 
+/// Whether blocks `vectors` wide can have so many rows.
+const fn is_height(registers: usize, vectors: usize, high: bool, rows: usize) -> bool {
+    let most = block_rows(registers, vectors);
+    rows <= most && (!high || 2 * rows >= most)
+}
+
 /// The sum over `k` of the outer products of the coefficients of rows `at .. at + M` and row `k` of
 /// `right`.
 #[inline(always)]
-fn multiply<S: Simd, const M: usize, const V: usize>(
+pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
     simd: S,
     left: impl Factor,
     at: usize,
     mut right: impl Columns<S, V>,
     depth: usize,
 ) -> [[S::F32; V]; M] {
-    assert!(depth <= DEPTH);
+    assert!(depth <= KC);
     let left = left.block(at, M);
     let mut sums = [[simd.splat(0.0); V]; M];
     for k in 0..depth {

@@ -1,4 +1,4 @@
-//! The forward steps.
+//! The forward steps: products and elementwise passes.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use super::Inputs;
 use super::lengths::Lengths;
 use crate::executor::for_each;
-use crate::gemm::{self, Left, Right, Weights, weights_len};
-use crate::gru::step::{self, Step};
+use crate::gemm::{self, Right, Weights, weights_len};
+use crate::gru::step::{self, GruStep};
 use crate::tiles::{self, Place, Tiling};
-use crate::{Context, Element};
+use crate::{Context, Storage};
 
 /// What is the same in every step.
-pub(super) struct Recurrence<'a, 'w, E> {
-    step: Step<'a, E>,
+pub(super) struct ForwardSteps<'a, 'w, E> {
+    step: GruStep<'a, E>,
     reset_after: bool,
     tiling: Tiling,
     lengths: Lengths<'a>,
@@ -23,7 +23,7 @@ pub(super) struct Recurrence<'a, 'w, E> {
     b_hc: ArrayView1<'a, E>,
 }
 
-impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
+impl<'a, 'w, E: Storage> ForwardSteps<'a, 'w, E> {
     pub(super) fn new(
         context: &Context<'_>,
         inputs: &Inputs<'a, E>,
@@ -34,7 +34,7 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
         let (batch, cell_size) = h_prev.dim();
         let tiling = gemm::step_tiling(context, (batch, cell_size), 2);
         let state = x.dim().2..w_c.nrows();
-        let [w_ru, w_c] = [w_ru, w_c].map(|w| Right::Rows(tiles::rows(w, state.clone())));
+        let [w_ru, w_c] = [w_ru, w_c].map(|w| Right::RowMajor(tiles::rows(w, state.clone())));
         let (gates, candidate) = weights.split_at_mut(weights_len(cell_size, 2, cell_size));
         let strips = |cells: &Range<usize>| step::gates(cell_size, cells);
         let gates = Weights::pack(context, tiling, cell_size, cell_size, w_ru, strips, gates);
@@ -42,8 +42,8 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
         let candidate =
             Weights::pack(context, tiling, cell_size, cell_size, w_c, strips, candidate);
         let (lengths, weights) = (Lengths::new(sequence_length), [gates, candidate]);
-        let step = Step { isa: context.isa, cell_size, b_ru, b_c };
-        Recurrence { step, reset_after, tiling, lengths, weights, b_hc }
+        let step = GruStep { isa: context.isa, cell_size, b_ru, b_c };
+        ForwardSteps { step, reset_after, tiling, lengths, weights, b_hc }
     }
 
     /// Step `t`. `products` are those of its x; the outputs are r, u, c, hc and h.
@@ -73,13 +73,13 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
         h_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 3],
     ) {
-        let Recurrence { step, tiling, .. } = *self;
+        let ForwardSteps { step, tiling, .. } = *self;
         let tiles = tiling.tiles_of(outputs);
         for_each(context.executor, self.cost(2), tiles, |(place, mut outputs)| {
             let strips = step::gates(step.cell_size, &place.columns);
             gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
                 tile.set(place.rows_of(products));
-                tile.add(Left::rows(h_prev, &place), self.weights[0].at(&place));
+                tile.add(place.rows_of(h_prev), self.weights[0].at(&place));
                 let outputs = outputs.each_mut().map(|output| output.view_mut());
                 step.finish_gates(tile, &place, h_prev, outputs);
             });
@@ -99,12 +99,12 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
         hc: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 2],
     ) {
-        let Recurrence { step, tiling, .. } = *self;
+        let ForwardSteps { step, tiling, .. } = *self;
         let tiles = tiling.tiles_of(outputs);
         for_each(context.executor, self.cost(1), tiles, |(place, mut outputs)| {
-            gemm::tile(step.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            gemm::tile_at(step.isa, &place, |tile| {
                 tile.set(place.rows_of(products));
-                tile.add(Left::rows(hc, &place), self.weights[1].at(&place));
+                tile.add(place.rows_of(hc), self.weights[1].at(&place));
                 let outputs = outputs.each_mut().map(|output| output.view_mut());
                 step.finish_candidate(tile, &place, h_prev, u, outputs);
             });
@@ -122,7 +122,7 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
         h_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 5],
     ) {
-        let Recurrence { step, tiling, b_hc, .. } = *self;
+        let ForwardSteps { step, tiling, b_hc, .. } = *self;
         let tiles = tiling.tiles_of(outputs).into_iter().zip(tiling.split(of_candidate));
         for_each(context.executor, self.cost(3), tiles.collect(), |((place, mut outputs), z_c)| {
             let (rows, cells) = (place.rows.len(), [place.columns.clone()]);
@@ -130,8 +130,8 @@ impl<'a, 'w, E: Element> Recurrence<'a, 'w, E> {
             gemm::tile(step.isa, rows, &strips, |gates| {
                 gemm::tile(step.isa, rows, &cells, |candidate| {
                     gates.set(place.rows_of(of_gates));
-                    gates.add(Left::rows(h_prev, &place), self.weights[0].at(&place));
-                    candidate.add(Left::rows(h_prev, &place), self.weights[1].at(&place));
+                    gates.add(place.rows_of(h_prev), self.weights[0].at(&place));
+                    candidate.add(place.rows_of(h_prev), self.weights[1].at(&place));
                     let [z_r, z_u] = gates.strips_mut();
                     let [z_hc] = candidate.strips_mut();
                     let products = [z_r, z_u, z_hc, z_c];

@@ -1,24 +1,24 @@
-//! The backward steps.
+//! The backward steps: products and elementwise passes, from the last step to the first.
 
 use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
 
 use super::GradInputs;
-use super::lengths::{Lengths, Run};
+use super::lengths::{Lengths, Span};
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
-use crate::gemm::{self, Left, Right, Weights};
+use crate::gemm::{self, Right, Weights};
 use crate::gru::step;
 use crate::simd::Simd;
 use crate::tiles::{self, Place, Tiling};
-use crate::{Context, Element, Isa};
+use crate::{Context, Isa, Storage};
 
 /// Sums over the batch: the gradients of b_r, b_u, b_c and b_hc.
 pub(super) const SUMS: usize = 4;
 
 /// What is the same in every step.
-pub(super) struct Recurrence<'a, 'w> {
+pub(super) struct GradSteps<'a, 'w> {
     isa: Isa,
     reset_after: bool,
     tiling: Tiling,
@@ -30,41 +30,41 @@ pub(super) struct Recurrence<'a, 'w> {
 
 /// Inputs of one step, `[batch, cell_size]` each.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'a, E> {
+pub(super) struct StepInputs<'a, E> {
     pub(super) t: usize,
     pub(super) h_prev: ArrayView2<'a, E>,
     pub(super) h_grad: ArrayView2<'a, E>,
 }
 
-/// Gradients of one step by what the weights were multiplied by, in `f32`.
-pub(super) struct Products<'a> {
+/// Gradients of one step with respect to what the weights were multiplied by, in `f32`.
+pub(super) struct StepGradients<'a> {
     /// d_r_bar and d_u_bar, `[batch, 2 * cell_size]`.
     pub(super) gates: ArrayViewMut2<'a, f32>,
     /// d_c_bar, or d_hc where the reset comes after the product, `[batch, cell_size]`.
     pub(super) candidate: ArrayViewMut2<'a, f32>,
 }
 
-impl<'a> Products<'a> {
+impl<'a> StepGradients<'a> {
     /// In memory for three gates of the state's shape.
     pub(super) fn new((batch, cell_size): (usize, usize), memory: &'a mut [f32]) -> Self {
         let (gates, candidate) = memory.split_at_mut(2 * batch * cell_size);
         let view = |columns, memory| {
             ArrayViewMut2::from_shape((batch, columns), memory).expect("of this size")
         };
-        Products { gates: view(2 * cell_size, gates), candidate: view(cell_size, candidate) }
+        StepGradients { gates: view(2 * cell_size, gates), candidate: view(cell_size, candidate) }
     }
 }
 
-/// What the steps carry to the ones before.
+/// What a step hands on to the one before it.
 pub(super) struct Carried<'a> {
-    /// The elementwise part of the gradient by the state, `[batch, cell_size]`.
+    /// The elementwise part of the gradient with respect to the state, `[batch, cell_size]`.
     pub(super) state: ArrayViewMut2<'a, f32>,
     /// What each row of tiles has summed, `[SUMS, rows of tiles, cell_size]`.
     pub(super) sums: &'a mut [f32],
 }
 
-impl<'a, 'w> Recurrence<'a, 'w> {
-    pub(super) fn new<E: Element>(
+impl<'a, 'w> GradSteps<'a, 'w> {
+    pub(super) fn new<E: Storage>(
         context: &Context<'_>,
         inputs: &GradInputs<'a, E>,
         reset_after: bool,
@@ -74,24 +74,24 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         let (batch, cell_size) = h_prev.dim();
         let tiling = gemm::step_tiling(context, (batch, cell_size), 2);
         let state = x.dim().2..w_c.nrows();
-        let [w_ru, w_c] = [w_ru, w_c].map(|w| Right::Columns(tiles::rows(w, state.clone())));
+        let [w_ru, w_c] = [w_ru, w_c].map(|w| Right::Transposed(tiles::rows(w, state.clone())));
         let strips = |cells: &Range<usize>| [cells.clone()];
         let (once, twice) = (cell_size, 2 * cell_size);
         let gates = Weights::pack(context, tiling, cell_size, twice, w_ru, strips, gates);
         let candidate = Weights::pack(context, tiling, cell_size, once, w_c, strips, candidate);
         let (lengths, weights) = (Lengths::new(sequence_length), [gates, candidate]);
-        Recurrence { isa: context.isa, reset_after, tiling, cell_size, lengths, weights }
+        GradSteps { isa: context.isa, reset_after, tiling, cell_size, lengths, weights }
     }
 
     /// One step. `gates` holds r, u, c and hc, and then d_r_bar, d_u_bar, d_c_bar and, where the
     /// reset comes after the product, d_hc. `next` is what the step done before left in `now`.
-    pub(super) fn step<E: Element>(
+    pub(super) fn step<E: Storage>(
         &self,
         context: &Context<'_>,
-        inputs: Step<'_, E>,
+        inputs: StepInputs<'_, E>,
         gates: [ArrayViewMut2<'_, E>; 4],
-        next: Option<&Products<'_>>,
-        now: &mut Products<'_>,
+        next: Option<&StepGradients<'_>>,
+        now: &mut StepGradients<'_>,
         carried: Carried<'_>,
     ) {
         let Carried { mut state, sums } = carried;
@@ -112,17 +112,17 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         self.reset(context, inputs, d_candidate.view(), parts);
     }
 
-    /// The gradient by the state before the first step, which left `next`.
-    pub(super) fn state_gradient<E: Element>(
+    /// The gradient with respect to the state before the first step. `next` is what that step left.
+    pub(super) fn state_gradient<E: Storage>(
         &self,
         context: &Context<'_>,
-        next: &Products<'_>,
+        next: &StepGradients<'_>,
         state: ArrayView2<'_, f32>,
         out: ArrayViewMut2<'_, E>,
     ) {
         let tiles = self.tiling.tiles(out).collect();
         for_each(context.executor, self.cost(3), tiles, |(place, out)| {
-            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            gemm::tile_at(self.isa, &place, |tile| {
                 self.add_products(tile, &place, Some(next), 0);
                 let [mut strip] = tile.strips_mut();
                 strip += &place.of(state);
@@ -132,16 +132,16 @@ impl<'a, 'w> Recurrence<'a, 'w> {
     }
 
     /// d_u_bar and d_c_bar where the reset comes before the product.
-    fn candidate_and_update<E: Element>(
+    fn candidate_and_update<E: Storage>(
         &self,
         context: &Context<'_>,
-        Step { t, h_prev, h_grad }: Step<'_, E>,
-        next: Option<&Products<'_>>,
+        StepInputs { t, h_prev, h_grad }: StepInputs<'_, E>,
+        next: Option<&StepGradients<'_>>,
         parts: Vec<Part<'_, E, 2, 3, 2>>,
     ) {
         for_each(context.executor, self.cost(2), parts, |part| {
             let place = part.place.clone();
-            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            gemm::tile_at(self.isa, &place, |tile| {
                 self.add_products(tile, &place, next, t + 1);
                 let ([strip], [state, d_u, d_c]) = (tile.strips_mut(), part.wide);
                 let wide = [strip, state, d_u, d_c];
@@ -153,18 +153,18 @@ impl<'a, 'w> Recurrence<'a, 'w> {
     }
 
     /// d_r_bar where the reset comes before the product.
-    fn reset<E: Element>(
+    fn reset<E: Storage>(
         &self,
         context: &Context<'_>,
-        Step { t, h_prev, .. }: Step<'_, E>,
+        StepInputs { t, h_prev, .. }: StepInputs<'_, E>,
         d_c: ArrayView2<'_, f32>,
         parts: Vec<Part<'_, E, 1, 2, 1>>,
     ) {
         for_each(context.executor, self.cost(1), parts, |part| {
             let place = part.place.clone();
-            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            gemm::tile_at(self.isa, &place, |tile| {
                 let d_c = place.rows_of(d_c);
-                tile.add(Left::Rows(d_c), self.weights[1].at(&place));
+                tile.add(d_c, self.weights[1].at(&place));
                 let ([d_hc], [state, d_r]) = (tile.strips_mut(), part.wide);
                 let (outputs, wide) = (part.outputs, [d_hc, state, d_r]);
                 self.elementwise(t, &place, Reset, [h_prev], outputs, wide, part.sums);
@@ -173,16 +173,16 @@ impl<'a, 'w> Recurrence<'a, 'w> {
     }
 
     /// Everything where the reset comes after the product.
-    fn whole_step<E: Element>(
+    fn whole_step<E: Storage>(
         &self,
         context: &Context<'_>,
-        Step { t, h_prev, h_grad }: Step<'_, E>,
-        next: Option<&Products<'_>>,
+        StepInputs { t, h_prev, h_grad }: StepInputs<'_, E>,
+        next: Option<&StepGradients<'_>>,
         parts: Vec<Part<'_, E, 4, 4, 4>>,
     ) {
         for_each(context.executor, self.cost(3), parts, |part| {
             let place = part.place.clone();
-            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            gemm::tile_at(self.isa, &place, |tile| {
                 self.add_products(tile, &place, next, t + 1);
                 let ([strip], [state, d_r, d_u, d_hc]) = (tile.strips_mut(), part.wide);
                 let wide = [strip, state, d_r, d_u, d_hc];
@@ -192,27 +192,26 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         });
     }
 
-    /// Adds the part of the gradient by the state that goes through those products of step `t` that
+    /// Adds the part of the gradient with respect to the state that goes through those products of step `t` that
     /// are known: all of them where the reset comes after the product. `next` is what the step left,
     /// if there was one.
     fn add_products(
         &self,
         tile: &mut gemm::Tile<'_>,
         place: &Place,
-        next: Option<&Products<'_>>,
+        next: Option<&StepGradients<'_>>,
         t: usize,
     ) {
         let Some(next) = next else {
             return;
         };
         let gates = place.rows_of(next.gates.view());
-        tile.add(Left::Rows(gates), self.weights[0].at(place));
+        tile.add(gates, self.weights[0].at(place));
         if self.reset_after {
             let candidate = place.rows_of(next.candidate.view());
-            tile.add(Left::Rows(candidate), self.weights[1].at(place));
+            tile.add(candidate, self.weights[1].at(place));
         }
-        // The products of the rows that have ended are zeros already, except where weights are not
-        // finite.
+        // The products of rows that have ended are zeros, unless weights are not finite.
         let [strip] = tile.strips_mut();
         self.lengths.clear_ended(place.rows.clone(), t, strip);
     }
@@ -230,10 +229,10 @@ impl<'a, 'w> Recurrence<'a, 'w> {
         mut wide: [ArrayViewMut2<'_, f32>; W],
         mut sums: [&mut [f32]; R],
     ) where
-        E: Element,
+        E: Storage,
         Q: Equation<I, O, R, W>,
     {
-        for Run { rows, have_step } in self.lengths.runs(place.rows.clone(), t) {
+        for Span { rows, have_step } in self.lengths.spans(place.rows.clone(), t) {
             let slice = Slice::from(rows.start - place.rows.start..rows.end - place.rows.start);
             let mut outputs = outputs.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
             let mut wide = wide.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
@@ -241,7 +240,7 @@ impl<'a, 'w> Recurrence<'a, 'w> {
                 let place = Place { rows, columns: place.columns.clone() };
                 let inputs = inputs.map(|input| place.of(input));
                 let sums = sums.each_mut().map(|sum| &mut **sum);
-                self.isa.run(elementwise::Tile { equation, inputs, outputs, wide, sums });
+                self.isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
             } else {
                 outputs.iter_mut().for_each(|output| output.fill(E::ZERO));
                 wide[2..].iter_mut().for_each(|d| d.fill(0.0));

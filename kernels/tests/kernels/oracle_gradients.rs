@@ -1,18 +1,16 @@
 //! The float64 oracles: gradients against central finite differences of the forward steps, and
 //! sequences against loops of steps.
 
-mod common;
-
-use common::compare::{Failures, close};
-use common::data::Data;
-use common::oracle::{Gru, GruSequence, ICFO, IFCO, Lstm, LstmActivations, LstmSequence};
+use crate::common::compare::{Failures, close};
+use crate::common::data::Data;
+use crate::common::oracle::{Gru, GruSequence, ICFO, IFCO, Lstm, LstmActivations, LstmSequence};
 use ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Dimension, IxDyn, concatenate, s};
 
 /// The error of a central difference at this step is some 1e-10.
 const STEP: f64 = 1e-5;
 const TOLERANCE: f64 = 1e-8;
 
-/// Batch, input and cell size. With one row and one step, the gradient by a bias is the gradient by
+/// Batch, input and cell size. With one row and one step, the gradient with respect to a bias is that with respect to
 /// the pre-activation itself.
 const SIZES: [(usize, usize, usize); 6] =
     [(1, 1, 1), (1, 3, 4), (3, 2, 5), (4, 0, 3), (2, 7, 2), (1, 0, 1)];
@@ -28,7 +26,7 @@ fn tensor<D: Dimension>(data: &mut Data, shape: &[usize]) -> Array<f64, D> {
     data.uniform(shape, 1.0).into_dimensionality().expect("as many dimensions as the shape")
 }
 
-/// The gradient of `loss` by `field` of `cell`, by central differences.
+/// The gradient of `loss` with respect to `field` of `cell`, by central differences.
 fn differences<C: Clone, D: Dimension>(
     cell: &C,
     field: impl Fn(&mut C) -> &mut Array<f64, D>,
@@ -50,7 +48,7 @@ fn sum_over_batch(matrix: &Array2<f64>) -> ArrayD<f64> {
     matrix.sum_axis(Axis(0)).into_dyn()
 }
 
-/// `[x | h_prev]^T @ gradients`: how a gradient by pre-activations becomes one by weights.
+/// `[x | h_prev]^T @ gradients`: how a gradient with respect to pre-activations becomes one with respect to weights.
 fn by_weights(x: &Array2<f64>, h_prev: &Array2<f64>, gradients: &Array2<f64>) -> ArrayD<f64> {
     concatenate![Axis(1), *x, *h_prev].t().dot(gradients).into_dyn()
 }

@@ -1,32 +1,35 @@
-//! The generic kernels, compiled here for each element type: generic code is otherwise compiled
-//! anew in every crate that calls it, and these kernels take minutes.
+//! The computations behind the generic functions, compiled here for each element type. Other crates would otherwise
+//! compile this generic code again, which takes minutes.
 
-use half::f16;
-
-use crate::ops::Sizes;
 use std::ops::Range;
 
+use half::f16;
 use ndarray::{ArrayViewMut1, ArrayViewMut2};
 
+use crate::element::Storage;
+use crate::ops::Sizes;
 use crate::{Context, block_gru, block_lstm, lstm, mat_mul};
 
-/// Makes the trait [`Kernels`] of functions that are those on the right, and its implementations.
-macro_rules! kernels {
+/// Defines the trait [`Element`], whose functions are those on the right, and its implementations.
+macro_rules! instances {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $function:path;)*) => {
-        /// The computations behind the functions of the same names, whose arguments those have
-        /// checked.
+        /// An element type of tensors: `f32` or [`f16`]. How its values are stored and converted is [`Storage`].
+        ///
+        /// The functions are no part of the interface: they are the computations of the ops, with arguments that
+        /// are checked.
         #[allow(clippy::too_many_arguments, missing_docs)]
-        pub trait Kernels: Sized {
-            $(fn $name($($argument: $type),*);)*
+        pub trait Element: Storage {
+            $(#[doc(hidden)]
+            fn $name($($argument: $type),*);)*
         }
 
-        impl Kernels for f32 {
+        impl Element for f32 {
             $(fn $name($($argument: $type),*) {
                 $function($($argument),*);
             })*
         }
 
-        impl Kernels for f16 {
+        impl Element for f16 {
             $(fn $name($($argument: $type),*) {
                 $function($($argument),*);
             })*
@@ -34,7 +37,7 @@ macro_rules! kernels {
     };
 }
 
-kernels! {
+instances! {
     fn lstm_block_cell(
         context: &Context<'_>,
         sizes: Sizes,
@@ -63,7 +66,7 @@ kernels! {
 
     fn block_lstm_grad(
         context: &Context<'_>,
-        call: block_lstm::Call,
+        call: block_lstm::GradCall,
         inputs: block_lstm::GradInputs<'_, Self>,
         in_place: block_lstm::GradInPlace<'_, Self>,
         outputs: block_lstm::GradOutputs<'_, Self>,

@@ -6,19 +6,19 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
-use crate::gemm::{self, Left, Right, Weights};
+use crate::gemm::{self, Right, Weights};
 use crate::lstm::cell_grad::{gradients, peephole_gradients};
 use crate::lstm::step::GateOrder;
 use crate::simd::Simd;
 use crate::tiles::{Place, Tiling};
-use crate::{Context, Element, Isa};
+use crate::{Context, Isa, Storage};
 
 /// Sums over the batch: the biases' gradients in the order of [`GateOrder`], then those of wci, wcf
 /// and wco.
 pub(super) const SUMS: usize = 7;
 
 /// What is the same in every step.
-pub(super) struct Recurrence<'a, E> {
+pub(super) struct GradSteps<'a, E> {
     isa: Isa,
     order: GateOrder,
     tiling: Tiling,
@@ -31,7 +31,7 @@ pub(super) struct Recurrence<'a, E> {
 
 /// Inputs of one step, `[batch, cell_size]` each.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'a, E> {
+pub(super) struct StepInputs<'a, E> {
     pub(super) cs_prev: ArrayView2<'a, E>,
     pub(super) cs: ArrayView2<'a, E>,
     pub(super) co: ArrayView2<'a, E>,
@@ -39,17 +39,17 @@ pub(super) struct Step<'a, E> {
     pub(super) h_grad: ArrayView2<'a, E>,
 }
 
-/// What the steps carry to the ones before, in `f32`.
+/// What a step hands on to the one before it, in `f32`.
 pub(super) struct Carried<'a> {
-    /// Gradient by the cell state, `[batch, cell_size]`.
+    /// Gradient with respect to the cell state, `[batch, cell_size]`.
     pub(super) dcs: ArrayViewMut2<'a, f32>,
-    /// Gradients by the pre-activations of this step, `[batch, 4 * cell_size]` in w's order.
+    /// Gradients with respect to the pre-activations of this step, `[batch, 4 * cell_size]`, in w's order.
     pub(super) dz: ArrayViewMut2<'a, f32>,
     /// What each row of tiles has summed, `[SUMS, rows of tiles, cell_size]`.
     pub(super) sums: &'a mut [f32],
 }
 
-impl<'a, E: Element> Recurrence<'a, E> {
+impl<'a, E: Storage> GradSteps<'a, E> {
     /// Packs `w_h`, the state's rows of w.
     pub(super) fn new(
         context: &Context<'_>,
@@ -60,18 +60,18 @@ impl<'a, E: Element> Recurrence<'a, E> {
         weights: &'a mut [f32],
     ) -> Self {
         let cell_size = w_h.nrows();
-        let (depth, w_h) = (4 * cell_size, Right::Columns(w_h));
+        let (depth, w_h) = (4 * cell_size, Right::Transposed(w_h));
         let strips = |cells: &Range<usize>| [cells.clone()];
         let weights = Weights::pack(context, tiling, cell_size, depth, w_h, strips, weights);
-        Recurrence { isa: context.isa, order, tiling, cell_size, weights, peepholes }
+        GradSteps { isa: context.isa, order, tiling, cell_size, weights, peepholes }
     }
 
-    /// One step. `gates` holds i, ci, f and o, and then the gradients by their pre-activations;
+    /// One step. `gates` holds i, ci, f and o, and then the gradients with respect to their pre-activations;
     /// `dz_next` is what the step done before left in [`Carried::dz`].
     pub(super) fn step(
         &self,
         context: &Context<'_>,
-        inputs: Step<'_, E>,
+        inputs: StepInputs<'_, E>,
         gates: [ArrayViewMut2<'_, E>; 4],
         dz_next: Option<ArrayView2<'_, f32>>,
         carried: Carried<'_>,
@@ -84,7 +84,7 @@ impl<'a, E: Element> Recurrence<'a, E> {
         let tiles = tiling.tiles_of(gates).into_iter().zip(wide).zip(sums);
         let cost = gemm::cost(tiling.rows * tiling.columns, 4 * self.cell_size);
         for_each(context.executor, cost, tiles.collect(), |(((place, gates), (_, wide)), sums)| {
-            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            gemm::tile_at(self.isa, &place, |tile| {
                 if let Some(dz_next) = dz_next {
                     self.add_product(tile, &place, dz_next);
                 }
@@ -96,7 +96,7 @@ impl<'a, E: Element> Recurrence<'a, E> {
         });
     }
 
-    /// `dz @ w_h^T`, the gradient by the state before the first step.
+    /// `dz @ w_h^T`, the gradient with respect to the state before the first step.
     pub(super) fn state_gradient(
         &self,
         context: &Context<'_>,
@@ -106,7 +106,7 @@ impl<'a, E: Element> Recurrence<'a, E> {
         let cost = gemm::cost(self.tiling.rows * self.tiling.columns, 4 * self.cell_size);
         let tiles = self.tiling.tiles(out).collect();
         for_each(context.executor, cost, tiles, |(place, out)| {
-            gemm::tile(self.isa, place.rows.len(), std::slice::from_ref(&place.columns), |tile| {
+            gemm::tile_at(self.isa, &place, |tile| {
                 self.add_product(tile, &place, dz);
                 tile.store(out);
             });
@@ -115,13 +115,13 @@ impl<'a, E: Element> Recurrence<'a, E> {
 
     fn add_product(&self, tile: &mut gemm::Tile<'_>, place: &Place, dz: ArrayView2<'_, f32>) {
         let dz = place.rows_of(dz);
-        tile.add(Left::Rows(dz), self.weights.at(place));
+        tile.add(dz, self.weights.at(place));
     }
 
     fn elementwise(
         &self,
         place: &Place,
-        Step { cs_prev, cs, co, cs_grad, h_grad }: Step<'_, E>,
+        StepInputs { cs_prev, cs, co, cs_grad, h_grad }: StepInputs<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 4],
         wide: [ArrayViewMut2<'_, f32>; 6],
         sums: [&mut [f32]; SUMS],
@@ -134,12 +134,12 @@ impl<'a, E: Element> Recurrence<'a, E> {
                 let [cs_prev, co, cs_grad, h_grad] = inputs;
                 let inputs = [cs_prev, co, cs_grad, h_grad, place.of(cs), wci, wcf, wco];
                 let equation = WithPeepholes;
-                self.isa.run(elementwise::Tile { equation, inputs, outputs, wide, sums });
+                self.isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
             }
             None => {
                 let [b_i, b_ci, b_f, b_o, ..] = sums;
                 let (equation, sums) = (WithoutPeepholes, [b_i, b_ci, b_f, b_o]);
-                self.isa.run(elementwise::Tile { equation, inputs, outputs, wide, sums });
+                self.isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
             }
         }
     }

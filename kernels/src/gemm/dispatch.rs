@@ -1,0 +1,196 @@
+//! Adding products to a tile: which of the ways to compute them to take.
+
+use std::ops::Range;
+
+use ndarray::ArrayView2;
+
+use super::dots::{self, AddDots, Blocks, CopyBlocks};
+use super::few_rows::{AddFewRows, few_rows};
+use super::micro_kernel::{Factor, LeftPanel, LeftRows, Sums};
+use super::pack::{CopyPanel, CopyRows, packed_len};
+use super::strip::{AddPacked, AddRows, AddTransposed, Strip};
+use super::sweep::{self, AddSwept};
+use super::tile::{Tile, runs};
+use super::tiling::{even, padded, parts, slices};
+use super::{KC, Right, UNIT};
+use crate::Storage;
+use crate::tiles::{columns as columns_of, rows as rows_of};
+
+impl Tile<'_> {
+    /// Adds `left @ right`.
+    pub(crate) fn add<A: Storage, B: Storage>(
+        &mut self,
+        left: ArrayView2<'_, A>,
+        right: Right<'_, B>,
+    ) {
+        self.clear_blank();
+        let unpacked = match right {
+            Right::RowMajor(matrix) => as_f32(matrix),
+            _ => None,
+        };
+        match unpacked {
+            Some(b) if sweep::pays(self.isa, self.rows, b) => {
+                self.for_each_slice(left, |tile, left, slice| tile.add_swept(left, b, slice));
+            }
+            Some(b) if self.rows <= few_rows(self.isa) => {
+                self.for_each_slice(left, |tile, left, slice| tile.add_few_rows(left, b, slice));
+            }
+            _ => self.for_each_slice(left, |tile, left, slice| tile.add_slice(left, right, slice)),
+        }
+    }
+
+    /// Adds `left^T @ right`, where `right` is row-major and has no gaps. Rows of `left` that are false in `valid`
+    /// count as zeros, whatever they hold.
+    pub(crate) fn add_transposed<A: Storage, B: Storage>(
+        &mut self,
+        left: ArrayView2<'_, A>,
+        valid: Option<&[bool]>,
+        right: ArrayView2<'_, B>,
+    ) {
+        self.clear_blank();
+        let memory = std::mem::take(&mut self.left);
+        let panel = memory.as_chunks_mut().0.first_chunk_mut().expect("memory for a panel");
+        for slice in slices(left.nrows()) {
+            let from = rows_of(left, slice.clone());
+            let valid = valid.map(|valid| &valid[slice.clone()]);
+            self.isa.run(CopyPanel { from, valid, to: panel });
+            self.add_row_major(LeftPanel { data: panel, at: 0 }, right, slice);
+        }
+        self.left = memory;
+    }
+
+    /// Adds `a @ b^T` where `b` is used only once: by dot products of unpacked rows, or packed on the way. Which
+    /// one depends on the shapes alone, and so does the order in which terms are added.
+    pub(crate) fn add_transpose<E: Storage>(&mut self, a: ArrayView2<'_, E>, b: ArrayView2<'_, E>) {
+        if dots::pay(self.isa, self.rows, a.ncols()) {
+            self.add_dots(a, b);
+        } else {
+            self.add(a, Right::Transposed(b));
+        }
+    }
+
+    /// Adds `a @ b^T` by dot products, whose terms are added in an order of their own.
+    pub(crate) fn add_dots<E: Storage>(&mut self, a: ArrayView2<'_, E>, b: ArrayView2<'_, E>) {
+        self.clear_blank();
+        let isa = self.isa;
+        let memory = std::mem::take(&mut self.left);
+        for slice in parts(a.ncols(), even(a.ncols(), dots::TERMS, UNIT)) {
+            for rows in parts(self.rows, even(self.rows, dots::ROWS, 4)) {
+                let from = columns_of(rows_of(a, rows.clone()), slice.clone());
+                let size = isa.run(CopyBlocks { from, to: memory });
+                let left = Blocks { data: memory, size };
+                self.for_each_run(rows, left, slice.len(), |strip, _| {
+                    isa.run(AddDots { strip, right: b, slice: slice.clone() });
+                });
+            }
+        }
+        self.left = memory;
+    }
+
+    /// Calls `add` with a copy of each slice of `a`.
+    pub(super) fn for_each_slice<A: Storage>(
+        &mut self,
+        a: ArrayView2<'_, A>,
+        mut add: impl FnMut(&mut Self, LeftRows<'_>, Range<usize>),
+    ) {
+        let memory = std::mem::take(&mut self.left);
+        for slice in slices(a.ncols()) {
+            let from = columns_of(a, slice.clone());
+            self.isa.run(CopyRows { from, to: memory, pitch: KC });
+            add(self, LeftRows(&memory.as_chunks().0[..self.rows]), slice);
+        }
+        self.left = memory;
+    }
+
+    /// Adds the product of one slice of the factors. `left` is that slice; `right` is all of it.
+    fn add_slice<B: Storage>(
+        &mut self,
+        left: LeftRows<'_>,
+        right: Right<'_, B>,
+        slice: Range<usize>,
+    ) {
+        let isa = self.isa;
+        match right {
+            Right::RowMajor(b) => self.add_row_major(left, b, slice),
+            Right::Transposed(b) => {
+                self.for_each_run(0..self.rows, left, slice.len(), |strip, packed| {
+                    isa.run(AddTransposed { strip, right: b, slice: slice.clone(), packed });
+                });
+            }
+            Right::Packed(all) => {
+                let mut rest = &all[packed_len(slice.start, self.strips)..];
+                self.for_each_run(0..self.rows, left, slice.len(), |strip, _| {
+                    let size = strip.depth * padded(strip.columns.len());
+                    let (packed, after) = rest.split_at(size);
+                    isa.run(AddPacked { strip, packed });
+                    rest = after;
+                });
+            }
+        }
+    }
+
+    /// [`Tile::add_slice`] for a row-major factor that is packed on the way.
+    fn add_row_major<B: Storage>(
+        &mut self,
+        left: impl Factor,
+        b: ArrayView2<'_, B>,
+        slice: Range<usize>,
+    ) {
+        let isa = self.isa;
+        let right = rows_of(b, slice.clone());
+        self.for_each_run(0..self.rows, left, slice.len(), |strip, packed| {
+            isa.run(AddRows { strip, right, packed });
+        });
+    }
+
+    /// [`Tile::add_slice`] for a few rows, and a right factor that is not packed.
+    fn add_few_rows(&mut self, left: LeftRows<'_>, b: ArrayView2<'_, f32>, slice: Range<usize>) {
+        let isa = self.isa;
+        let right = rows_of(b, slice.clone());
+        self.for_each_run(0..self.rows, left, slice.len(), |strip, _| {
+            isa.run(AddFewRows { strip, right });
+        });
+    }
+
+    /// [`Tile::add_slice`] for a right factor of which several rows are read side by side.
+    pub(super) fn add_swept(
+        &mut self,
+        left: LeftRows<'_>,
+        b: ArrayView2<'_, f32>,
+        slice: Range<usize>,
+    ) {
+        let isa = self.isa;
+        let right = rows_of(b, slice.clone());
+        self.for_each_run(0..self.rows, left, slice.len(), |mut strip, memory| {
+            let columns = strip.columns.len();
+            let whole = sweep::whole(isa, columns);
+            isa.run(AddSwept { strip: strip.part(0..whole), right, memory });
+            isa.run(AddRows { strip: strip.part(whole..columns), right, packed: memory });
+        });
+    }
+
+    /// Calls `add` with some rows of each run of strips that are neighbours, as one strip, and with
+    /// memory for packed columns.
+    pub(super) fn for_each_run<L: Copy>(
+        &mut self,
+        rows: Range<usize>,
+        left: L,
+        depth: usize,
+        mut add: impl FnMut(Strip<'_, L>, &mut [f32]),
+    ) {
+        let Tile { strips, pitch, .. } = *self;
+        let mut before = rows.start * pitch;
+        for columns in runs(strips) {
+            let width = columns.len();
+            let sums = Sums { data: &mut self.sums[before..], pitch };
+            add(Strip { left, depth, rows: rows.len(), columns, sums }, self.packed);
+            before += padded(width);
+        }
+    }
+}
+
+/// A matrix without gaps, if its elements are of type `f32`.
+fn as_f32<E: Storage>(matrix: ArrayView2<'_, E>) -> Option<ArrayView2<'_, f32>> {
+    let data = E::as_f32(matrix.to_slice().expect("a right factor without gaps"))?;
+    Some(ArrayView2::from_shape(matrix.raw_dim(), data).expect("of the same size"))
+}

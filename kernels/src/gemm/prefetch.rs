@@ -1,0 +1,82 @@
+//! Prefetching into the second level cache: while one group of columns is multiplied, the next group, which
+//! comes from further away, is requested.
+//!
+//! Each block of rows requests a part of the next group. With too many requests outstanding, reads that hit the
+//! second level cache wait, too.
+
+use crate::simd::{LINE, Simd};
+
+/// What to prefetch into the second level cache with each row of a right factor that is multiplied.
+pub(super) trait Prefetch: Copy {
+    /// Requests what belongs to the next row.
+    fn fetch<S: Simd>(&mut self, simd: S);
+}
+
+/// `LINES` lines with each row; those of the next row are `step` bytes on.
+#[derive(Clone, Copy)]
+pub(super) struct Steps<const LINES: usize> {
+    pub(super) line: *const u8,
+    pub(super) step: usize,
+}
+
+impl Steps<1> {
+    /// Requests nothing but a line that is in the cache.
+    #[inline(always)]
+    pub(super) fn nothing(data: &[f32]) -> Self {
+        Steps { line: data.as_ptr().cast(), step: 0 }
+    }
+}
+
+impl<const LINES: usize> Prefetch for Steps<LINES> {
+    #[inline(always)]
+    fn fetch<S: Simd>(&mut self, simd: S) {
+        for line in 0..LINES {
+            simd.prefetch_second_level(self.line.wrapping_add(line * LINE));
+        }
+        self.line = self.line.wrapping_add(self.step);
+    }
+}
+
+/// Steps along the rows of a [`Matrix`].
+#[derive(Clone, Copy)]
+pub(super) struct MatrixSteps {
+    steps: Steps<1>,
+    /// How many bytes further the next row starts than the steps of a row reach.
+    jump: usize,
+    /// The steps of a row, and how many of them are left in this one.
+    each: usize,
+    left: usize,
+}
+
+/// `count` rows of `len` bytes, at a distance of `pitch` bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix {
+    pub(super) start: *const u8,
+    pub(super) len: usize,
+    pub(super) pitch: usize,
+    pub(super) count: usize,
+}
+
+impl Matrix {
+    /// The part that block `block` of so many requests while it multiplies `depth` rows.
+    pub(super) fn part(self, (block, blocks): (usize, usize), depth: usize) -> MatrixSteps {
+        let each = (blocks * depth / self.count).max(1);
+        let step = self.len / each;
+        let (row, before) = (block * depth / each, block * depth % each);
+        let line = self.start.wrapping_add(row * self.pitch + before * step);
+        let jump = self.pitch.wrapping_sub(each * step);
+        MatrixSteps { steps: Steps { line, step }, jump, each, left: each - before }
+    }
+}
+
+impl Prefetch for MatrixSteps {
+    #[inline(always)]
+    fn fetch<S: Simd>(&mut self, simd: S) {
+        self.steps.fetch(simd);
+        self.left -= 1;
+        if self.left == 0 {
+            self.steps.line = self.steps.line.wrapping_add(self.jump);
+            self.left = self.each;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A tile of sums of products.
+
+use std::ops::Range;
+
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
+
+use super::micro_kernel::PANEL_ROWS;
+use super::pack::packed_len;
+use super::products::Store;
+use super::tiling::padded;
+use super::{KC, NR, dots, workspace};
+use crate::tiles::{Place, columns as columns_of, row};
+use crate::{Isa, Storage};
+
+/// Ranges of columns.
+pub(crate) type Strips<'s> = &'s [Range<usize>];
+
+/// Sums of products.
+pub(crate) struct Tile<'t> {
+    pub(super) isa: Isa,
+    pub(super) rows: usize,
+    pub(super) strips: Strips<'t>,
+    /// Sums in a row: runs of strips that are neighbours, each filled up to a multiple of [`UNIT`](super::UNIT).
+    pub(super) pitch: usize,
+    /// `[rows, pitch]`
+    pub(super) sums: &'t mut [f32],
+    /// Whether the sums stand for zeros, whatever they are.
+    blank: bool,
+    /// Memory for a slice of the left factor.
+    pub(super) left: &'t mut [f32],
+    /// Memory for a slice of a group of columns of the right factor.
+    pub(super) packed: &'t mut [f32],
+}
+
+/// Makes a tile of zeros for `work`.
+pub(crate) fn tile<R>(
+    isa: Isa,
+    rows: usize,
+    strips: Strips<'_>,
+    work: impl FnOnce(&mut Tile<'_>) -> R,
+) -> R {
+    let pitch = packed_len(1, strips);
+    let left = (rows.max(PANEL_ROWS) * KC).max(dots::ROWS * dots::TERMS);
+    let packed = KC * NR;
+    workspace::with(left + packed + rows * pitch, |memory| {
+        let (left, memory) = memory.split_at_mut(left);
+        let (packed, sums) = memory.split_at_mut(packed);
+        work(&mut Tile { isa, rows, strips, pitch, sums, blank: true, left, packed })
+    })
+}
+
+/// [`tile`] at a place whose columns are its only strip.
+pub(crate) fn tile_at<R>(isa: Isa, place: &Place, work: impl FnOnce(&mut Tile<'_>) -> R) -> R {
+    tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), work)
+}
+
+impl Tile<'_> {
+    /// The sums of the strips, `[rows, its width]` each.
+    pub(crate) fn strips(&mut self) -> impl Iterator<Item = ArrayView2<'_, f32>> {
+        self.clear_blank();
+        let sums = ArrayView2::from_shape((self.rows, self.pitch), &*self.sums);
+        let sums = sums.expect("of this size");
+        places(self.strips).map(move |place| columns_of(sums, place))
+    }
+
+    /// All strips, as [`Tile::strips`], to be changed.
+    pub(crate) fn strips_mut<const N: usize>(&mut self) -> [ArrayViewMut2<'_, f32>; N] {
+        self.clear_blank();
+        let sums = ArrayViewMut2::from_shape((self.rows, self.pitch), &mut *self.sums);
+        let mut rest = Some((0, sums.expect("of this size")));
+        let mut places = places(self.strips);
+        std::array::from_fn(|_| {
+            let place = places.next().expect("a tile of so many strips");
+            let (before, sums) = rest.take().expect("put back each time");
+            let (_, sums) = sums.split_at(Axis(1), place.start - before);
+            let (strip, after) = sums.split_at(Axis(1), place.len());
+            rest = Some((place.end, after));
+            strip
+        })
+    }
+
+    /// Replaces the sums by the columns of the strips of `rows`.
+    pub(crate) fn set(&mut self, rows: ArrayView2<'_, f32>) {
+        self.blank = false;
+        for (at, sums) in self.sums.chunks_exact_mut(self.pitch).enumerate() {
+            for (columns, place) in self.strips.iter().zip(places(self.strips)) {
+                sums[place].copy_from_slice(&row(rows, at)[columns.clone()]);
+            }
+        }
+    }
+
+    /// Makes zeros of sums that only stand for them.
+    pub(super) fn clear_blank(&mut self) {
+        if std::mem::take(&mut self.blank) {
+            self.sums.fill(0.0);
+        }
+    }
+
+    /// Writes all strips, side by side, to `out`.
+    pub(crate) fn store<E: Storage>(&mut self, out: ArrayViewMut2<'_, E>) {
+        let isa = self.isa;
+        isa.run(Store { tile: self, out, add: false });
+    }
+
+    /// Adds all strips, side by side, to `out`.
+    pub(crate) fn add_to<E: Storage>(&mut self, out: ArrayViewMut2<'_, E>) {
+        let isa = self.isa;
+        isa.run(Store { tile: self, out, add: true });
+    }
+}
+
+/// Runs of strips that are neighbours.
+pub(super) fn runs(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
+    let runs = strips.chunk_by(|strip, next| strip.end == next.start);
+    runs.map(|run| run[0].start..run[run.len() - 1].end)
+}
+
+/// Where each strip is in a row of sums.
+fn places(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
+    let mut end: usize = 0;
+    let mut last = None;
+    strips.iter().map(move |strip| {
+        if last != Some(strip.start) {
+            end = padded(end);
+        }
+        let start = end;
+        (end, last) = (start + strip.len(), Some(strip.end));
+        start..end
+    })
+}

@@ -1,0 +1,139 @@
+//! How results are cut into tiles, and how products are cut into slices.
+
+use std::ops::Range;
+
+use super::micro_kernel::PANEL_ROWS;
+use super::{KC, MC, NR, UNIT};
+use crate::Context;
+use crate::elementwise::SUM_COLUMNS;
+use crate::tiles::Tiling;
+
+/// Tiles of a step whose weights are packed: rows of the batch by cells. Each cell has so many products. No tile
+/// has more columns than an elementwise pass with sums over the batch can have.
+pub(crate) fn step_tiling(
+    context: &Context<'_>,
+    (batch, cell_size): (usize, usize),
+    products: usize,
+) -> Tiling {
+    /// Most sums of a tile: they stay in the second level cache, beside the packed weights.
+    const SUMS: usize = 48 << 10;
+    let rows = step_rows((batch, cell_size), products);
+    let most = (SUMS / (rows * products)).min(SUM_COLUMNS);
+    tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
+}
+
+/// Tiles of a single step, whose weights are not packed before. The wider the tiles, the longer the runs in which
+/// memory is read.
+pub(crate) fn cell_tiling(
+    context: &Context<'_>,
+    (batch, cell_size): (usize, usize),
+    products: usize,
+) -> Tiling {
+    /// Most sums of a tile: they stay in the second level cache.
+    const SUMS: usize = 144 << 10;
+    let rows = most_rows(batch);
+    let most = SUMS / (rows * products);
+    tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
+}
+
+/// Tiles of a product, of sums of so many terms, with the transpose of unpacked weights. They are narrow, so that
+/// the pages of their rows of the weights stay in the TLB from slice to slice.
+pub(crate) fn transposed_tiling(
+    context: &Context<'_>,
+    (batch, columns): (usize, usize),
+    depth: usize,
+) -> Tiling {
+    const COLUMNS: usize = 128;
+    tiling_by_threads(context, (batch, columns), most_rows(batch), depth, COLUMNS)
+}
+
+/// Rows of the tiles of [`step_tiling`]. They do not depend on the threads, because each row of tiles adds up its
+/// own part of the gradients' sums over the batch.
+pub(crate) fn step_rows((batch, cell_size): (usize, usize), products: usize) -> usize {
+    /// The most weights that stay in the second level cache of every thread.
+    const WEIGHTS: usize = 256 << 10;
+    /// The least rows that are worth a tile.
+    const WORTH: usize = 16;
+    let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
+    if weights > WEIGHTS {
+        return most_rows(batch);
+    }
+    even(batch, batch.div_ceil(4).clamp(WORTH, MC), 1)
+}
+
+/// Rows of tiles that are as high as possible.
+fn most_rows(batch: usize) -> usize {
+    even(batch, MC, 1)
+}
+
+/// As many tiles as threads, or a multiple of that, if tiles have at most so many columns and enough work. An
+/// element of a product does not depend on how wide its tile is.
+fn tiling_by_threads(
+    context: &Context<'_>,
+    (batch, columns): (usize, usize),
+    rows: usize,
+    depth: usize,
+    most: usize,
+) -> Tiling {
+    /// Multiply-adds of a tile that are worth a task.
+    const WORTH: usize = 1 << 20;
+    let most = most.max(2 * NR);
+    let threads = context.executor.threads().div_ceil(batch.div_ceil(rows).max(1));
+    let parts = columns.div_ceil(most).max(1).next_multiple_of(threads.max(1));
+    let worth = WORTH / rows.saturating_mul(depth.max(1));
+    let size = columns.div_ceil(parts).max(worth).min(most);
+    Tiling { rows, columns: even(columns, padded(size), UNIT) }
+}
+
+/// The processor cycles that so many sums of so many products may take, for an executor.
+pub(crate) fn cost(sums: usize, depth: usize) -> u64 {
+    (sums.saturating_mul(depth.max(1)) / 24) as u64
+}
+
+/// The size of about equal parts of `n`: at most `most` (or one), rounded up to a multiple of `unit`.
+pub(super) fn even(n: usize, most: usize, unit: usize) -> usize {
+    n.div_ceil(n.div_ceil(most.max(1)).max(1)).next_multiple_of(unit).max(unit)
+}
+
+/// `0 .. depth` in slices of about equal depth, at most [`KC`].
+pub(super) fn slices(depth: usize) -> impl Iterator<Item = Range<usize>> {
+    parts(depth, even(depth, KC, 1))
+}
+
+/// `0 .. n` in parts of some size; the last one may be smaller.
+pub(super) fn parts(n: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..n).step_by(size).map(move |start| start..n.min(start + size))
+}
+
+/// So many columns, filled up to a multiple of [`UNIT`].
+pub(super) fn padded(columns: usize) -> usize {
+    columns.checked_next_multiple_of(UNIT).unwrap_or(usize::MAX)
+}
+
+/// How the left factors of [`super::products()`] are given, which decides how high their tiles are.
+#[derive(Clone, Copy)]
+pub(crate) enum Given {
+    /// Row-major.
+    RowMajor,
+    /// By its transpose.
+    Transposed,
+}
+
+/// Tiles of [`super::products()`].
+pub(crate) fn product_tiling(
+    left: Given,
+    (rows, columns): (usize, usize),
+    threads: usize,
+) -> Tiling {
+    /// The wider a tile, the fewer copies of the left factor.
+    const MOST_COLUMNS: usize = 512;
+    /// Tiles for each thread, so that a thread can take over some of another's.
+    const EACH: usize = 4;
+    let rows_at_once = match left {
+        Given::Transposed => PANEL_ROWS,
+        Given::RowMajor => MC,
+    };
+    let wanted = (EACH * threads).div_ceil(rows.div_ceil(rows_at_once).max(1));
+    let columns_at_once = columns.div_ceil(wanted).next_multiple_of(2 * NR).min(MOST_COLUMNS);
+    Tiling { rows: even(rows, rows_at_once, 1), columns: even(columns, columns_at_once, UNIT) }
+}

@@ -1,0 +1,93 @@
+//! What the x86 instruction sets share: their tokens, and the operations that are one intrinsic each.
+
+/// Defines a token type for x86 instruction sets from one list of features: the constructor asks
+/// the processor for exactly those that `enter` is compiled with.
+macro_rules! x86_token {
+    ($(#[$doc:meta])* $token:ident: $($feature:tt),+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) struct $token(());
+
+        impl $token {
+            /// The token, if the processor has every feature.
+            pub(super) fn new() -> Option<Self> {
+                let all = true $(&& std::arch::is_x86_feature_detected!($feature))+;
+                all.then_some($token(()))
+            }
+
+            /// Runs `work` in code compiled for the features.
+            #[inline]
+            fn run<W: $crate::simd::WithSimd>(self, work: W) -> W::Output {
+                $(#[target_feature(enable = $feature)])+
+                #[inline(never)]
+                fn compiled<W: $crate::simd::WithSimd>(simd: $token, work: W) -> W::Output {
+                    work.run(simd)
+                }
+                // SAFETY: `self` exists only where `new` found every feature that `compiled` needs.
+                unsafe { compiled(self, work) }
+            }
+        }
+    };
+}
+
+/// Defines a vector type and its operators, one intrinsic each.
+macro_rules! x86_vector {
+    ($(#[$doc:meta])* $vector:ident($register:ty): $($operator:ident $method:ident $intrinsic:ident),+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(super) struct $vector($register);
+
+        $(impl std::ops::$operator for $vector {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                // SAFETY: vectors are made only by methods of the token, so the processor has the
+                // instruction.
+                $vector(unsafe { $intrinsic(self.0, other.0) })
+            }
+        })+
+    };
+}
+
+/// Methods of [`Simd`](super::Simd) that are the same for each x86 instruction set but for the intrinsics' names.
+macro_rules! x86_methods {
+    ($vector:ident, $splat:ident, $estimate:ident; $($method:ident $intrinsic:ident($($argument:ident),+)),+) => {
+        #[inline(always)]
+        fn enter<W: $crate::simd::WithSimd>(self, work: W) -> W::Output {
+            self.run(work)
+        }
+
+        #[inline(always)]
+        fn prefetch(self, address: *const u8) {
+            // SAFETY: features proven by `self`; a prefetch never faults, wherever it points.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+        }
+
+        #[inline(always)]
+        fn prefetch_second_level(self, address: *const u8) {
+            // SAFETY: as for `prefetch`.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
+        }
+
+        #[inline(always)]
+        fn splat(self, value: f32) -> $vector {
+            // SAFETY: features proven by `self`.
+            $vector(unsafe { $splat(value) })
+        }
+
+        #[inline(always)]
+        fn reciprocal_estimate(self, vector: $vector) -> $vector {
+            // SAFETY: features proven by `self`.
+            $vector(unsafe { $estimate(vector.0) })
+        }
+
+        $(#[inline(always)]
+        fn $method(self, $($argument: $vector),+) -> $vector {
+            // SAFETY: features proven by `self`.
+            $vector(unsafe { $intrinsic($($argument.0),+) })
+        })+
+    };
+}
+
+pub(super) use {x86_methods, x86_token, x86_vector};
