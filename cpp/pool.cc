@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "blockcell/src/bridge.rs.h"
-#include "tensorflow/core/lib/core/threadpool.h"
 
 namespace blockcell {
 namespace {

@@ -7,11 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace tensorflow {
-namespace thread {
-class ThreadPool;
-}  // namespace thread
-}  // namespace tensorflow
+#include "tensorflow/core/lib/core/threadpool.h"
 
 namespace blockcell {
 
