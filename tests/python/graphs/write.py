@@ -113,7 +113,9 @@ TREE = {"lstm_static_tree"}  # Gradients are added up by a tree of Add.
 
 def write(name):
     with tf.Graph().as_default():
-        outputs = [tf.cast(y, tf.float32) for y in tf.contrib.framework.nest.flatten(NETWORKS[name]())]
+        outputs = [
+            tf.cast(y, tf.float32) for y in tf.contrib.framework.nest.flatten(NETWORKS[name]())
+        ]
         loss = tf.add_n([tf.reduce_sum(tf.sin(y + k)) for k, y in enumerate(outputs)])
         for k, variable in enumerate(tf.global_variables()[1:]):
             low, high = (-0.5, 0.5)

@@ -1,0 +1,107 @@
+"""The graph pass that puts ops of this library around the cells: whole networks.
+
+MetaGraphs of contrib's cells, and functions with our own gradients. Each runs in a process with
+TensorFlow's kernels and graphs and in one with ours, and all gradients are compared.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import cases
+import isolated
+
+TF1 = tf.__version__.startswith("1.")
+OPS = ("BlockcellMatMulAddN", "BlockcellMatMulSlice", "BlockcellBiasAddGradAddN")
+
+# How many nodes of each of these the graphs have. All products with gates are among them, so no
+# MatMul is left.
+NODES = {
+    "lstm_static": (1, 4, 1),
+    "lstm_static_peephole": (1, 4, 1),
+    "lstm_static_half": (1, 4, 1),
+    "lstm_static_two_layers": (2, 8, 2),
+    "lstm_static_tree": (1, 4, 1),
+    "lstm_one_step": (1, 1, 0),
+    "lstm_shared": (1, 8, 1),
+    "lstm_shared_in_loop": (1, 2, 1),
+    "lstm_dynamic": (1, 1, 1),
+    "lstm_dynamic_lengths": (1, 1, 1),
+    "lstm_dynamic_resource": (1, 1, 1),
+    "lstm_bidirectional": (2, 2, 2),
+    "gru_static": (2, 0, 2),
+    "gru_static_bidirectional": (4, 0, 4),
+    "gru_one_step": (2, 0, 0),
+    "gru_dynamic": (2, 0, 2),
+    "gru_dynamic_two_layers": (4, 0, 4),
+    "gru_in_cond": (2, 0, 0),
+}
+GRAPHS = [name + optimized for name in NODES for optimized in ("", "_not_optimized")]
+FUNCTIONS = [] if TF1 else ["function_lstm", "function_loop_lstm", "function_gru"]
+FUNCTIONS += [] if TF1 else ["function_loop_gru"]
+
+
+@pytest.fixture(scope="module")
+def stock():
+    return isolated.run("rewrite", GRAPHS + FUNCTIONS, {"BLOCKCELL_OVERRIDE": "0"})
+
+
+@pytest.fixture(scope="module")
+def rewritten():
+    return isolated.run("rewrite", GRAPHS + FUNCTIONS, {"BLOCKCELL_REWRITE": None})
+
+
+def assert_same_gradients(name, got, want):
+    limit = 2e-3 if "half" in name else 2e-6
+    assert len(got["values"]) == len(want["values"])
+    for k, value in enumerate(want["values"]):
+        assert np.abs(value).max() > 1e-3, f"gradient {k} is zero"
+        error = cases.scaled_error(got["values"][k], value)
+        assert error <= limit, f"gradient {k}: scaled error {error:.3g} is above {limit:.3g}"
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_gradients_of_contrib(stock, rewritten, name):
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    nodes = dict(zip(OPS, NODES[name.replace("_not_optimized", "")]))
+    assert {op: got["ops"].get(op, 0) for op in OPS} == nodes
+    assert got["rewritten"] == nodes
+    assert "MatMul" not in got["ops"]
+    assert not any(op.startswith("Blockcell") for op in want["ops"])
+    assert not any(want["rewritten"].values())
+    assert_same_gradients(name, got, want)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_in_functions(stock, rewritten, name):
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    assert got["rewritten"]["BlockcellMatMulAddN"] == (2 if "gru" in name else 1)
+    assert not any(want["rewritten"].values())
+    assert_same_gradients(name, got, want)
+
+
+def test_switched_off():
+    name = "lstm_static"
+    got = isolated.value(isolated.run("rewrite", [name], {"BLOCKCELL_REWRITE": "0"})[name])
+    assert not any(got["rewritten"].values())
+    assert not any(op.startswith("Blockcell") for op in got["ops"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "rewrite"),
+    [
+        ({}, "on"),
+        ({"BLOCKCELL_REWRITE": "1"}, "on"),
+        ({"BLOCKCELL_REWRITE": "0"}, "off"),
+        ({"BLOCKCELL_OVERRIDE": "0"}, "off"),
+        ({"BLOCKCELL_REWRITE": "yes"}, "on"),
+    ],
+)
+def test_info(environment, rewrite):
+    variables = dict({"BLOCKCELL_REWRITE": None, "BLOCKCELL_OVERRIDE": None}, **environment)
+    answer, complaints = isolated.value(isolated.run("rewrite_info", ["info"], variables)["info"])
+    assert answer["rewrite"] == rewrite
+    assert set(answer["rewritten"]) == set(OPS)
+    assert not any(answer["rewritten"].values())
+    said = complaints.count("BLOCKCELL_REWRITE")
+    assert said == (environment.get("BLOCKCELL_REWRITE") == "yes")
