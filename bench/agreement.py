@@ -1,6 +1,6 @@
 """Whether two kernels compute the same."""
 
-import numpy as np
+from blockcell.reference.inputs import scaled_error
 
 
 class DisagreementError(Exception):
@@ -18,12 +18,3 @@ def compare(case, stock, ours):
                 f"{case.largest_error:.1e}"
             )
     return errors
-
-
-def scaled_error(got, want):
-    """The largest difference of two arrays, relative to the largest element wanted."""
-    want, got = want.astype(np.float64), got.astype(np.float64)
-    error = float(np.max(np.abs(got - want), initial=0.0))
-    if error > 0.0:
-        error /= max(float(np.max(np.abs(want))), np.finfo(np.float64).tiny)
-    return error

@@ -5,14 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from blockcell.reference.op_table import WEIGHT
+
 LABEL = "blockcell"
 """The label that our kernels of stock ops are registered under."""
 
 SIDES = ("stock", "ours")
 """The two kernels of an op."""
-
-OWN_FUNCTIONS = {"BlockGRU": "block_gru", "BlockGRUGrad": "block_gru_grad"}
-"""The ops that the library itself defines, and what its module calls them."""
 
 
 class LabelError(Exception):
@@ -59,19 +58,20 @@ class Sides:
           All outputs by name, and the last kernel's operation.
         """
         values, outputs = dict(values), {}
-        labels = {kernel.name: LABEL for kernel in op.kernels if kernel.name not in OWN_FUNCTIONS}
+        labels = {kernel.name: LABEL for kernel in op.kernels if kernel.function is None}
         with graph._kernel_label_map(labels if side == "ours" else {}):
             for kernel in op.kernels:
-                arguments = {tensor.name: values[tensor.name] for tensor in kernel.inputs}
+                arguments = {name: values[name] for name in kernel.inputs}
                 arguments.update((k, v) for k, v in attributes.items() if k in kernel.attributes)
                 added = self._function(kernel)(**arguments)
-                for tensor, value in zip(kernel.outputs, added):
-                    values[tensor.name] = outputs[tensor.name] = value
+                for name, value in zip(kernel.outputs, added):
+                    values[name] = outputs[name] = value
         return outputs, added[0].op
 
     def _function(self, kernel):
-        own = OWN_FUNCTIONS.get(kernel.name)
-        return getattr(self.module, own) if own else getattr(self.tf.raw_ops, kernel.name)
+        if kernel.function is not None:
+            return getattr(self.module, kernel.function)
+        return getattr(self.tf.raw_ops, kernel.name)
 
     def check_labels(self, kernel):
         """Makes sure that nodes with our label run our kernel, and nodes without it do not.
@@ -80,7 +80,7 @@ class Sides:
         the stock kernels refuse it in other words.
 
         Args:
-          kernel: A `bench.ops.Kernel` of a stock op.
+          kernel: The `OpDef` of a stock op.
 
         Raises:
           LabelError: It is not so.
@@ -90,7 +90,7 @@ class Sides:
         op = Op(kernel.name, (kernel,))
         case = Case(op, "float32", False, 3 if op.is_sequence else None, 2, 3, 4)
         arrays = case.inputs(seed=1)
-        name = next(tensor.name for tensor in kernel.inputs if tensor.values == "weight")
+        name = next(name for name, tensor in kernel.inputs.items() if tensor.kind == WEIGHT)
         arrays[name] = np.pad(arrays[name], ((0, 0), (0, 1)), mode="constant")
         for side in SIDES:
             graph = self.tf.Graph()

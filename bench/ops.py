@@ -1,77 +1,69 @@
 """What is measured: ops on tensors of some shape, and the least work that they can be done with.
 
-The tables of the ops themselves are in `bench.tables`.
+The tables of the ops themselves are in `blockcell.reference.op_table`; `bench.tables` says which of
+them are measured.
 """
 
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-ALWAYS, PEEPHOLE, NEVER = "always", "with use_peephole", "never"
-"""When a kernel uses the values of an input."""
+from blockcell.reference import op_table
+from blockcell.reference.op_table import (
+    GATE,
+    GRADIENT,
+    LENGTH,
+    RESET_AFTER,
+    STATE,
+    USE_PEEPHOLE,
+    WEIGHT,
+    OpDef,
+    Tensor,
+    size_of,
+)
 
 DTYPES = {"float32": np.dtype(np.float32), "half": np.dtype(np.float16)}
 """NumPy's name of each dtype."""
-
-
-class Tensor(NamedTuple):
-    """An input or output of a kernel."""
-
-    name: str
-    shape: Tuple[str, ...]
-    """Names of sizes, as in `Case.sizes`."""
-    values: str = "gradient"
-    """What the values of an input look like: a key of `_DRAW`."""
-    read: str = ALWAYS
-    """When the kernel uses the values of an input."""
-
-
-class Kernel(NamedTuple):
-    """A kernel: an op of TensorFlow's, or one of the library's own."""
-
-    name: str
-    inputs: Tuple[Tensor, ...]
-    outputs: Tuple[Tensor, ...]
-    products: Tuple[Tuple[str, str, str], ...]
-    """Rows, columns and inner size of the matrix products that it cannot do without."""
-    attributes: Tuple[str, ...] = ()
-    dtypes: Tuple[str, ...] = tuple(DTYPES)
 
 
 class Op(NamedTuple):
     """What a row measures: a kernel, or several of which each uses the outputs of those before."""
 
     name: str
-    kernels: Tuple[Kernel, ...]
+    kernels: Tuple[OpDef, ...]
 
     @property
     def is_sequence(self) -> bool:
         """Whether its tensors have a dimension of time."""
-        return any("time" in tensor.shape for tensor in self.kernels[0].outputs)
+        return self.kernels[0].is_sequence
 
     @property
     def has_peephole(self) -> bool:
         """Whether it has the attribute `use_peephole`."""
-        return any("use_peephole" in kernel.attributes for kernel in self.kernels)
+        return any(kernel.switch == USE_PEEPHOLE for kernel in self.kernels)
 
     @property
     def dtypes(self) -> Tuple[str, ...]:
         """The dtypes that all its kernels have."""
-        return tuple(name for name in DTYPES if all(name in k.dtypes for k in self.kernels))
+        return tuple(
+            name
+            for name, dtype in DTYPES.items()
+            if all(dtype.type in kernel.dtypes for kernel in self.kernels)
+        )
 
     @property
     def inputs(self) -> Tuple[Tensor, ...]:
         """The inputs that do not come from one of its own kernels; the first use counts."""
         known, inputs = set(), []
         for kernel in self.kernels:
-            inputs += [tensor for tensor in kernel.inputs if tensor.name not in known]
-            known.update(tensor.name for tensor in kernel.inputs + kernel.outputs)
+            inputs += [tensor for name, tensor in kernel.inputs.items() if name not in known]
+            known.update(kernel.inputs, kernel.outputs)
         return tuple(inputs)
 
     @property
     def outputs(self) -> Tuple[Tensor, ...]:
         """The outputs of all its kernels."""
-        return tuple(tensor for kernel in self.kernels for tensor in kernel.outputs)
+        return tuple(tensor for kernel in self.kernels for tensor in kernel.outputs.values())
 
 
 class Case(NamedTuple):
@@ -113,25 +105,28 @@ class Case(NamedTuple):
     @property
     def sizes(self) -> Dict[str, int]:
         """The sizes that shapes are made of, by name."""
-        input_size, cell_size = self.input_size, self.cell_size
         return {
             "time": 1 if self.time is None else self.time,
             "batch": self.batch,
-            "rows": self.rows,
-            "input": input_size,
-            "cell": cell_size,
-            "2 cell": 2 * cell_size,
-            "4 cell": 4 * cell_size,
-            "input + cell": input_size + cell_size,
+            "input_size": self.input_size,
+            "cell_size": self.cell_size,
         }
 
     def shape_of(self, tensor: Tensor) -> Tuple[int, ...]:
         """The tensor's dimensions."""
-        return tuple(self.sizes[name] for name in tensor.shape)
+        return tuple(size_of(dimension, self.sizes) for dimension in tensor.shape)
 
     def reads(self, tensor: Tensor) -> bool:
-        """Whether the input's values are used."""
-        return tensor.read == ALWAYS or (tensor.read == PEEPHOLE and self.use_peephole)
+        """Whether the input's values are used. `BlockGRU` is measured with `reset_after`."""
+        return op_table.reads(tensor, {USE_PEEPHOLE: self.use_peephole, RESET_AFTER: True})
+
+    def _products(self) -> List[Tuple[int, ...]]:
+        """Rows, columns and inner sizes of all matrix products."""
+        return [
+            tuple(size_of(dimension, self.sizes) for dimension in product)
+            for kernel in self.op.kernels
+            for product in kernel.products
+        ]
 
     @property
     def flops(self) -> int:
@@ -140,9 +135,7 @@ class Case(NamedTuple):
         Those of the elementwise equations are left out: they take less time than reading and
         writing their operands, which `bytes` counts.
         """
-        sizes = self.sizes
-        products = (product for kernel in self.op.kernels for product in kernel.products)
-        return sum(2 * sizes[m] * sizes[n] * sizes[k] for m, n, k in products)
+        return sum(2 * m * n * k for m, n, k in self._products())
 
     @property
     def bytes(self) -> int:
@@ -150,7 +143,7 @@ class Case(NamedTuple):
         tensors = [
             tensor
             for kernel in self.op.kernels
-            for tensor in [*filter(self.reads, kernel.inputs), *kernel.outputs]
+            for tensor in [*filter(self.reads, kernel.inputs.values()), *kernel.outputs.values()]
         ]
         items = sum(int(np.prod(self.shape_of(tensor), dtype=np.int64)) for tensor in tensors)
         return items * DTYPES[self.dtype].itemsize
@@ -162,8 +155,7 @@ class Case(NamedTuple):
         The stock kernels add up in the dtype itself, in half too: the more terms, the farther off.
         A constant covers short sums: half is rounded after every elementwise step.
         """
-        sizes = self.sizes
-        terms = [sizes[k] for kernel in self.op.kernels for _, _, k in kernel.products]
+        terms = [k for _, _, k in self._products()]
         rounding = float(np.finfo(DTYPES[self.dtype]).eps) / 2
         shortest = {"float32": 4e-6, "half": 3e-2}[self.dtype]
         return max(shortest, 4.0 * rounding * max(terms, default=1) ** 0.5)
@@ -175,10 +167,10 @@ class Case(NamedTuple):
         arrays = {}
         for tensor in self.op.inputs:
             shape = self.shape_of(tensor)
-            if tensor.values == "length":
+            if tensor.kind == LENGTH:
                 arrays[tensor.name] = np.full(shape, self.time, np.int64)
                 continue
-            draw = _DRAW[tensor.values] if self.reads(tensor) else _zeros
+            draw = _DRAW[tensor.kind] if self.reads(tensor) else _zeros
             arrays[tensor.name] = draw(random, shape, scale).astype(DTYPES[self.dtype])
         return arrays
 
@@ -188,9 +180,9 @@ def _zeros(random, shape, scale):
 
 
 _DRAW = {
-    "gate": lambda random, shape, scale: random.uniform(0.0, 1.0, shape),
-    "state": lambda random, shape, scale: random.uniform(-1.0, 1.0, shape),
-    "weight": lambda random, shape, scale: random.uniform(-scale, scale, shape),
-    "gradient": lambda random, shape, scale: random.standard_normal(shape),
+    GATE: lambda random, shape, scale: random.uniform(0.0, 1.0, shape),
+    STATE: lambda random, shape, scale: random.uniform(-1.0, 1.0, shape),
+    WEIGHT: lambda random, shape, scale: random.uniform(-scale, scale, shape),
+    GRADIENT: lambda random, shape, scale: random.standard_normal(shape),
 }
 """Values by kind, given the scale of weights that keeps their products with a state near 1."""

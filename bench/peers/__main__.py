@@ -11,11 +11,11 @@ import numpy as np
 
 from bench import machine, shapes
 from bench.__main__ import new_console, positive
-from bench.agreement import scaled_error
 from bench.peers import nets, report
 from bench.run import at, circumstances, new_progress
 from bench.timing import MOST_ROUNDS, fewest_rounds
 from bench.workers import Worker, WorkerError
+from blockcell.reference.inputs import scaled_error
 
 TURN_SECONDS = 0.05
 """The least that a side's turn should take."""

@@ -30,7 +30,7 @@ class Blocks:
             self._pair.__exit__()
         self._net, op = net, net.case.op
         for kernel in op.kernels:
-            if kernel.name not in self._checked and kernel.name not in graphs.OWN_FUNCTIONS:
+            if kernel.name not in self._checked and kernel.function is None:
                 self._sides.check_labels(kernel)
             self._checked.add(kernel.name)
         values = {"LSTM": lstm_inputs, "GRU": gru_inputs}[net.kind](net, arrays)

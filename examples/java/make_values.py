@@ -1,6 +1,6 @@
 """Writes calls of all ops, and what they must return, for the Java programs to check.
 
-The values come from the float64 oracle of the tests; NumPy is all that is needed::
+The values come from the float64 oracle of `blockcell.reference`; NumPy is all that is needed::
 
     python examples/java/make_values.py FOLDER
 
@@ -16,10 +16,10 @@ import sys
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path.insert(0, str(ROOT / "python"))
 
-import cases  # noqa: E402
-import op_table  # noqa: E402
+from blockcell.reference import op_table  # noqa: E402
+from blockcell.reference.inputs import expected, inputs_of  # noqa: E402
 
 SIZES = {"batch": 5, "input_size": 7, "cell_size": 6, "time": 4}
 LENGTH = SIZES["time"] - 1
@@ -49,7 +49,7 @@ def arrays(name, op, inputs, attributes):
             for key, value in attributes.items()
         },
         "input": inputs,
-        "output": cases.expected(op, inputs, **attributes),
+        "output": expected(op, inputs, **attributes),
     }
     return {
         f"{name}/{kind}/{key}": np.array(array, order="C")
@@ -66,9 +66,9 @@ def all_arrays():
         for switches in op_table.switches(op):
             words = [f"{name}={str(on).lower()}" for name, on in switches.items()]
             attributes = {**ATTRIBUTES.get(op, {}), **switches}
-            inputs = cases.inputs_of(op, length=length, **SIZES, **switches)
+            inputs = inputs_of(op, length=length, **SIZES, **switches)
             result.update(arrays(" ".join([op, *words]), op, inputs, attributes))
-        empty = cases.inputs_of(op, **NO_CELLS, **switches)
+        empty = inputs_of(op, **NO_CELLS, **switches)
         result.update(arrays(" ".join([op, *words, "cell_size=0"]), op, empty, attributes))
     return result
 

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 import blockcell
 import takeover
+from blockcell.reference.op_table import STOCK
 from graph_files import node, types
-from op_table import STOCK
 
 
 def eager_calls_before_loading():

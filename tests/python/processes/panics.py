@@ -4,10 +4,10 @@ import functools
 
 import tensorflow as tf
 
-import cases
-import kernels
-import op_table
-from op_table import GRU, GRU_CELL, OPS, SEQUENCES
+from blockcell.reference import op_table
+from blockcell.reference.inputs import inputs_of
+from blockcell.reference.op_table import GRU_CELL, GRU_CELL_GRAD, OPS, SEQUENCES
+from helpers import checks, kernels
 
 
 def prepare():
@@ -22,20 +22,20 @@ def sizes(op):
     """Sizes that are worth several threads."""
     if op in SEQUENCES:
         return (64, 128, 256, 3)
-    return (64, 128, 256) if op in (GRU, GRU_CELL) else (512, 1, 512)
+    return (64, 128, 256) if op in (GRU_CELL_GRAD, GRU_CELL) else (512, 1, 512)
 
 
 def _panic_once(op):
     """The first call panics; returns its message. The second has to work."""
     on = op_table.switches(op)[-1]
-    inputs = cases.inputs_of(op, *sizes(op), **on)
+    inputs = inputs_of(op, *sizes(op), **on)
     try:
         kernels.run(op, inputs, **on)
     except tf.errors.InternalError as error:
         message = str(error)
     else:
         raise AssertionError("no error")
-    cases.assert_accurate(op, inputs, kernels.run(op, inputs, **on), 4e-6, op, **on)
+    checks.assert_accurate(op, inputs, kernels.run(op, inputs, **on), op, **on)
     return message
 
 

@@ -7,7 +7,7 @@ def _registered():
     """The module of each op's gradient function, by op; ours have the name of the package."""
     from tensorflow.python.framework import ops
 
-    import gradient_cases
+    from helpers import gradient_cases
 
     names = list(gradient_cases.OPS) + list(gradient_cases.GRADIENT_OPS.values())
     found = {}
@@ -54,28 +54,28 @@ def one_that_the_user_registered():
 def _inputs():
     import tensorflow as tf
 
-    import gradient_cases
-    from op_table import BLOCK_LSTM_V2
+    from blockcell.reference.op_table import BLOCK_LSTM_V2
+    from helpers import gradient_cases
 
     inputs = gradient_cases.inputs_for(BLOCK_LSTM_V2)
     return inputs, {name: tf.constant(value) for name, value in inputs.items()}
 
 
 def _errors(gradients):
-    import cases
-    import ways
-    from op_table import BLOCK_LSTM_V2
+    from blockcell.reference.inputs import scaled_error
+    from blockcell.reference.op_table import BLOCK_LSTM_V2
+    from helpers import ways
 
     want = ways.truth(BLOCK_LSTM_V2, _inputs()[0], ("h",), {})
     got = {name: value.numpy() for name, value in gradients.items()}
-    return {name: cases.scaled_error(got[name], want[name]) for name in ("x", "w", "b")}
+    return {name: scaled_error(got[name], want[name]) for name in ("x", "w", "b")}
 
 
 def what_ran_before():
     """Errors of gradients taken before loading, and after it of what ran before it."""
     import tensorflow as tf
 
-    import ways
+    from helpers import ways
 
     _, tensors = _inputs()
     sources = ways.floating(tensors)
@@ -102,9 +102,8 @@ def eager_mode_of_1_15():
     import tensorflow as tf
 
     tf.compat.v1.enable_eager_execution()
-    import cases
-    import gradient_cases
-    import ways
+    from blockcell.reference.inputs import scaled_error
+    from helpers import gradient_cases, ways
 
     blockcell.load()
     found = {}
@@ -120,5 +119,5 @@ def eager_mode_of_1_15():
                 got = ways.run_eagerly(ways.by_tape, loss, inputs)
                 want = ways.truth(op, inputs, names, attributes, order)
                 key = "{} {} {}".format(op, "+".join(names), order)
-                found[key] = max(cases.scaled_error(got[n], want[n]) for n in want)
+                found[key] = max(scaled_error(got[n], want[n]) for n in want)
     return found

@@ -12,9 +12,10 @@ import tensorflow as tf
 
 import bad_calls
 import blockcell
-import cases
+from blockcell.reference.inputs import expected, inputs_of
+from blockcell.reference.op_table import BLOCK_LSTM_GRAD, GRU_CELL_GRAD, LSTM_CELL_GRAD, OPS, STOCK
 from graph_files import ATTRIBUTES, node, path, types
-from op_table import BLOCK_LSTM_GRAD, GRU, LSTM, OPS, STOCK
+from helpers import checks
 
 ROUNDS = 3  # Of loops.
 
@@ -34,9 +35,9 @@ def prove(call, ours=True):
       ours: Whether it has to be our kernel; otherwise it must not be.
     """
     for op in STOCK:
-        inputs = cases.inputs_of(op, 3, 2, 4, **ATTRIBUTES[op])
+        inputs = inputs_of(op, 3, 2, 4, **ATTRIBUTES[op])
         got = {name: np.asarray(output) for name, output in call(op, inputs).items()}
-        cases.assert_close(got, cases.expected(op, inputs, **ATTRIBUTES[op]), 4e-6, op)
+        checks.assert_close(got, expected(op, inputs, **ATTRIBUTES[op]), 4e-6, op)
 
         weights = "w" if "w" in inputs else "w_ru"
         inputs[weights] = np.concatenate([inputs[weights], inputs[weights][:1]])
@@ -323,9 +324,9 @@ def empty_shapes():
     """Stock kernels of 1.15 end the process where input_size or cell_size is 0."""
     for sizes in ((0, 2, 4), (3, 0, 4), (3, 2, 0), (0, 0, 0)):
         for op in STOCK:
-            inputs = cases.inputs_of(op, *sizes, **ATTRIBUTES[op])
+            inputs = inputs_of(op, *sizes, **ATTRIBUTES[op])
             got = in_session(node, op, inputs)
-            cases.assert_close(got, cases.expected(op, inputs, **ATTRIBUTES[op]), 4e-6, op)
+            checks.assert_close(got, expected(op, inputs, **ATTRIBUTES[op]), 4e-6, op)
 
 
 # TensorFlow 1.15 only.
@@ -364,8 +365,10 @@ def defun_in_loop():
 def contrib_training():
     """Trains the cells of tf.contrib; returns losses, and the labels of the gradient ops."""
     return {
-        "gru": _train(_dynamic(lambda: tf.contrib.rnn.GRUBlockCellV2(8)), GRU),
-        "lstm": _train(_dynamic(lambda: tf.contrib.rnn.LSTMBlockCell(8, use_peephole=True)), LSTM),
+        "gru": _train(_dynamic(lambda: tf.contrib.rnn.GRUBlockCellV2(8)), GRU_CELL_GRAD),
+        "lstm": _train(
+            _dynamic(lambda: tf.contrib.rnn.LSTMBlockCell(8, use_peephole=True)), LSTM_CELL_GRAD
+        ),
         "fused": _train(_fused, BLOCK_LSTM_GRAD),
     }
 

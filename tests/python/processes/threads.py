@@ -6,11 +6,10 @@ import os
 import tensorflow as tf
 
 import blockcell
-import cases
-import grids
-import kernels
-import op_table
-from op_table import SEQUENCES
+from blockcell.reference import op_table
+from blockcell.reference.inputs import inputs_of
+from blockcell.reference.op_table import SEQUENCES
+from helpers import grids, kernels
 
 # From what stays on one thread to what is worth many.
 CELL_SIZES = [(3, 2, 4), (33, 65, 130), (64, 128, 256), (257, 31, 63), (1, 512, 512), (512, 1, 99)]
@@ -30,12 +29,12 @@ def digests():
     found = {}
     for op, dtype, on in op_table.variants():
         with tf.Graph().as_default() as graph, kernels.labelled():
-            inputs = cases.inputs_of(op, 1, 1, 1, dtype=dtype, **on)
+            inputs = inputs_of(op, 1, 1, 1, dtype=dtype, **on)
             feeds = {n: tf.compat.v1.placeholder(value.dtype) for n, value in inputs.items()}
             fetches = list(kernels.call(op, feeds, **on).values())
         with tf.compat.v1.Session(graph=graph, config=config) as session:
             for sizes in SEQUENCE_SIZES if op in SEQUENCES else CELL_SIZES:
-                inputs = cases.inputs_of(op, *sizes, dtype=dtype, **on)
+                inputs = inputs_of(op, *sizes, dtype=dtype, **on)
                 fed = {feeds[name]: value for name, value in inputs.items()}
                 runs = {_digest(session.run(fetches, fed)) for _ in range(2)}
                 assert len(runs) == 1, f"{op} {sizes}: results differ from run to run"

@@ -1,0 +1,24 @@
+"""Comparisons that fail a test."""
+
+from blockcell.reference.inputs import accuracy, scaled_error
+
+
+def assert_accurate(op, inputs, got, what="", most=None, **attributes):
+    """Compares what an op returned with the oracle, as `blockcell.reference.inputs.accuracy`."""
+    wrong = [one for one in accuracy(op, inputs, got, most, **attributes) if not one.accurate]
+    assert not wrong, "; ".join(f"{what or op} {one}" for one in wrong)
+
+
+def assert_close(got, want, limit, what=""):
+    """Compares dictionaries of outputs by `scaled_error`.
+
+    Args:
+      got: The outputs.
+      want: What they have to be.
+      limit: The scaled error to accept.
+      what: Words to begin a message with.
+    """
+    assert set(got) == set(want)
+    for name in want:
+        error = scaled_error(got[name], want[name])
+        assert error <= limit, f"{what} {name}: scaled error {error:.3g} is above {limit:.3g}"

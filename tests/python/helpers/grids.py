@@ -1,0 +1,68 @@
+"""The sizes and variants that kernels are tried on."""
+
+import random
+
+import numpy as np
+import pytest
+
+from blockcell.reference import op_table
+from blockcell.reference.op_table import SEQUENCES
+
+# Sizes of cells: batch, input_size, cell_size.
+BATCH, INPUT, CELL = (0, 1, 2, 3, 20), (0, 1, 7, 16, 33), (0, 1, 15, 16, 17, 64, 130)
+LARGE = [(64, 128, 256), (7, 300, 513), (200, 65, 129), (512, 1, 512)]
+CELL_GRID = [(b, d, c) for b in BATCH for d in INPUT for c in CELL] + LARGE
+
+# Sizes of sequences: every cell_size with every time, the others drawn. The length is that of
+# seq_len_max, or of all rows; None stands for all steps, or lengths drawn for each row.
+SEQUENCE_CELL, TIME = (0, 1, 7, 8, 9, 15, 16, 17, 31, 33), (0, 1, 2, 5, 17)
+LARGE_SEQUENCES = [(20, 200, 65, 6, None), (64, 31, 130, 3, None), (2, 3, 5, 150, 140)]
+
+
+def _sequences():
+    draw = random.Random(1)
+    for cell_size in SEQUENCE_CELL:
+        for time in TIME:
+            batch, input_size = draw.choice((0, 1, 3, 5, 20)), draw.choice((0, 1, 7, 16, 17, 33))
+            length = draw.choice((None, None, 0, min(1, time), max(0, time - 1), time))
+            yield batch, input_size, cell_size, time, length
+
+
+SEQUENCE_GRID = list(_sequences()) + LARGE_SEQUENCES
+
+
+def grid(op):
+    """Sizes to try an op on: dictionaries of arguments for `inputs_of`."""
+    names = ("batch", "input_size", "cell_size", "time", "length")
+    sizes = SEQUENCE_GRID if op in SEQUENCES else CELL_GRID
+    return [dict(zip(names, at)) for at in sizes]
+
+
+def sizes_id(at):
+    """Sizes as words: 3x2x4x5-all."""
+    words = "x".join(str(at[name]) for name in at if name != "length")
+    return words + (f"-{at['length']}" if at.get("length") is not None else "")
+
+
+def name(op, dtype=np.float32, on=()):
+    """A variant in words: BlockLSTM-float16-use_peephole."""
+    return "-".join([op] + ["float16"] * (dtype == np.float16) + [key for key in on if on[key]])
+
+
+def variants(ops=tuple(op_table.OPS)):
+    """Parameters (op, element type, attributes) for a test."""
+    return [pytest.param(*variant, id=name(*variant)) for variant in op_table.variants(ops)]
+
+
+def everything(ops=tuple(op_table.OPS)):
+    """Parameters (op, element type, attributes, sizes) for a test."""
+    return [
+        pytest.param(*variant, at, id=name(*variant) + "-" + sizes_id(at))
+        for variant in op_table.variants(ops)
+        for at in grid(variant[0])
+    ]
+
+
+# Against a stock kernel. It is off by up to 2.3e-6 in float; in half, which it accumulates in half,
+# by up to 2e-2.
+STOCK_LIMIT = {np.float32: 4e-6, np.float16: 3e-2}

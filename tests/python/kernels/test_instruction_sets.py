@@ -1,0 +1,23 @@
+"""Our kernels against the oracle on the instruction sets below the machine's best.
+
+The best is what all other tests run on.
+"""
+
+import pytest
+
+import blockcell
+from helpers import isolated
+
+ORDER = ["portable", "avx2", "avx512"]
+
+
+@pytest.mark.parametrize("isa", ORDER[:-1])
+def test_accuracy(isa):
+    best = blockcell.info()["isa"]
+    if ORDER.index(isa) >= ORDER.index(best):
+        pytest.skip(f"the machine's best is {best}")
+    environment = {"BLOCKCELL_ISA": isa, "BLOCKCELL_OVERRIDE": "0"}
+    outcomes = isolated.run("accuracy", ["instruction_set", "failures"], environment)
+    assert isolated.value(outcomes["instruction_set"]) == isa
+    failures = isolated.value(outcomes["failures"])
+    assert not failures, "\n".join(failures[:20])
