@@ -74,9 +74,8 @@ def ask(tree, python):
         process = subprocess.run(
             [str(python), "-W", "ignore", script],
             env=dict(outside_isolation(), TF_CPP_MIN_LOG_LEVEL="3"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
+            capture_output=True,
+            text=True,
         )
     except OSError as error:
         raise BuildError(f"cannot run {python}: {error.strerror}") from error
@@ -194,7 +193,7 @@ def _run_cargo(command, tree, environment, quiet):
         cwd=str(tree),
         env=environment,
         stderr=subprocess.PIPE if quiet else None,
-        universal_newlines=True,
+        text=True,
     )
     if process.returncode != 0:
         if quiet:
