@@ -12,8 +12,6 @@ through them, and return what they were given.
 
 import collections
 
-import numpy as np
-
 GRUWeights = collections.namedtuple("GRUWeights", "w_ru w_c b_ru b_c b_hc")
 GRUWeights.__doc__ = """The weights of GRUBlockCell and BlockGRU (b_hc: of BlockGRU only).
 
@@ -212,6 +210,10 @@ def _split(value, parts):
 
 
 def _concat(values, axis):
+    """The values joined: an array if they all are, else a tensor."""
+    # Not at the top: a build imports this package where there is no NumPy.
+    import numpy as np
+
     if all(isinstance(value, np.ndarray) for value in values):
         return np.concatenate(values, axis)
     import tensorflow as tf
@@ -221,6 +223,8 @@ def _concat(values, axis):
 
 def _zeros_like(value, shape):
     """Zeros of the type of `value`: an array if that is one, else a tensor."""
+    import numpy as np
+
     if isinstance(value, np.ndarray):
         return np.zeros(shape, value.dtype)
     import tensorflow as tf
