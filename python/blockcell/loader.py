@@ -54,6 +54,14 @@ def load(path=None, take_over=True, replace_gradients=True):
     that is part of a graph already, or of a `tf.function` that was traced with a tape inside or
     differentiated before, stays as it is: load the library first.
 
+    A gradient that a program registers afterwards, by `tf.RegisterGradient("GRUBlockCell")` for
+    example, takes the place of ours, for good; ours of the gradient op is withdrawn with it. One
+    that was registered before is replaced, unless `replace_gradients` is False.
+
+    Where gradients arrive at outputs that the gradient kernels do not know, such as gates,
+    TensorFlow's own ops compute the gradient, slowly. The logger `"blockcell"` says so once for
+    each op: as a warning for sequences, as information for single steps.
+
     Calling it again is harmless and returns the same module.
 
     Args:

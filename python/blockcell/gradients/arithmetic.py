@@ -1,14 +1,22 @@
-"""Products and sums of the gradients: float32 inside, whatever comes in and goes out."""
+"""Products and sums of the gradients: float32 inside, whatever comes in and goes out.
+
+The gradients of the single-step ops leave some products to their caller: `input_gradients`,
+`weight_gradient` and `bias_gradient` are these, and nothing else computes them.
+"""
+
+from typing import Sequence, Tuple
 
 import tensorflow as tf
 
 
-def wide(tensor):
+def wide(tensor: tf.Tensor) -> tf.Tensor:
     """Returns `tensor` as float32, in which half is computed."""
     return tf.cast(tensor, tf.float32)
 
 
-def product(a, b, transpose_a=False, transpose_b=False):
+def product(
+    a: tf.Tensor, b: tf.Tensor, transpose_a: bool = False, transpose_b: bool = False
+) -> tf.Tensor:
     """Returns the matrix product of `a` and `b`, accumulated in float32 and rounded once.
 
     TensorFlow's own product of half tensors accumulates in half; and `tf.matmul` chooses the slower
@@ -20,6 +28,30 @@ def product(a, b, transpose_a=False, transpose_b=False):
     return tf.cast(wide_product, a.dtype)
 
 
-def sum_rows(a):
+def input_gradients(
+    d_bar: tf.Tensor, w: tf.Tensor, input_size: tf.Tensor
+) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Returns the two parts of `d_bar @ w^T`: the gradients of x and of the state.
+
+    Args:
+      d_bar: The gradient with respect to what enters the gates [batch, gates * cell_size].
+      w: The weights [input_size + cell_size, gates * cell_size].
+      input_size: Columns of the first part.
+    """
+    both = product(d_bar, w, transpose_b=True)
+    return both[:, :input_size], both[:, input_size:]
+
+
+def weight_gradient(parts: Sequence[tf.Tensor], d_bar: tf.Tensor) -> tf.Tensor:
+    """Returns `[parts[0] | parts[1] | ...]^T @ d_bar`, the gradient with respect to weights.
+
+    Args:
+      parts: What the weights multiply: tensors with the rows of `d_bar`, such as x and h_prev.
+      d_bar: The gradient with respect to what enters the gates.
+    """
+    return product(tf.concat(parts, axis=1), d_bar, transpose_a=True)
+
+
+def bias_gradient(d_bar: tf.Tensor) -> tf.Tensor:
     """Returns the sum over the first dimension, accumulated in float32 and rounded once."""
-    return tf.cast(tf.reduce_sum(wide(a), axis=0), a.dtype)
+    return tf.cast(tf.reduce_sum(wide(d_bar), axis=0), d_bar.dtype)

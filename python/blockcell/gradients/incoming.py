@@ -1,10 +1,14 @@
 """Gradients that arrive at an op's outputs, and may be absent."""
 
+import functools
+import logging
+from typing import Any, Callable, Optional, Sequence
+
 import numpy as np
 import tensorflow as tf
 
 
-def present(gradient):
+def present(gradient: Any) -> Optional[tf.Tensor]:
     """Returns the gradient of one output as a tensor, or None if nothing flows in there.
 
     TensorFlow hands over None or zeros for an output that the loss does not depend on. Its zeros
@@ -22,17 +26,17 @@ def present(gradient):
     return None if _is_zeros(gradient) and not _is_recorded(gradient) else gradient
 
 
-def or_zeros(gradient, like):
+def or_zeros(gradient: Optional[tf.Tensor], like: tf.Tensor) -> tf.Tensor:
     """Returns `gradient`, or zeros of the shape of `like` if it is None."""
     return tf.zeros_like(like) if gradient is None else gradient
 
 
-def skipped(op):
+def skipped(op: Any) -> Sequence[int]:
     """Returns the indices of inputs whose gradients nobody asks for. Only a tape knows them."""
     return getattr(op, "skip_input_indices", None) or ()
 
 
-def _is_zeros(tensor):
+def _is_zeros(tensor: tf.Tensor) -> bool:
     # The mark that TensorFlow 2 leaves on what tf.zeros and tf.zeros_like return.
     if getattr(tensor, "_is_zeros_tensor", False):
         return True
@@ -44,15 +48,32 @@ def _is_zeros(tensor):
         return _is_zeros(op.inputs[1])
     if op.type == "Const":
         return not np.any(tf.make_ndarray(op.get_attr("value")))
-    return op.type == "ZerosLike"
+    return bool(op.type == "ZerosLike")
 
 
-def _is_recorded(tensor):
-    """Whether a tape or a forward accumulator follows `tensor`. There is no public way to ask."""
+def _is_recorded(tensor: tf.Tensor) -> bool:
+    """Whether a tape or a forward accumulator follows `tensor`."""
+    return _followers()(tensor)
+
+
+@functools.lru_cache(maxsize=None)
+def _followers() -> Callable[[Any], bool]:
+    """A function that says whether a tape follows a tensor. TensorFlow has no public one."""
     try:
-        from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetPossibleGradientTypes as followers
-    except ImportError:  # TensorFlow 1.15, which knows tapes only.
+        from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetPossibleGradientTypes as types
+
+        return lambda tensor: bool(types((tensor,)) != 0)
+    except ImportError:
+        pass
+    try:  # TensorFlow 1.15, which knows tapes only.
         from tensorflow.python.eager.tape import should_record
 
-        return should_record([tensor])
-    return followers((tensor,)) != 0
+        return lambda tensor: bool(should_record([tensor]))
+    except ImportError:
+        logging.getLogger("blockcell").warning(
+            "TensorFlow %s does not say in a known way which tensors a tape follows. So zeros that "
+            "arrive at gates count as gradients, and gradients may be computed without kernels: "
+            "right, but slower.",
+            tf.__version__,
+        )
+        return lambda tensor: True

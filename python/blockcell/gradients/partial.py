@@ -1,11 +1,17 @@
 """Gradients of functions of plain TensorFlow ops."""
 
+from typing import Any, Callable, List, Sequence, Tuple
+
 import tensorflow as tf
 
 from blockcell.gradients.incoming import present
 
 
-def partial_gradients(function, inputs, incoming):
+def partial_gradients(
+    function: Callable[..., Sequence[tf.Tensor]],
+    inputs: Sequence[tf.Tensor],
+    incoming: Sequence[Any],
+) -> List[Any]:
     """Differentiates a function with respect to each of its arguments, the others held fixed.
 
     What the arguments were computed from does not count, nor that one tensor may be given twice.
@@ -25,15 +31,16 @@ def partial_gradients(function, inputs, incoming):
         return [None] * len(inputs)
     inputs = [tf.identity(tensor) for tensor in inputs]
     if not tf.executing_eagerly():  # Where a tape would not get through loops of TensorFlow 1.
-        return tf.gradients(*_reached(function(*inputs), incoming, inputs))
+        return list(tf.gradients(*_reached(function(*inputs), incoming, inputs)))
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(inputs)
         outputs = function(*inputs)
-    return tape.gradient(*_reached(outputs, incoming, inputs))
+    return list(tape.gradient(*_reached(outputs, incoming, inputs)))
 
 
-def _reached(outputs, incoming, inputs):
+def _reached(
+    outputs: Sequence[Any], incoming: Sequence[Any], inputs: Sequence[Any]
+) -> Tuple[List[Any], Sequence[Any], List[Any]]:
     """The arguments of tf.gradients and tape.gradient, for the outputs with gradients."""
     reached = [pair for pair in zip(outputs, incoming) if pair[1] is not None]
-    outputs, incoming = (list(column) for column in zip(*reached))
-    return outputs, inputs, incoming
+    return [pair[0] for pair in reached], inputs, [pair[1] for pair in reached]

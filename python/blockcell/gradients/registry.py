@@ -3,18 +3,22 @@
 import contextlib
 import functools
 import importlib
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 import tensorflow as tf
 
-from blockcell.gradients import block_gru, block_lstm, gru, lstm
+from blockcell.gradients import rules
+from blockcell.reference.op_table import GRADIENT_OF
+
+_withdrawn: Set[str] = set()  # Ops whose gradients a user registered after ours.
 
 
-def register(module, replace):
+def register(module: Any, replace: bool) -> None:
     """Registers the gradients of the family, for eager tapes, functions and graphs alike.
 
     The gradient of a gradient op goes in together with that of its op only: where another one
     stays, it might drop gradients that arrive at the saved activations, and second derivatives
-    would be wrong without a word.
+    would be wrong without a word. What a user registers afterwards takes the place of ours.
 
     Args:
       module: The library's ops, as `tf.load_op_library` returns them.
@@ -28,46 +32,22 @@ def register(module, replace):
     for op, gradient, grad_op, gradient_of_gradient in _gradients(module):
         if _put(op, gradient, replace):
             _put(grad_op, gradient_of_gradient, replace)
+    _step_aside_for_users(_gradients(module))
+
+
+Entry = Tuple[str, rules.Gradient, str, rules.Gradient]
 
 
 @functools.lru_cache(maxsize=None)
-def _gradients(module):
+def _gradients(module: Any) -> List[Entry]:
     """Each op, its gradient, its gradient op, and that one's gradient."""
-    return (
-        (
-            "GRUBlockCell",
-            gru.gru_block_cell_gradient,
-            "GRUBlockCellGrad",
-            gru.gru_block_cell_grad_gradient,
-        ),
-        (
-            "LSTMBlockCell",
-            lstm.lstm_block_cell_gradient,
-            "LSTMBlockCellGrad",
-            lstm.lstm_block_cell_grad_gradient,
-        ),
-        (
-            "BlockLSTM",
-            block_lstm.block_lstm_gradient,
-            "BlockLSTMGrad",
-            block_lstm.block_lstm_grad_gradient,
-        ),
-        (
-            "BlockLSTMV2",
-            block_lstm.block_lstm_v2_gradient,
-            "BlockLSTMGradV2",
-            block_lstm.block_lstm_grad_v2_gradient,
-        ),
-        (
-            "BlockGRU",
-            functools.partial(block_gru.block_gru_gradient, module),
-            "BlockGRUGrad",
-            block_gru.block_gru_grad_gradient,
-        ),
-    )
+    return [
+        (op, rules.first_order(module, op), GRADIENT_OF[op], rules.second_order(op))
+        for op in rules.RULES
+    ]
 
 
-def _put(op, gradient, replace):
+def _put(op: str, gradient: rules.Gradient, replace: bool) -> bool:
     """Registers one gradient, and returns whether it is registered then.
 
     TensorFlow can register a gradient, but not replace one. So it is registered under another name,
@@ -76,34 +56,81 @@ def _put(op, gradient, replace):
     entries = _entries()
     if op in entries:
         registered = _registry().lookup(op)
-        if registered is gradient or not replace:
-            return registered is gradient
+        if registered is gradient or not replace or op in _withdrawn:
+            return bool(registered is gradient)
     another_name = "Blockcell" + op
     tf.RegisterGradient(another_name)(gradient)
     entries[op] = entries.pop(another_name)
     return True
 
 
-def _registry():
+def _registry() -> Any:
     """Where TensorFlow looks up gradients: private, but the same from 1.15 to 2.21."""
     from tensorflow.python.framework import ops
 
     return ops._gradient_registry
 
 
-def _entries():
+def _entries() -> Dict[str, Any]:
     try:
-        return _registry()._registry
+        entries: Dict[str, Any] = _registry()._registry
     except AttributeError as error:
         raise RuntimeError(
             f"blockcell: TensorFlow {tf.__version__} keeps gradients in a way that is not known"
         ) from error
+    return entries
 
 
-def _import_contrib_gradients():
+def _step_aside_for_users(gradients: List[Entry]) -> None:
+    """Lets `tf.RegisterGradient` succeed for names that are ours: our gradient makes way.
+
+    TensorFlow's registry refuses a name that it has. It has no hook, so it becomes an instance of a
+    subclass, which does the same for all other names. Where that is impossible, users get
+    TensorFlow's `KeyError`.
+    """
+    registry = _registry()
+    if isinstance(registry, _SteppingAside):
+        return
+    ours = {op: [op, grad_op] for op, _, grad_op, _ in gradients}
+    ours.update({grad_op: [grad_op] for _, _, grad_op, _ in gradients})
+    functions = {op: gradient for op, gradient, _, _ in gradients}
+    functions.update({grad_op: gradient for _, _, grad_op, gradient in gradients})
+
+    def withdraw(name: str) -> None:
+        entries = _entries()
+        for op in ours.get(name, ()):
+            if op in entries and _registry().lookup(op) is functions[op]:
+                del entries[op]
+                _withdrawn.add(op)
+
+    with contextlib.suppress(TypeError):  # A registry of another layout.
+        registry.__class__ = _stepping_aside(type(registry), withdraw)
+
+
+class _SteppingAside:
+    """Marks the registry's class."""
+
+    __slots__ = ()
+
+
+def _stepping_aside(registry_class: Any, withdraw: Callable[[str], None]) -> Any:
+    """A registry class that withdraws our gradient of a name before another is registered."""
+
+    def register(self: Any, candidate: Any, name: Any = None) -> Any:
+        withdraw(name or candidate.__name__)
+        return registry_class.register(self, candidate, name)
+
+    return type(
+        registry_class.__name__,
+        (registry_class, _SteppingAside),
+        {"__slots__": (), "register": register},
+    )
+
+
+def _import_contrib_gradients() -> None:
     """Lets tf.contrib register its gradients of the two cells.
 
-    tf.contrib is imported on first use, and would then fail on finding the names taken.
+    tf.contrib is imported on first use, and would then take the place of ours.
     """
     for module in ("gru_ops", "lstm_ops"):
         with contextlib.suppress(ImportError):  # A TensorFlow built without contrib.

@@ -1,36 +1,59 @@
 """The loop over time, from the last step to the first, in differentiable ops."""
 
+from typing import Any, Callable, Dict, Iterable, List, Tuple
+
 import tensorflow as tf
 
+from blockcell.gradients.call import Tensors
 
-def backwards(step, carry, sequences):
+
+class Rows(Dict[str, Any]):
+    """The rows of one step: of each sequence by its name, and of the gradients that arrive."""
+
+    def __init__(self, sequences: Tensors, incoming: Tensors) -> None:
+        """Keeps the rows of both."""
+        super().__init__(sequences)
+        self._incoming = incoming
+
+    def incoming(self, names: Iterable[str]) -> Tensors:
+        """What arrives at these outputs in this step; the number 0 where nothing does."""
+        return {name: self._incoming.get(name, 0.0) for name in names}
+
+
+Step = Callable[[List[tf.Tensor], Rows], Tuple[List[tf.Tensor], tf.Tensor]]
+
+
+def backwards(
+    step: Step, carry: List[tf.Tensor], sequences: Tensors, incoming: Tensors
+) -> Tuple[List[tf.Tensor], tf.Tensor]:
     """Applies a step to the rows of sequences, from the last to the first.
 
     One more step is made in the beginning, with rows of zeros: an array of no steps at all would
     have no shape. It must leave the carry as it is.
 
     Args:
-      step: A function of a list of tensors, the carry, and of a list with the rows of one step;
-        returns the new carry, and a tensor of results.
+      step: A function of a list of tensors, the carry, and of the `Rows` of one step. It returns
+        the new carry, and a tensor of results.
       carry: The carry that enters the last step; tensors [batch, cell_size].
-      sequences: Tensors [time, batch, cell_size], float32. Any but the first may be None, and then
-        the step gets the number 0 as its row.
+      sequences: Tensors [time, batch, cell_size], float32, by name; at least one.
+      incoming: Gradients that arrive, of that shape and type, by the name of the output.
 
     Returns:
       The carry that leaves the first step, and the results of all steps, stacked along time.
     """
-    time = tf.shape(sequences[0])[0]
-    used = [sequence for sequence in sequences if sequence is not None]
+    together = list(sequences.values()) + list(incoming.values())
+    time = tf.shape(together[0])[0]
     padding = [[0, 1], [0, 0], [0, 0], [0, 0]]
     rows_of_steps = tf.TensorArray(tf.float32, size=time + 1).unstack(
-        tf.pad(tf.stack(used, axis=1), padding)
+        tf.pad(tf.stack(together, axis=1), padding)
     )
 
-    def body(t, results, *carry):
-        rows = iter(tf.unstack(rows_of_steps.read(t), num=len(used)))
-        new_carry, result = step(
-            list(carry), [0.0 if sequence is None else next(rows) for sequence in sequences]
+    def body(t: tf.Tensor, results: tf.TensorArray, *carry: tf.Tensor) -> Tuple[Any, ...]:
+        read = iter(tf.unstack(rows_of_steps.read(t), num=len(together)))
+        rows = Rows(
+            {name: next(read) for name in sequences}, {name: next(read) for name in incoming}
         )
+        new_carry, result = step(list(carry), rows)
         for new, old in zip(new_carry, carry):
             new.set_shape(old.shape)  # The loop demands that no known dimension gets lost.
         return (t - 1, results.write(t, result)) + tuple(new_carry)
@@ -40,7 +63,7 @@ def backwards(step, carry, sequences):
     return list(end[2:]), end[1].stack()[:time]
 
 
-def before(first, states):
+def before(first: tf.Tensor, states: tf.Tensor) -> tf.Tensor:
     """The states [time, batch, cell_size] that enter each step: `first`, then those of the steps.
 
     Args:
@@ -50,7 +73,7 @@ def before(first, states):
     return tf.concat([tf.expand_dims(first, 0), states], axis=0)[: tf.shape(states)[0]]
 
 
-def rows(sequence):
+def rows(sequence: tf.Tensor) -> tf.Tensor:
     """The steps of a sequence [time, batch, size] below each other, [time * batch, size].
 
     The sizes are spelled out because -1 has no meaning where another dimension is 0.

@@ -1,10 +1,13 @@
 """What absent gradients save, and that only absent ones do."""
 
+import logging
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference.op_table import BLOCK_LSTM, GRU_CELL
+from blockcell.reference.op_table import BLOCK_LSTM, GRU_CELL, SEQUENCES
 from helpers import checks, gradient_cases, kernels, ways
 from helpers.gradient_cases import GATES, GRADIENT_OPS, OUTPUTS, STATES, WITH_SWITCH, inputs_for
 
@@ -91,22 +94,16 @@ def test_unused_outputs_cost_nothing(nodes, op, attributes):
 @pytest.mark.parametrize("op, attributes", gradient_cases.params(WITH_SWITCH))
 def test_unused_outputs_cost_nothing_in_eager_mode(op, attributes, monkeypatch):
     """The gradient's equations in plain ops are not evaluated."""
-    from blockcell.gradients import block_gru, block_lstm, gru, lstm
+    from blockcell.gradients import rules
 
     evaluated = []
-    for module, name in (
-        (gru, "_block_cell_grad"),
-        (lstm, "_block_cell_grad"),
-        (block_lstm, "_block_lstm_grad"),
-        (block_gru, "_block_gru_grad"),
-    ):
-        function = getattr(module, name)
+    rule = rules.RULES[op]
 
-        def recorded(*arguments, function=function):
-            evaluated.append(function)
-            return function(*arguments)
+    def recorded(call):
+        evaluated.append(call)
+        return rule.equations(call)
 
-        monkeypatch.setattr(module, name, recorded)
+    monkeypatch.setitem(rules.RULES, op, rule._replace(equations=recorded))
     inputs = inputs_for(op)
     for names, times in ((STATES[op], 0), (OUTPUTS[op], 1)):
         loss = ways.loss_of(ways.real(op, attributes), names)
@@ -114,7 +111,45 @@ def test_unused_outputs_cost_nothing_in_eager_mode(op, attributes, monkeypatch):
         assert len(evaluated) == times
 
 
-# Zeros that somebody wants to differentiate by are not absent gradients.
+# Gradients that no kernel computes.
+
+
+@pytest.mark.parametrize("op, attributes", gradient_cases.params(WITH_SWITCH))
+def test_equations_instead_of_a_kernel_are_logged_once(op, attributes, monkeypatch, caplog):
+    from blockcell.gradients import rules
+
+    monkeypatch.setattr(rules, "_logged", set())
+    caplog.set_level(logging.INFO, logger="blockcell")
+    nodes_in_graph(op, attributes, STATES[op])
+    assert not caplog.records
+    for _ in range(2):
+        nodes_in_graph(op, attributes, OUTPUTS[op])
+    (record,) = caplog.records
+    level = logging.WARNING if op in SEQUENCES else logging.INFO
+    assert (record.name, record.levelno) == ("blockcell", level)
+    said = record.getMessage()
+    assert said.startswith(op + ": ") and GATES[op][0] in said and "tf.stop_gradient" in said
+
+
+@pytest.mark.skipif(ways.TF1, reason="TensorFlow 2 only")
+def test_a_tensorflow_that_does_not_say_what_a_tape_follows(monkeypatch, caplog):
+    """Then zeros are computed with, which is slower, and said once."""
+    from blockcell.gradients import incoming
+
+    for module in ("tensorflow.python.pywrap_tfe", "tensorflow.python.eager.tape"):
+        monkeypatch.setitem(sys.modules, module, None)
+    incoming._followers.cache_clear()
+    try:
+        assert incoming.present(tf.zeros([2])) is not None
+        assert incoming.present(tf.zeros([2])) is not None
+    finally:
+        monkeypatch.undo()
+        incoming._followers.cache_clear()
+    assert len(caplog.records) == 1 and tf.__version__ in caplog.text
+    assert incoming.present(tf.zeros([2])) is None
+
+
+# Zeros that somebody wants to differentiate with respect to are not absent gradients.
 
 
 @pytest.mark.skipif(ways.TF1, reason="TensorFlow 2 only")

@@ -7,7 +7,7 @@ import blockcell
 from blockcell.gradients import registry
 from helpers import gradient_cases, isolated, ways
 
-OURS = "blockcell.gradients."
+OURS = "blockcell.gradients.rules"
 STOCK = "tensorflow.python.ops.rnn_grad"
 CONTRIB = "tensorflow.contrib.rnn.python.ops."
 
@@ -25,19 +25,31 @@ def test_those_that_are_there_can_be_kept():
             assert kept[op] == CONTRIB + module + "_ops"
             assert kept[gradient_cases.GRADIENT_OPS[op]] is None
         else:
-            assert kept[op] == kept[gradient_cases.GRADIENT_OPS[op]] == OURS + module
-    assert kept["BlockGRU"] == kept["BlockGRUGrad"] == OURS + "block_gru"
+            assert kept[op] == kept[gradient_cases.GRADIENT_OPS[op]] == OURS
+    assert kept["BlockGRU"] == kept["BlockGRUGrad"] == OURS
     assert after_info == kept
     assert set(replaced) == set(gradient_cases.OPS) | set(gradient_cases.GRADIENT_OPS.values())
-    assert all(module.startswith(OURS) for module in replaced.values()), replaced
+    assert set(replaced.values()) == {OURS}, replaced
     assert still_replaced == replaced
 
 
 @pytest.mark.skipif(ways.TF1, reason="tf.contrib has taken the name in TensorFlow 1.15")
-def test_one_that_the_user_registered():
-    kept, replaced = outcome("one_that_the_user_registered")
+def test_one_that_a_user_registered_before_loading():
+    kept, replaced = outcome("one_that_a_user_registered_before_loading")
     assert kept == ["replacing", None]
-    assert replaced == [OURS + "gru", OURS + "gru"]
+    assert replaced == [OURS, OURS]
+
+
+def test_ours_make_way_for_one_that_a_user_registers_after_loading():
+    """With it goes ours of its gradient op: it might drop what arrives at saved activations."""
+    first, second, used = outcome("those_that_a_user_registers_after_loading")
+    assert first == {"GRUBlockCell": "replacing", "GRUBlockCellGrad": None}
+    assert second == {"BlockLSTM": OURS, "BlockLSTMGrad": "replacing"}
+    assert used == 7.0
+
+
+def test_a_user_cannot_register_two():
+    assert "Registering two gradient" in outcome("two_that_a_user_registers")
 
 
 @pytest.mark.skipif(ways.TF1, reason="TensorFlow 2 only")

@@ -17,8 +17,7 @@ def _registered():
         except LookupError:
             found[name] = None
         else:
-            module = getattr(function, "func", function).__module__
-            found[name] = module.replace("tensorflow_core", "tensorflow")
+            found[name] = function.__module__.replace("tensorflow_core", "tensorflow")
     return found
 
 
@@ -36,7 +35,7 @@ def keep_then_replace_then_keep():
     return found
 
 
-def one_that_the_user_registered():
+def one_that_a_user_registered_before_loading():
     """Replaced like TensorFlow's, or kept, and without a second order then."""
     import tensorflow as tf
 
@@ -49,6 +48,52 @@ def one_that_the_user_registered():
         blockcell.load(replace_gradients=replace)
         found.append(_registered())
     return [(each["GRUBlockCell"], each["GRUBlockCellGrad"]) for each in found]
+
+
+def _only(*ops):
+    return {op: module for op, module in _registered().items() if op in ops}
+
+
+def those_that_a_user_registers_after_loading():
+    """Whose gradients are registered then, after another load(); and whether the user's is used."""
+    import tensorflow as tf
+
+    from helpers import gradient_cases
+
+    blockcell.load()
+
+    @tf.RegisterGradient("GRUBlockCell")
+    def users(op, *incoming):
+        return [tf.fill(tf.shape(op.inputs[0]), 7.0)] + [None] * 5
+
+    @tf.RegisterGradient("BlockLSTMGrad")
+    def users_of_gradient(op, *incoming):
+        return [None] * 18
+
+    blockcell.load()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        inputs = gradient_cases.inputs_for("GRUBlockCell")
+        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        h = tf.raw_ops.GRUBlockCell(**tensors)[3]
+        x_grad = session.run(tf.gradients(h, tensors["x"])[0])
+    return (
+        _only("GRUBlockCell", "GRUBlockCellGrad"),
+        _only("BlockLSTM", "BlockLSTMGrad"),
+        float(x_grad.mean()),
+    )
+
+
+def two_that_a_user_registers():
+    """TensorFlow's message about the second one."""
+    import tensorflow as tf
+
+    blockcell.load()
+    tf.RegisterGradient("LSTMBlockCell")(lambda op, *incoming: [None] * 8)
+    try:
+        tf.RegisterGradient("LSTMBlockCell")(lambda op, *incoming: [None] * 8)
+    except KeyError as error:
+        return str(error)
+    return "no error"
 
 
 def _inputs():
