@@ -62,7 +62,7 @@ wheel-test: .venv-wheel/.complete ## Install the wheel beside each TensorFlow al
 	@.venv-wheel/bin/python scripts/test_wheel.py $(if $(MINORS),--minors $(MINORS))
 
 bench: lib ## Time TensorFlow's kernels and ours side by side, at all shapes (takes hours)
-	@$(PYTHON) -m bench --shapes all
+	@PYTHONPATH=python $(PYTHON) -m blockcell bench --shapes all
 
 bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, Keras's and PyTorch's (3 GB download)
 	@scripts/build_lib.sh .venv-peers/bin/python

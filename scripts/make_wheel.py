@@ -7,6 +7,7 @@ are unpacked; no Python has to be able to import it. What is there already is no
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def releases():
 
 
 def unpacked(minor, package, python):
-    """The folder with the headers and the framework library of a release; downloads it if needed."""
+    """The folder of a release's headers and framework library; downloads it if needed."""
     folder = WORK / "tensorflow" / minor
     if not (folder / "complete").exists():
         shutil.rmtree(str(folder), ignore_errors=True)
@@ -43,19 +44,31 @@ def unpacked(minor, package, python):
         command += [f"--platform={platform}" for platform in PLATFORMS]
         subprocess.run([*command, "--dest", str(download), package], check=True)
         (wheel,) = download.glob("*.whl")
-        with zipfile.ZipFile(str(wheel)) as archive:
-            names = [name for name in archive.namelist() if _is_needed(name)]
-            archive.extractall(str(folder), names)
+        unpack(wheel, folder)
         shutil.rmtree(str(download))
         (folder / "complete").touch()
     (package_folder,) = {path.parent for path in folder.glob("**/libtensorflow_framework.so.*")}
     return package_folder
 
 
+def unpack(wheel, folder):
+    """Unpacks what compiling needs to where an installation would put it."""
+    with zipfile.ZipFile(str(wheel)) as archive:
+        for entry in archive.infolist():
+            # An installation merges these with the rest.
+            name = re.sub(r"^[^/]+\.data/(purelib|platlib)/", "", entry.filename)
+            if not _is_needed(name) or entry.is_dir():
+                continue
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(entry) as source, path.open("wb") as target:
+                shutil.copyfileobj(source, target)
+
+
 def _is_needed(name):
     parts = name.split("/")
     return (
-        "include" in parts[:4]
+        parts[1:2] == ["include"]
         or parts[-1].startswith("libtensorflow_framework.so.")
         or name.endswith(".dist-info/METADATA")
     )

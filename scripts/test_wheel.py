@@ -1,8 +1,9 @@
-"""Tests the wheel: for each TensorFlow of `wheel_tensorflows.txt`, in a fresh environment of its own,
-installs TensorFlow and the wheel, and runs `blockcell verify --quick`. Prints a table.
+"""Tests the wheel beside each TensorFlow of `wheel_tensorflows.txt`, and prints a table.
 
-Run by ``make wheel-test``. The exit code is 1 if any of them fails. A release whose Python is not
-found is left out, and the table says so. Environments are deleted when they were tested.
+In a fresh environment for each it installs TensorFlow and the wheel, and nothing else, and runs
+`blockcell verify --quick`. Run by ``make wheel-test``. The exit code is 1 if any of them
+fails. A release whose Python is not found is left out, and the table says so. Each environment is
+deleted when it was tested.
 """
 
 import argparse

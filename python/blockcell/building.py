@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from blockcell.version import __version__
+
 LIBRARY = "libblockcell.so"
 PYTHON_VARIABLE = "BLOCKCELL_PYTHON"
 FLAGS_VARIABLE = "BLOCKCELL_FLAGS"
@@ -39,6 +41,17 @@ def source_tree():
         if (tree / "Cargo.toml").is_file() and (tree / "build.rs").is_file():
             return tree
     return None
+
+
+def user_folder():
+    """Where `blockcell build` puts what it makes: a folder of this user, for this version."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(cache) / "blockcell" / __version__
+
+
+def target_of(tree):
+    """Cargo's target directory for these sources; a wheel's may lie where users cannot write."""
+    return user_folder() / "target" if tree == _PACKAGE / "source" else Path(tree) / "target"
 
 
 def check_tools():
@@ -132,7 +145,7 @@ def folder_name(version):
     return "tf-" + ".".join(version.split(".")[:2])
 
 
-def build(tree, folder, answer, target=None, variant="", quiet=False):
+def build(tree, folder, answer, variant="", quiet=False):
     """Builds the library, unless it is there and newer than its sources.
 
     All builds may share one target directory, so the kernels are compiled once. Only the shim and
@@ -142,7 +155,6 @@ def build(tree, folder, answer, target=None, variant="", quiet=False):
       tree: The sources.
       folder: The library goes to `tf-<major.minor>/libblockcell.so` in here.
       answer: What `ask` returned.
-      target: cargo's target directory; by default `target` in the sources.
       variant: A feature of the crate, or empty.
       quiet: Whether cargo's output is shown only if it fails.
 
@@ -153,7 +165,7 @@ def build(tree, folder, answer, target=None, variant="", quiet=False):
       BuildError: It cannot be built.
     """
     tree, folder = Path(tree), Path(folder)
-    target = Path(target) if target else tree / "target"
+    target = target_of(tree)
     name = folder_name(answer.splitlines()[0])
     library = folder / name / LIBRARY
     if library.exists() and not _newer_sources(tree, library):

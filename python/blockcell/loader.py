@@ -248,12 +248,6 @@ def _minor(version):
     return ".".join(version.split(".")[:2])
 
 
-def user_folder():
-    """Where `blockcell build` puts libraries: a folder of this user, for this version."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(cache) / "blockcell" / __version__
-
-
 def _source_tree():
     """The source tree this package is used from, or None if it is installed elsewhere."""
     tree = _PACKAGE.parent.parent
@@ -263,7 +257,7 @@ def _source_tree():
 def _roots():
     """The folders with one folder per TensorFlow, in the order of search."""
     tree = _source_tree()
-    return [_PACKAGE / "lib"] + ([tree / "build"] if tree else []) + [user_folder()]
+    return [_PACKAGE / "lib"] + ([tree / "build"] if tree else []) + [building.user_folder()]
 
 
 def _minor_of_folder(library):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from blockcell import building, loader
+from blockcell import building
 from blockcell.cli.console import CommandError, new_console, waiting
 
 
@@ -40,9 +40,7 @@ def command(python, output, quiet):
         answer = building.ask(tree, python)
     version = answer.splitlines()[0]
     console.print(f"Building for TensorFlow {version} from {tree}", soft_wrap=True, highlight=False)
-    user = loader.user_folder()
-    # The sources may lie where this user cannot write.
-    target = user / "target" if tree.name == "source" else None
     with waiting(console, "compiling"):
-        library = building.build(tree, output or user, answer, target=target, quiet=True)
+        folder = output or building.user_folder()
+        library = building.build(tree, folder, answer, quiet=True)
     print(library)
