@@ -68,7 +68,7 @@ bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, K
 	@scripts/build_lib.sh .venv-peers/bin/python
 	@.venv-peers/bin/python -m bench.peers
 
-lint: .venv-lint/.complete $(environment) ## Check formats and lints of Rust, C++ and Python
+lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of Rust, C++ and Python
 	cargo fmt --all --check
 	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
 	scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
@@ -76,6 +76,7 @@ lint: .venv-lint/.complete $(environment) ## Check formats and lints of Rust, C+
 	.venv-lint/bin/clang-format --dry-run -Werror cpp/*
 	.venv-lint/bin/ruff check .
 	.venv-lint/bin/ruff format --check .
+	.venv-lint/bin/mypy
 
 format: .venv-lint/.complete ## Format all sources
 	cargo fmt --all

@@ -3,7 +3,7 @@
 import sys
 
 
-def main():
+def main() -> None:
     """Runs the command line; says in one line what is missing if it cannot."""
     try:
         import click  # noqa: F401

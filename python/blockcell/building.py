@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Dict, List, Optional
 
 from blockcell.version import __version__
 
@@ -32,7 +33,7 @@ class BuildError(Exception):
     """The library cannot be built. The message is one line, and says what to do."""
 
 
-def source_tree():
+def source_tree() -> Optional[Path]:
     """The sources that this package can be built from, or None.
 
     These are the source tree that the package is used from, or the copy that a wheel carries.
@@ -43,18 +44,18 @@ def source_tree():
     return None
 
 
-def user_folder():
+def user_folder() -> Path:
     """Where `blockcell build` puts what it makes: a folder of this user, for this version."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(cache) / "blockcell" / __version__
 
 
-def target_of(tree):
+def target_of(tree: Path) -> Path:
     """Cargo's target directory for these sources; a wheel's may lie where users cannot write."""
     return user_folder() / "target" if tree == _PACKAGE / "source" else Path(tree) / "target"
 
 
-def check_tools():
+def check_tools() -> None:
     """Checks that cargo and a C++ compiler are there.
 
     Raises:
@@ -69,7 +70,7 @@ def check_tools():
         raise BuildError("a C++ compiler is missing: install g++, or name one by CXX")
 
 
-def ask(tree, python):
+def ask(tree: Path, python: str) -> str:
     """Asks a Python for the version and flags of its TensorFlow.
 
     Args:
@@ -102,13 +103,13 @@ def ask(tree, python):
     return answer
 
 
-def outside_isolation():
+def outside_isolation() -> Dict[str, str]:
     """The environment without what pip sets to hide the installed packages from a build."""
     hidden = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONHOME")
     return {name: value for name, value in os.environ.items() if name not in hidden}
 
 
-def target_python():
+def target_python() -> str:
     """The Python that a package under construction is for.
 
     pip runs a build by the interpreter that it installs for, and hides only that one's packages.
@@ -131,7 +132,7 @@ def target_python():
     )
 
 
-def _has_tensorflow(python):
+def _has_tensorflow(python: str) -> bool:
     """Whether a Python finds the package, which is quicker than to import it."""
     find = "import importlib.util as u, sys; sys.exit(u.find_spec('tensorflow') is None)"
     try:
@@ -140,12 +141,12 @@ def _has_tensorflow(python):
         return False
 
 
-def folder_name(version):
+def folder_name(version: str) -> str:
     """`"tf-2.21"` of `"2.21.0"`: the folder of the library for this TensorFlow."""
     return "tf-" + ".".join(version.split(".")[:2])
 
 
-def build(tree, folder, answer, variant="", quiet=False):
+def build(tree: Path, folder: Path, answer: str, variant: str = "", quiet: bool = False) -> Path:
     """Builds the library, unless it is there and newer than its sources.
 
     All builds may share one target directory, so the kernels are compiled once. Only the shim and
@@ -164,7 +165,6 @@ def build(tree, folder, answer, variant="", quiet=False):
     Raises:
       BuildError: It cannot be built.
     """
-    tree, folder = Path(tree), Path(folder)
     target = target_of(tree)
     name = folder_name(answer.splitlines()[0])
     library = folder / name / LIBRARY
@@ -191,7 +191,7 @@ def build(tree, folder, answer, variant="", quiet=False):
     return library
 
 
-def _newer_sources(tree, library):
+def _newer_sources(tree: Path, library: Path) -> bool:
     """Whether a source was changed after the library was built."""
     built = library.stat().st_mtime
     paths = [tree / name for name in SOURCES if not name.startswith(("kernels/b", "kernels/e"))]
@@ -199,7 +199,7 @@ def _newer_sources(tree, library):
     return any(file.stat().st_mtime > built for file in files)
 
 
-def _run_cargo(command, tree, environment, quiet):
+def _run_cargo(command: List[str], tree: Path, environment: Dict[str, str], quiet: bool) -> None:
     process = subprocess.run(
         command,
         cwd=str(tree),
@@ -213,13 +213,15 @@ def _run_cargo(command, tree, environment, quiet):
         raise BuildError("cargo could not build the library; its messages stand above")
 
 
-def main():
+def main() -> None:
     """Builds for the TensorFlow of this Python, into `build/` of the source tree."""
     parser = argparse.ArgumentParser(prog="python -m blockcell.building", description=main.__doc__)
     parser.add_argument("variant", nargs="?", default="", choices=["", "failpoints"])
     variant = parser.parse_args().variant
     tree = source_tree()
     try:
+        if tree is None:
+            raise BuildError("there are no sources: run this in a source tree")
         check_tools()
         print(build(tree, tree / "build" / variant, ask(tree, sys.executable), variant=variant))
     except BuildError as error:

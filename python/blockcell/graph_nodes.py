@@ -1,7 +1,7 @@
 """Finds the block RNN nodes of a graph's file, with shapes, types, options and devices."""
 
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Union
 
 from blockcell.reference.op_table import OPS
 from blockcell.verification import Case
@@ -28,7 +28,7 @@ class Node(NamedTuple):
     """Of each input; None where nothing is known, also of a single dimension."""
 
 
-def read(file) -> List[Node]:
+def read(file: Union[str, Path]) -> List[Node]:
     """Reads the block RNN nodes of a file, those in bodies of functions too.
 
     Args:
@@ -58,7 +58,7 @@ def read(file) -> List[Node]:
     return nodes
 
 
-def _graphs(path):
+def _graphs(path: Path) -> List[Any]:
     """The GraphDefs in a file."""
     from tensorflow.core.framework import graph_pb2
     from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
@@ -96,7 +96,7 @@ def _graphs(path):
     raise GraphFileError(f"{path} is no GraphDef, MetaGraph or SavedModel, in binary or as text")
 
 
-def _parsed(message, content):
+def _parsed(message: Any, content: bytes) -> Any:
     """The message, or None if it cannot be parsed."""
     from google.protobuf import text_format
     from google.protobuf.message import DecodeError
@@ -112,7 +112,7 @@ def _parsed(message, content):
         return None
 
 
-def _without_colocation(graph_def):
+def _without_colocation(graph_def: Any) -> Any:
     """A copy without colocation, whose targets importing would look for."""
     copy = type(graph_def)()
     copy.CopyFrom(graph_def)
@@ -122,7 +122,7 @@ def _without_colocation(graph_def):
     return copy
 
 
-def _nodes_of_function(function):
+def _nodes_of_function(function: Any) -> List[Node]:
     """The nodes in a function's body; shapes as far as the body tells them."""
     from tensorflow.python.framework import function_def_to_graph
 
@@ -134,7 +134,7 @@ def _nodes_of_function(function):
         return [_bare_node(node, name) for node in function.node_def if node.op in OPS]
 
 
-def _node(op, function):
+def _node(op: Any, function: Optional[str]) -> Node:
     """A node of an imported graph."""
     names = list(OPS[op.type].inputs)
     shapes = {}
@@ -145,11 +145,11 @@ def _node(op, function):
     return _from_definition(definition, function, shapes)
 
 
-def _bare_node(node, function):
+def _bare_node(node: Any, function: Optional[str]) -> Node:
     return _from_definition(node, function, dict.fromkeys(OPS[node.op].inputs))
 
 
-def _from_definition(node, function, shapes):
+def _from_definition(node: Any, function: Optional[str], shapes: Dict[str, Any]) -> Node:
     from tensorflow.python.framework import dtypes
 
     attributes = {}
@@ -162,7 +162,7 @@ def _from_definition(node, function, shapes):
     return Node(node.name, function, node.op, dtype, attributes, label, node.device, shapes)
 
 
-def sizes_of(node) -> Dict[str, Optional[int]]:
+def sizes_of(node: Node) -> Dict[str, Optional[int]]:
     """batch, input_size, cell_size and time, as far as the inputs' shapes tell them."""
     sizes: Dict[str, Optional[int]] = dict.fromkeys(("batch", "input_size", "cell_size"))
     if OPS[node.op].is_sequence:
@@ -186,7 +186,7 @@ def sizes_of(node) -> Dict[str, Optional[int]]:
     return sizes
 
 
-def case_of(node, batch, time) -> Optional[Case]:
+def case_of(node: Node, batch: int, time: int) -> Optional[Case]:
     """The call that a node makes, with these sizes where the graph leaves them open.
 
     Returns:
@@ -196,12 +196,13 @@ def case_of(node, batch, time) -> Optional[Case]:
     sizes["batch"] = batch if sizes["batch"] is None else sizes["batch"]
     if "time" in sizes:
         sizes["time"] = time if sizes["time"] is None else sizes["time"]
-    if None in sizes.values() or node.dtype not in ("float32", "float16"):
+    known = {name: size for name, size in sizes.items() if size is not None}
+    if len(known) < len(sizes) or node.dtype not in ("float32", "float16"):
         return None
-    return Case(node.op, node.dtype, dict(node.attributes), {k: int(v) for k, v in sizes.items()})
+    return Case(node.op, node.dtype, dict(node.attributes), known)
 
 
-def why_not(node) -> Optional[str]:
+def why_not(node: Node) -> Optional[str]:
     """Why a node does not run on the library's kernel once it is loaded; None if it does."""
     import tensorflow as tf
 
@@ -213,7 +214,5 @@ def why_not(node) -> Optional[str]:
     if node.dtype not in [dtype(0).dtype.name for dtype in OPS[node.op].dtypes]:
         return f"there is no kernel for {node.dtype}"
     if node.function and not own and not node.label and tf.__version__.startswith("1."):
-        return (
-            "in TensorFlow 1.15, bodies of functions are taken over only where all devices are CPUs"
-        )
+        return "TensorFlow 1.15 lets bodies of functions run on it only if all devices are CPUs"
     return None

@@ -11,6 +11,7 @@ through them, and return what they were given.
 """
 
 import collections
+from typing import Any, List, Sequence, Tuple
 
 GRUWeights = collections.namedtuple("GRUWeights", "w_ru w_c b_ru b_c b_hc")
 GRUWeights.__doc__ = """The weights of GRUBlockCell and BlockGRU (b_hc: of BlockGRU only).
@@ -40,7 +41,9 @@ _LSTM_ORDERS = {
 }
 
 
-def lstm_from_keras(kernel, recurrent_kernel, bias=None, op="BlockLSTMV2"):
+def lstm_from_keras(
+    kernel: Any, recurrent_kernel: Any, bias: Any = None, op: str = "BlockLSTMV2"
+) -> LSTMWeights:
     """Weights of an LSTM op from those of a Keras LSTM layer.
 
     Keras adds its `unit_forget_bias` to the bias itself: call `BlockLSTM` and `LSTMBlockCell` with
@@ -68,7 +71,7 @@ def lstm_from_keras(kernel, recurrent_kernel, bias=None, op="BlockLSTMV2"):
     )
 
 
-def lstm_to_keras(w, b, op="BlockLSTMV2"):
+def lstm_to_keras(w: Any, b: Any, op: str = "BlockLSTMV2") -> KerasWeights:
     """Weights of a Keras LSTM layer from those of an LSTM op; undoes `lstm_from_keras`.
 
     Args:
@@ -91,7 +94,9 @@ def lstm_to_keras(w, b, op="BlockLSTMV2"):
     return KerasWeights(w[:input_size], w[input_size:], _permuted(b, order))
 
 
-def gru_from_keras(kernel, recurrent_kernel, bias=None, reset_after=True):
+def gru_from_keras(
+    kernel: Any, recurrent_kernel: Any, bias: Any = None, reset_after: bool = True
+) -> GRUWeights:
     """Weights of a GRU op from those of a Keras GRU layer.
 
     With `reset_after` (Keras 2's and 3's default) they are for `BlockGRU` with the same attribute;
@@ -126,7 +131,9 @@ def gru_from_keras(kernel, recurrent_kernel, bias=None, reset_after=True):
     return GRUWeights(_concat([r, z], 1), h, _concat([b_r, b_z], 0), b_c, b_hc)
 
 
-def gru_to_keras(w_ru, w_c, b_ru, b_c, b_hc=None, reset_after=True):
+def gru_to_keras(
+    w_ru: Any, w_c: Any, b_ru: Any, b_c: Any, b_hc: Any = None, reset_after: bool = True
+) -> KerasWeights:
     """Weights of a Keras GRU layer from those of a GRU op.
 
     `gru_from_keras` of the result gives the arguments back. The other way round, Keras has two
@@ -165,13 +172,13 @@ def gru_to_keras(w_ru, w_c, b_ru, b_c, b_hc=None, reset_after=True):
     return KerasWeights(weights[:input_size], weights[input_size:], bias)
 
 
-def _order(op):
+def _order(op: str) -> Tuple[int, ...]:
     if op not in _LSTM_ORDERS:
         raise ValueError(f"op must be one of {', '.join(_LSTM_ORDERS)}, got {op}")
     return _LSTM_ORDERS[op]
 
 
-def _check_layer(gates, kernel, recurrent_kernel):
+def _check_layer(gates: int, kernel: Any, recurrent_kernel: Any) -> int:
     """Checks the matrices of a layer with so many gates; returns its cell_size."""
     cell_size = int(recurrent_kernel.shape[0])
     _check("recurrent_kernel", recurrent_kernel, [cell_size, gates * cell_size])
@@ -179,37 +186,37 @@ def _check_layer(gates, kernel, recurrent_kernel):
     return cell_size
 
 
-def _check(name, value, shape):
+def _check(name: str, value: Any, shape: List[int]) -> None:
     got = [int(size) for size in value.shape]
     if got != shape:
         raise ValueError(f"{name} must have shape {shape}, got {got}")
 
 
-def _cells(columns, gates, name):
+def _cells(columns: int, gates: int, name: str) -> int:
     if columns % gates:
         raise ValueError(f"{name} must have {gates} * cell_size columns, got {columns}")
     return columns // gates
 
 
-def _input_size(weights, cell_size, name):
+def _input_size(weights: Any, cell_size: int, name: str) -> int:
     rows = int(weights.shape[0])
     if rows < cell_size:
         raise ValueError(f"{name} must have at least cell_size = {cell_size} rows, got {rows}")
     return rows - cell_size
 
 
-def _permuted(value, order):
+def _permuted(value: Any, order: Sequence[int]) -> Any:
     parts = _split(value, len(order))
     return _concat([parts[place] for place in order], -1)
 
 
-def _split(value, parts):
+def _split(value: Any, parts: int) -> List[Any]:
     """Equal parts along the last axis."""
     size = int(value.shape[-1]) // parts
     return [value[..., part * size : (part + 1) * size] for part in range(parts)]
 
 
-def _concat(values, axis):
+def _concat(values: List[Any], axis: int) -> Any:
     """The values joined: an array if they all are, else a tensor."""
     # Not at the top: a build imports this package where there is no NumPy.
     import numpy as np
@@ -221,7 +228,7 @@ def _concat(values, axis):
     return tf.concat(values, axis)
 
 
-def _zeros_like(value, shape):
+def _zeros_like(value: Any, shape: List[int]) -> Any:
     """Zeros of the type of `value`: an array if that is one, else a tensor."""
     import numpy as np
 

@@ -12,6 +12,7 @@ import shutil
 import sys
 import threading
 from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 from blockcell import building
 from blockcell.version import __version__
@@ -22,7 +23,7 @@ OVERRIDE = "BLOCKCELL_OVERRIDE"
 
 _PACKAGE = Path(__file__).resolve().parent
 _lock = threading.RLock()
-_loaded = {}  # "path", "module" and "take_over", once the library is loaded
+_loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the library is loaded
 
 
 class LibraryError(ImportError):
@@ -33,7 +34,9 @@ class LibraryNotFoundError(LibraryError):
     """There is no library for the running TensorFlow."""
 
 
-def load(path=None, take_over=True, replace_gradients=True):
+def load(
+    path: Optional[Union[str, Path]] = None, take_over: bool = True, replace_gradients: bool = True
+) -> Any:
     """Loads the library built for the running TensorFlow.
 
     Drops the kernels that eager mode has cached, so that ops and `tf.function`s which ran before
@@ -109,13 +112,13 @@ def load(path=None, take_over=True, replace_gradients=True):
         return _loaded["module"]
 
 
-def module():
+def module() -> Any:
     """Returns the module of the library's own ops; calls `load()` first if that was not done."""
     with _lock:
         return _loaded.get("module") or load()
 
 
-def info():
+def info() -> Dict[str, Any]:
     """Returns what is in use, or would be. Changes nothing: it neither loads nor registers.
 
     After `load()` it runs the op `BlockcellInfo`, and with it TensorFlow's runtime: configure
@@ -143,7 +146,7 @@ def info():
         return _info_of_loaded() if _loaded else _info_before()
 
 
-def _info_before():
+def _info_before() -> Dict[str, Any]:
     import tensorflow as tf
 
     library = built_for = problem = None
@@ -163,8 +166,8 @@ def _info_before():
     }
 
 
-def _info_of_loaded():
-    answer = json.loads(_run_info(_loaded["module"]).decode())
+def _info_of_loaded() -> Dict[str, Any]:
+    answer: Dict[str, Any] = json.loads(_run_info(_loaded["module"]).decode())
     built_for, running = answer["tensorflow_built_for"], answer["tensorflow_running"]
     if _minor(built_for) != _minor(running):
         raise LibraryError(
@@ -178,7 +181,7 @@ def _info_of_loaded():
 
 
 @contextlib.contextmanager
-def _override(take_over):
+def _override(take_over: bool) -> Iterator[None]:
     """Sets `BLOCKCELL_OVERRIDE=0`, which the library reads while it is loaded, unless `take_over`.
 
     Python sets the variable of the process, which C++ sees.
@@ -195,7 +198,7 @@ def _override(take_over):
                 os.environ[OVERRIDE] = before
 
 
-def _run_info(module):
+def _run_info(module: Any) -> bytes:
     """Runs `BlockcellInfo` where TensorFlow is: eagerly, or in a graph and session of its own."""
     import tensorflow as tf
 
@@ -207,7 +210,7 @@ def _run_info(module):
         return session.run(module.blockcell_info())
 
 
-def find_library(path=None):
+def find_library(path: Optional[Union[str, Path]] = None) -> Path:
     """Finds the library built for the running TensorFlow, without loading it.
 
     Args:
@@ -243,30 +246,30 @@ def find_library(path=None):
     )
 
 
-def _minor(version):
+def _minor(version: str) -> str:
     """`"2.21"` of `"2.21.0"`, `"2.21.0rc1"` or `"2.21.0-dev20260101"`."""
     return ".".join(version.split(".")[:2])
 
 
-def _source_tree():
+def _source_tree() -> Optional[Path]:
     """The source tree this package is used from, or None if it is installed elsewhere."""
     tree = _PACKAGE.parent.parent
     return tree if (tree / "Cargo.toml").is_file() else None
 
 
-def _roots():
+def _roots() -> List[Path]:
     """The folders with one folder per TensorFlow, in the order of search."""
     tree = _source_tree()
     return [_PACKAGE / "lib"] + ([tree / "build"] if tree else []) + [building.user_folder()]
 
 
-def _minor_of_folder(library):
+def _minor_of_folder(library: Path) -> Optional[str]:
     """`"2.21"` of a library in the folder `tf-2.21`; None if its folder has another name."""
     folder = re.match(r"tf-(\d+\.\d+)$", library.parent.name)
     return folder.group(1) if folder else None
 
 
-def _check_folder(library, minor):
+def _check_folder(library: Path, minor: str) -> None:
     """Refuses a library that lies in the folder of another TensorFlow, before it is opened."""
     built_for = _minor_of_folder(library)
     if built_for not in (None, minor):
@@ -275,14 +278,14 @@ def _check_folder(library, minor):
         )
 
 
-def _explain(problem, details=()):
+def _explain(problem: str, details: Sequence[str] = ()) -> str:
     """The one form of error message: what is wrong, what there is, and the ways out."""
     builds = [build for root in _roots() for build in sorted(root.glob("tf-*/" + LIBRARY))]
     found = ", ".join(f"{build.parent.name} ({build})" for build in builds) or "none"
     return "\n  ".join(["blockcell: " + problem, *details, "builds found: " + found, *_ways_out()])
 
 
-def _ways_out():
+def _ways_out() -> Iterator[str]:
     """What the user can do, from where they are."""
     tree = _source_tree()
     if tree:
@@ -296,7 +299,7 @@ def _ways_out():
     )
 
 
-def _load_into_tensorflow(library):
+def _load_into_tensorflow(library: Path) -> Any:
     """Loads a file that `find_library` has found, for eager mode too."""
     import tensorflow as tf
 
@@ -315,7 +318,7 @@ def _load_into_tensorflow(library):
     return module
 
 
-def _drop_eager_kernels():
+def _drop_eager_kernels() -> None:
     """Drops the kernels that eager mode has cached, if it has run at all.
 
     TensorFlow offers this in no public way.

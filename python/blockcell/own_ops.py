@@ -1,20 +1,22 @@
 """The library's own ops as functions. They call `blockcell.load()` if nobody has."""
 
+from typing import Any, Optional
+
 from blockcell import loader
 
 
 def block_gru(
-    x,
-    w_ru,
-    w_c,
-    b_ru,
-    b_c,
-    b_hc=None,
-    h_prev=None,
-    sequence_length=None,
-    reset_after=False,
-    name=None,
-):
+    x: Any,
+    w_ru: Any,
+    w_c: Any,
+    b_ru: Any,
+    b_c: Any,
+    b_hc: Any = None,
+    h_prev: Any = None,
+    sequence_length: Any = None,
+    reset_after: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """Gated recurrent unit over a sequence, with a length for each row of the batch.
 
     For row b and t from 0 to sequence_length[b] - 1, with h' the state before the step (`h_prev`
@@ -93,24 +95,24 @@ def block_gru(
 
 
 def block_gru_grad(
-    sequence_length,
-    x,
-    h_prev,
-    w_ru,
-    w_c,
-    b_ru,
-    b_c,
-    b_hc,
-    r,
-    u,
-    c,
-    hc,
-    h,
-    h_grad,
-    h_last_grad,
-    reset_after=False,
-    name=None,
-):
+    sequence_length: Any,
+    x: Any,
+    h_prev: Any,
+    w_ru: Any,
+    w_c: Any,
+    b_ru: Any,
+    b_c: Any,
+    b_hc: Any,
+    r: Any,
+    u: Any,
+    c: Any,
+    hc: Any,
+    h: Any,
+    h_grad: Any,
+    h_last_grad: Any,
+    reset_after: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """Gradients of a loss that depends on the outputs `h` and `h_last` of `block_gru`.
 
     TensorFlow calls it where `block_gru` is differentiated; to call it by hand is rarely of use.
@@ -148,7 +150,7 @@ def block_gru_grad(
     return loader.module().block_gru_grad(**arguments)
 
 
-def _size(tensor, axis):
+def _size(tensor: Any, axis: int) -> Any:
     """The size of an axis: a number if it is known, else a tensor."""
     import tensorflow as tf
 

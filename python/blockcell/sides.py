@@ -6,7 +6,9 @@ Shapes are unknown when the graph is built: what checks them is the kernel.
 
 import contextlib
 import functools
+from typing import Any, Dict, Iterator, Mapping
 
+import numpy as np
 import tensorflow as tf
 
 from blockcell import loader
@@ -15,7 +17,7 @@ from blockcell.reference.op_table import OPS, STOCK
 OURS, STOCK_KERNEL = "blockcell", ""
 
 
-def call(op, inputs, **attributes):
+def call(op: str, inputs: Mapping[str, Any], **attributes: Any) -> Dict[str, Any]:
     """The op on tensors, as `tf.raw_ops` has it; a dictionary of its outputs."""
     own = OPS[op].function
     function = getattr(loader.module(), own) if own else getattr(tf.raw_ops, op)
@@ -23,7 +25,7 @@ def call(op, inputs, **attributes):
 
 
 @contextlib.contextmanager
-def labelled(kernel=OURS):
+def labelled(kernel: str = OURS) -> Iterator[None]:
     """Nodes made in the default graph run on our kernels, or on the stock ones."""
     labels = {op: kernel for op in STOCK} if kernel else {}
     with tf.compat.v1.get_default_graph()._kernel_label_map(labels):
@@ -31,7 +33,7 @@ def labelled(kernel=OURS):
 
 
 @functools.lru_cache(maxsize=None)
-def _session(op, kernel, dtypes, attributes):
+def _session(op: str, kernel: str, dtypes: Any, attributes: Any) -> Any:
     """A session, its placeholders and its outputs by name, kept for all calls of this kind."""
     with tf.Graph().as_default() as graph, labelled(kernel):
         feeds = {name: tf.compat.v1.placeholder(dtype, name=name) for name, dtype in dtypes}
@@ -39,7 +41,9 @@ def _session(op, kernel, dtypes, attributes):
     return tf.compat.v1.Session(graph=graph), feeds, outputs
 
 
-def run(op, inputs, kernel=OURS, **attributes):
+def run(
+    op: str, inputs: Mapping[str, np.ndarray], kernel: str = OURS, **attributes: Any
+) -> Dict[str, np.ndarray]:
     """Returns the op's outputs as a dictionary of NumPy arrays.
 
     Args:

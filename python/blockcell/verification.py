@@ -1,7 +1,7 @@
 """Compares our kernels and TensorFlow's with the float64 oracle, over a grid or a graph's calls."""
 
 import xml.etree.ElementTree as ElementTree
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -56,11 +56,11 @@ _MORE = [
     *((2, 3, 7), (4, 16, 16), (7, 1, 31), (33, 64, 65), (1, 31, 256), (20, 200, 200)),
     *((100, 40, 24), (3, 0, 5), (3, 5, 0)),
 ]
-_TIMES = {True: [3], False: [1, 7]}
-_CLIPS = {True: [], False: [0.3]}
+_TIMES: Dict[bool, List[int]] = {True: [3], False: [1, 7]}
+_CLIPS: Dict[bool, List[float]] = {True: [], False: [0.3]}
 
 
-def grid(ops, dtypes, quick) -> Iterator[Case]:
+def grid(ops: Sequence[str], dtypes: Sequence[str], quick: bool) -> Iterator[Case]:
     """Every op, type and option at sizes around the lanes of vectors, at 0 and at 1.
 
     Args:
@@ -72,14 +72,17 @@ def grid(ops, dtypes, quick) -> Iterator[Case]:
         name = np.dtype(dtype).name
         if name not in dtypes:
             continue
-        clips = [{"cell_clip": clip} for clip in _CLIPS[quick]] if op in CLIPPING else []
-        for attributes in [switch, *(dict(switch, **clip) for clip in clips)]:
+        options: List[Dict[str, Any]] = [dict(switch)]
+        if op in CLIPPING:
+            options += [dict(switch, cell_clip=clip) for clip in _CLIPS[quick]]
+        for attributes in options:
             for batch, input_size, cell_size in _QUICK + ([] if quick else _MORE):
                 sizes = dict(batch=batch, input_size=input_size, cell_size=cell_size)
-                times = _TIMES[quick] if OPS[op].is_sequence else [None]
-                for time in times:
-                    timed = sizes if time is None else dict(sizes, time=time)
-                    yield Case(op, name, dict(attributes), timed)
+                timed = [sizes]
+                if OPS[op].is_sequence:
+                    timed = [dict(sizes, time=time) for time in _TIMES[quick]]
+                for every in timed:
+                    yield Case(op, name, dict(attributes), every)
 
 
 def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
@@ -108,7 +111,7 @@ def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
     return Result(case, worst.error, worst.limit, worst.output, stock, problem)
 
 
-def _stock_error(case, inputs):
+def _stock_error(case: Case, inputs: Dict[str, np.ndarray]) -> Optional[float]:
     """The worst scaled error of TensorFlow's kernel.
 
     Sizes of 0 are left out: they end the process in some stock kernels.
@@ -125,7 +128,14 @@ def _stock_error(case, inputs):
     return max(references.scaled_error(got[name], want[name]) for name in want)
 
 
-def _first_line(error):
+def _excess(result: Result) -> float:
+    """How close a result comes to its limit; NaN is farthest above."""
+    if result.error is None or not result.limit or np.isnan(result.error):
+        return float("inf")
+    return result.error / result.limit
+
+
+def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -152,9 +162,7 @@ def summary(results: List[Result]) -> List[Line]:
     lines = []
     for (op, variant), group in groups.items():
         ran = [result for result in group if result.error is not None]
-        worst = max(
-            ran, key=lambda r: np.inf if np.isnan(r.error) else r.error / r.limit, default=None
-        )
+        worst = max(ran, key=_excess, default=None)
         stock = [result.stock_error for result in group if result.stock_error is not None]
         lines.append(
             Line(
@@ -175,7 +183,7 @@ def summary(results: List[Result]) -> List[Line]:
 def as_json(results: List[Result], about: Dict[str, Any]) -> Dict[str, Any]:
     """Everything, for JSON; an error that is no number becomes a string."""
 
-    def plain(value):
+    def plain(value: Any) -> Any:
         return str(value) if isinstance(value, float) and not np.isfinite(value) else value
 
     rows = []

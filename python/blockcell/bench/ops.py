@@ -1,7 +1,7 @@
 """What is measured: ops on tensors of some shape, and the least work that they can be done with.
 
-The tables of the ops themselves are in `blockcell.reference.op_table`; `tables` says which of them are
-measured.
+The tables of the ops themselves are in `blockcell.reference.op_table`; `tables` says which of
+them are measured.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple

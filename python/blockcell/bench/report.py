@@ -167,7 +167,9 @@ def means(rows) -> List[Mean]:
         groups.setdefault(key, []).append(row.ratio)
     return [
         Mean(
-            *key,
+            key[0],
+            key[1],
+            key[2],
             len(ratios),
             geometric_mean(ratios),
             min(ratios),

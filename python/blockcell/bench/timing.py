@@ -3,7 +3,7 @@
 import gc
 import math
 import time
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Tuple
 
 from blockcell.bench.machine import Neighbours
 
@@ -88,7 +88,7 @@ def take_turns(build, round_seconds, seconds) -> Turns:
     """
     repetitions, runs, longest = long_enough(build, round_seconds)
     fewest = fewest_rounds(longest)
-    times = ([], [])
+    times: Tuple[List[float], List[float]] = ([], [])
     gc.collect()
     gc.disable()
     try:

@@ -1,8 +1,9 @@
 """The process that does the timing, for one number of threads.
 
-TensorFlow's pool of threads is made once a process. The parent (`run`) therefore starts one of these for
-each number of threads, and the two talk in lines of JSON. The parent writes what to load; the worker answers what runs there. Then the parent writes one case after the other, and the
-worker answers each by its result. Instead of any answer there may be a problem, in words.
+TensorFlow's pool of threads is made once a process. The parent (`run`) therefore starts one of
+these for each number of threads, and the two talk in lines of JSON. The parent writes what to load;
+the worker answers what runs there. Then the parent writes one case after the other, and the worker
+answers each by its result. Instead of any answer there may be a problem, in words.
 """
 
 import json

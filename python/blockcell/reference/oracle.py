@@ -5,32 +5,43 @@ Sizes: batch (B), input_size (D), cell_size (C), time (T). Names are those of `t
 inputs to float64 and returns a dictionary of outputs in the order of the op.
 """
 
-from typing import Callable, Dict
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 
+ArrayLike = Any
+"""What `np.asarray` takes."""
+Arrays = Dict[str, np.ndarray]
 
-def logistic(z):
+
+def logistic(z: ArrayLike) -> np.ndarray:
     """The logistic function."""
     with np.errstate(over="ignore"):
         return 1.0 / (1.0 + np.exp(-z))
 
 
-def _double(*arrays):
+def _double(*arrays: ArrayLike) -> List[np.ndarray]:
     return [np.asarray(array, dtype=np.float64) for array in arrays]
 
 
-def _join(*blocks):
+def _join(*blocks: ArrayLike) -> np.ndarray:
     return np.concatenate(blocks, axis=-1)
 
 
-def _attribute(value, like):
+def _attribute(value: float, like: ArrayLike) -> float:
     """A float attribute as kernels use it: converted to the element type of `like`."""
     with np.errstate(over="ignore"):
         return float(np.asarray(value, np.asarray(like).dtype))
 
 
-def gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c):
+def gru_block_cell(
+    x: ArrayLike,
+    h_prev: ArrayLike,
+    w_ru: ArrayLike,
+    w_c: ArrayLike,
+    b_ru: ArrayLike,
+    b_c: ArrayLike,
+) -> Arrays:
     """Forward step: r, u, c, h of shape [B, C].
 
     [r_bar | u_bar] = [x | h_prev] @ w_ru + b_ru ;  r = S(r_bar), u = S(u_bar)
@@ -42,7 +53,19 @@ def gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c):
     return {"r": r, "u": u, "c": c, "h": u * h_prev + (1 - u) * c}
 
 
-def _gru_backward(x, h_prev, w_ru, w_c, r, u, c, d_r, d_u, d_c, d_h):
+def _gru_backward(
+    x: ArrayLike,
+    h_prev: ArrayLike,
+    w_ru: ArrayLike,
+    w_c: ArrayLike,
+    r: ArrayLike,
+    u: ArrayLike,
+    c: ArrayLike,
+    d_r: ArrayLike,
+    d_u: ArrayLike,
+    d_c: ArrayLike,
+    d_h: ArrayLike,
+) -> Arrays:
     """The chain rule through `gru_block_cell`, for gradients of all four outputs."""
     input_size = x.shape[1]
     d_c_bar = (d_c + d_h * (1 - u)) * (1 - c * c)
@@ -60,7 +83,18 @@ def _gru_backward(x, h_prev, w_ru, w_c, r, u, c, d_r, d_u, d_c, d_h):
     }
 
 
-def gru_block_cell_grad(x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h):
+def gru_block_cell_grad(
+    x: ArrayLike,
+    h_prev: ArrayLike,
+    w_ru: ArrayLike,
+    w_c: ArrayLike,
+    b_ru: ArrayLike,
+    b_c: ArrayLike,
+    r: ArrayLike,
+    u: ArrayLike,
+    c: ArrayLike,
+    d_h: ArrayLike,
+) -> Arrays:
     """`GRUBlockCellGrad`: d_x [B, D], d_h_prev [B, C], d_c_bar [B, C], d_r_bar_u_bar [B, 2C]."""
     x, h_prev, w_ru, w_c, r, u, c, d_h = _double(x, h_prev, w_ru, w_c, r, u, c, d_h)
     zero = np.zeros_like(d_h)
@@ -68,8 +102,18 @@ def gru_block_cell_grad(x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h):
 
 
 def lstm_block_cell(
-    x, cs_prev, h_prev, w, wci, wcf, wco, b, forget_bias=1.0, cell_clip=3.0, use_peephole=False
-):
+    x: ArrayLike,
+    cs_prev: ArrayLike,
+    h_prev: ArrayLike,
+    w: ArrayLike,
+    wci: ArrayLike,
+    wcf: ArrayLike,
+    wco: ArrayLike,
+    b: ArrayLike,
+    forget_bias: float = 1.0,
+    cell_clip: float = 3.0,
+    use_peephole: bool = False,
+) -> Arrays:
     """Forward step: i, cs, f, o, ci, co, h of shape [B, C].
 
     [i_bar | ci_bar | f_bar | o_bar] = [x | h_prev] @ w + b,  P = 1 with use_peephole, else 0
@@ -97,24 +141,24 @@ def lstm_block_cell(
 
 
 def lstm_block_cell_grad(
-    x,
-    cs_prev,
-    h_prev,
-    w,
-    wci,
-    wcf,
-    wco,
-    b,
-    i,
-    cs,
-    f,
-    o,
-    ci,
-    co,
-    cs_grad,
-    h_grad,
-    use_peephole=False,
-):
+    x: ArrayLike,
+    cs_prev: ArrayLike,
+    h_prev: ArrayLike,
+    w: ArrayLike,
+    wci: ArrayLike,
+    wcf: ArrayLike,
+    wco: ArrayLike,
+    b: ArrayLike,
+    i: ArrayLike,
+    cs: ArrayLike,
+    f: ArrayLike,
+    o: ArrayLike,
+    ci: ArrayLike,
+    co: ArrayLike,
+    cs_grad: ArrayLike,
+    h_grad: ArrayLike,
+    use_peephole: bool = False,
+) -> Arrays:
     """`LSTMBlockCellGrad`: cs_prev_grad [B, C], dicfo [B, 4C], three vectors of peephole gradients.
 
     Without peepholes the vectors are zeros of whatever length the weights have.
@@ -149,38 +193,40 @@ def lstm_block_cell_grad(
 STEPS_OF_LSTM = ("i", "cs", "f", "o", "ci", "co", "h")
 
 
-def _stored(state, like):
+def _stored(state: ArrayLike, like: ArrayLike) -> np.ndarray:
     """A state rounded to the element type of `like`, again in float64."""
     return state.astype(np.asarray(like).dtype).astype(np.float64)
 
 
-def ifco_to_icfo(weights):
+def ifco_to_icfo(weights: ArrayLike) -> np.ndarray:
     """Swaps the second and the third quarter of the columns; `BlockLSTMV2` has them swapped."""
     first, second, third, fourth = np.split(np.asarray(weights), 4, axis=-1)
     return _join(first, third, second, fourth)
 
 
 def block_lstm(
-    seq_len_max,
-    x,
-    cs_prev,
-    h_prev,
-    w,
-    wci,
-    wcf,
-    wco,
-    b,
-    forget_bias=1.0,
-    cell_clip=3.0,
-    use_peephole=False,
-):
+    seq_len_max: ArrayLike,
+    x: ArrayLike,
+    cs_prev: ArrayLike,
+    h_prev: ArrayLike,
+    w: ArrayLike,
+    wci: ArrayLike,
+    wcf: ArrayLike,
+    wco: ArrayLike,
+    b: ArrayLike,
+    forget_bias: float = 1.0,
+    cell_clip: float = 3.0,
+    use_peephole: bool = False,
+) -> Arrays:
     """`BlockLSTM`: `lstm_block_cell` for t < seq_len_max, each on the cs and h of the step before.
 
     Returns i, cs, f, o, ci, co, h of shape [T, B, C], zero for t >= seq_len_max.
     """
     outputs = {name: np.zeros((len(x),) + np.shape(cs_prev)) for name in STEPS_OF_LSTM}
     weights = dict(w=w, wci=wci, wcf=wcf, wco=wco, b=b)
-    attributes = dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=use_peephole)
+    attributes: Dict[str, Any] = dict(
+        forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=use_peephole
+    )
     for t in range(int(seq_len_max)):
         step = lstm_block_cell(x[t], cs_prev, h_prev, **weights, **attributes)
         for name in outputs:
@@ -190,18 +236,18 @@ def block_lstm(
 
 
 def block_lstm_v2(
-    seq_len_max,
-    x,
-    cs_prev,
-    h_prev,
-    w,
-    wci,
-    wcf,
-    wco,
-    b,
-    cell_clip=0.0,
-    use_peephole=False,
-):
+    seq_len_max: ArrayLike,
+    x: ArrayLike,
+    cs_prev: ArrayLike,
+    h_prev: ArrayLike,
+    w: ArrayLike,
+    wci: ArrayLike,
+    wcf: ArrayLike,
+    wco: ArrayLike,
+    b: ArrayLike,
+    cell_clip: float = 0.0,
+    use_peephole: bool = False,
+) -> Arrays:
     """`BlockLSTMV2`: `block_lstm` with the columns of w and b in the order IFCO, no forget_bias."""
     w, b = ifco_to_icfo(w), ifco_to_icfo(b)
     return block_lstm(
@@ -210,26 +256,26 @@ def block_lstm_v2(
 
 
 def block_lstm_grad(
-    seq_len_max,
-    x,
-    cs_prev,
-    h_prev,
-    w,
-    wci,
-    wcf,
-    wco,
-    b,
-    i,
-    cs,
-    f,
-    o,
-    ci,
-    co,
-    h,
-    cs_grad,
-    h_grad,
-    use_peephole=False,
-):
+    seq_len_max: ArrayLike,
+    x: ArrayLike,
+    cs_prev: ArrayLike,
+    h_prev: ArrayLike,
+    w: ArrayLike,
+    wci: ArrayLike,
+    wcf: ArrayLike,
+    wco: ArrayLike,
+    b: ArrayLike,
+    i: ArrayLike,
+    cs: ArrayLike,
+    f: ArrayLike,
+    o: ArrayLike,
+    ci: ArrayLike,
+    co: ArrayLike,
+    h: ArrayLike,
+    cs_grad: ArrayLike,
+    h_grad: ArrayLike,
+    use_peephole: bool = False,
+) -> Arrays:
     """`BlockLSTMGrad`: `lstm_block_cell_grad` from the last step to the first.
 
     What flows into cs and h of a step is what the caller gives and what the step after it returns.
@@ -245,17 +291,27 @@ def block_lstm_grad(
     )
     for t in reversed(range(int(seq_len_max))):
         before = (cs[t - 1], h[t - 1]) if t else (cs_prev, h_prev)
-        states = _double(*before)
+        cs_before, h_before = _double(*before)
         incoming = (cs_grad[t] + gradients["cs_prev"], h_grad[t] + gradients["h_prev"])
         saved = (i[t], cs[t], f[t], o[t], ci[t], co[t])
         step = lstm_block_cell_grad(
-            x[t], *states, w, wci, wcf, wco, b, *saved, *incoming, use_peephole=use_peephole
+            x[t],
+            cs_before,
+            h_before,
+            w,
+            wci,
+            wcf,
+            wco,
+            b,
+            *saved,
+            *incoming,
+            use_peephole=use_peephole,
         )
         through_w = step["dicfo"] @ w.T
         gradients["x"][t] = through_w[:, :input_size]
         gradients["h_prev"] = through_w[:, input_size:]
         gradients["cs_prev"] = step["cs_prev_grad"]
-        gradients["w"] += _join(x[t], states[1]).T @ step["dicfo"]
+        gradients["w"] += _join(x[t], h_before).T @ step["dicfo"]
         gradients["b"] += step["dicfo"].sum(0)
         for name in ("wci", "wcf", "wco"):
             gradients[name] += step[name + "_grad"]
@@ -263,7 +319,19 @@ def block_lstm_grad(
     return {name + "_grad": gradients[name] for name in order}
 
 
-def block_lstm_grad_v2(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, *rest, **named):
+def block_lstm_grad_v2(
+    seq_len_max: ArrayLike,
+    x: ArrayLike,
+    cs_prev: ArrayLike,
+    h_prev: ArrayLike,
+    w: ArrayLike,
+    wci: ArrayLike,
+    wcf: ArrayLike,
+    wco: ArrayLike,
+    b: ArrayLike,
+    *rest: ArrayLike,
+    **named: Any,
+) -> Arrays:
     """`BlockLSTMGradV2`: `block_lstm_grad` with the columns of w and b in the order IFCO."""
     weights = (ifco_to_icfo(w), wci, wcf, wco, ifco_to_icfo(b))
     gradients = block_lstm_grad(seq_len_max, x, cs_prev, h_prev, *weights, *rest, **named)
@@ -272,7 +340,16 @@ def block_lstm_grad_v2(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, *re
     return gradients
 
 
-def _gru_step(x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, reset_after):
+def _gru_step(
+    x: ArrayLike,
+    h_prev: ArrayLike,
+    w_ru: ArrayLike,
+    w_c: ArrayLike,
+    b_ru: ArrayLike,
+    b_c: ArrayLike,
+    b_hc: ArrayLike,
+    reset_after: bool,
+) -> Arrays:
     """r, u, c, hc and h of one step."""
     if not reset_after:
         step = gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c)
@@ -284,7 +361,17 @@ def _gru_step(x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, reset_after):
     return {"r": r, "u": u, "c": c, "hc": hc, "h": u * h_prev + (1 - u) * c}
 
 
-def block_gru(sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, reset_after=False):
+def block_gru(
+    sequence_length: ArrayLike,
+    x: ArrayLike,
+    h_prev: ArrayLike,
+    w_ru: ArrayLike,
+    w_c: ArrayLike,
+    b_ru: ArrayLike,
+    b_c: ArrayLike,
+    b_hc: ArrayLike,
+    reset_after: bool = False,
+) -> Arrays:
     """`BlockGRU`: r, u, c, hc, h [T, B, C] and h_last [B, C].
 
     [r_bar | u_bar] = [x | h'] @ w_ru + b_ru ;  r = S(r_bar), u = S(u_bar)
@@ -308,7 +395,18 @@ def block_gru(sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, reset_afte
     return dict(outputs, h_last=h_last)
 
 
-def _gru_step_grad(x, h_prev, w_ru, w_c, r, u, c, hc, d_h, reset_after):
+def _gru_step_grad(
+    x: ArrayLike,
+    h_prev: ArrayLike,
+    w_ru: ArrayLike,
+    w_c: ArrayLike,
+    r: ArrayLike,
+    u: ArrayLike,
+    c: ArrayLike,
+    hc: ArrayLike,
+    d_h: ArrayLike,
+    reset_after: bool,
+) -> Arrays:
     """Gradients of one step, with respect to x, the state, the weights and the biases."""
     of_x, of_state = np.split(w_c, [x.shape[1]])
     d_c_bar = d_h * (1 - u) * (1 - c * c)
@@ -335,23 +433,23 @@ def _gru_step_grad(x, h_prev, w_ru, w_c, r, u, c, hc, d_h, reset_after):
 
 
 def block_gru_grad(
-    sequence_length,
-    x,
-    h_prev,
-    w_ru,
-    w_c,
-    b_ru,
-    b_c,
-    b_hc,
-    r,
-    u,
-    c,
-    hc,
-    h,
-    h_grad,
-    h_last_grad,
-    reset_after=False,
-):
+    sequence_length: ArrayLike,
+    x: ArrayLike,
+    h_prev: ArrayLike,
+    w_ru: ArrayLike,
+    w_c: ArrayLike,
+    b_ru: ArrayLike,
+    b_c: ArrayLike,
+    b_hc: ArrayLike,
+    r: ArrayLike,
+    u: ArrayLike,
+    c: ArrayLike,
+    hc: ArrayLike,
+    h: ArrayLike,
+    h_grad: ArrayLike,
+    h_last_grad: ArrayLike,
+    reset_after: bool = False,
+) -> Arrays:
     """`BlockGRUGrad`: gradients with respect to the float inputs of `block_gru`, in their shapes.
 
     Only the steps t < sequence_length[b] of a row b take part; its gradient of h_last passes by the
@@ -366,7 +464,7 @@ def block_gru_grad(
     for t in reversed(range(len(x))):
         rows = np.asarray(sequence_length) > t
         before = (h[t - 1] if t else h_prev)[rows]
-        saved = (tensor[t][rows] for tensor in (r, u, c, hc))
+        saved = r[t][rows], u[t][rows], c[t][rows], hc[t][rows]
         d_h = h_grad[t][rows] + carry[rows]
         step = _gru_step_grad(x[t][rows], before, w_ru, w_c, *saved, d_h, reset_after)
         x_grad[t][rows], carry[rows] = step["x"], step["h_prev"]
@@ -376,7 +474,7 @@ def block_gru_grad(
     return {name + "_grad": value for name, value in gradients.items()}
 
 
-FUNCTIONS: Dict[str, Callable[..., Dict[str, np.ndarray]]] = {
+FUNCTIONS: Dict[str, Callable[..., Arrays]] = {
     "GRUBlockCell": gru_block_cell,
     "GRUBlockCellGrad": gru_block_cell_grad,
     "LSTMBlockCell": lstm_block_cell,

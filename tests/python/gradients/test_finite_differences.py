@@ -3,15 +3,22 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.ops import rnn_grad
 
 from blockcell.reference.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
 from helpers import gradient_cases, kernels, ways
 from helpers.gradient_cases import OUTPUTS, STATES, inputs_for
 
 # TensorFlow's own gradient of both ops, which loading the library has replaced.
-for name in (BLOCK_LSTM, BLOCK_LSTM_V2):
-    tf.RegisterGradient("Stock" + name)(rnn_grad._block_lstm_grad)
+try:
+    from tensorflow.python.ops.rnn_grad import _block_lstm_grad as stock_gradient
+except ImportError:
+    stock_gradient = None
+else:
+    for name in (BLOCK_LSTM, BLOCK_LSTM_V2):
+        tf.RegisterGradient("Stock" + name)(stock_gradient)
+needs_stock = pytest.mark.skipif(
+    stock_gradient is None, reason="this TensorFlow has its gradient elsewhere"
+)
 
 ATTRIBUTES = {
     GRU_CELL: {},
@@ -20,6 +27,7 @@ ATTRIBUTES = {
     BLOCK_LSTM_V2: {"use_peephole": True},
     BLOCK_GRU: {"reset_after": True},
 }
+LIMIT = 2e-3
 STEP = 1e-2  # Rounding disturbs a difference by about 1e-7 / STEP, curvature by STEP ** 2.
 
 
@@ -68,15 +76,28 @@ def errors(op, names, stock=False):
 def test_ours(op):
     for names in (STATES[op], OUTPUTS[op]):
         found = errors(op, names)
-        assert max(found.values()) < 2e-3, found
+        assert max(found.values()) < LIMIT, found
 
 
+# TensorFlow's own gradients. docs/ops.md says what is wrong with them. A TensorFlow may mend that,
+# which is no failure of ours.
+
+
+def skip_if_mended(found):
+    if max(found.values()) < LIMIT:
+        pytest.skip(f"TensorFlow {tf.__version__} has mended it: docs/ops.md should say so")
+
+
+@needs_stock
 def test_tensorflows_of_block_lstm_v2_are_wrong():
     found = errors(BLOCK_LSTM_V2, STATES[BLOCK_LSTM_V2], stock=True)
+    skip_if_mended(found)
     assert min(found[name] for name in ("x", "h_prev", "w", "b")) > 5e-2, found
 
 
+@needs_stock
 def test_tensorflows_of_block_lstm_drop_gradients():
-    assert max(errors(BLOCK_LSTM, STATES[BLOCK_LSTM], stock=True).values()) < 2e-3
+    assert max(errors(BLOCK_LSTM, STATES[BLOCK_LSTM], stock=True).values()) < LIMIT
     found = errors(BLOCK_LSTM, OUTPUTS[BLOCK_LSTM], stock=True)
+    skip_if_mended(found)
     assert max(found.values()) > 5e-2, found

@@ -141,7 +141,19 @@ def test_persistent_tape(op, attributes):
         want = ways.truth(op, inputs_for(op), names, attributes)
         got = {name: value.numpy() for name, value in tape.gradient(loss, sources).items()}
         checks.assert_close(got, want, 1e-5)
-    assert all(value is not None for value in tape.gradient(second, sources).values())
+    got = {name: value.numpy() for name, value in tape.gradient(second, sources).items()}
+    plain = ways.loss_of(ways.plain(op, attributes), choices[0])
+    checks.assert_close(got, ways.true_gradients(sum_of_squares(plain), inputs_for(op)), 1e-5)
+
+
+def sum_of_squares(loss):
+    """A loss on the gradients of another loss."""
+
+    def squares(tensors):
+        found = ways.by_gradients(loss, tensors).values()
+        return tf.add_n([tf.reduce_sum(value**2) for value in found if value is not None])
+
+    return squares
 
 
 @only_in_tf2

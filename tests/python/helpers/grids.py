@@ -7,6 +7,7 @@ import pytest
 
 from blockcell.reference import op_table
 from blockcell.reference.op_table import SEQUENCES
+from helpers import sampling
 
 # Sizes of cells: batch, input_size, cell_size.
 BATCH, INPUT, CELL = (0, 1, 2, 3, 20), (0, 1, 7, 16, 33), (0, 1, 15, 16, 17, 64, 130)
@@ -54,13 +55,33 @@ def variants(ops=tuple(op_table.OPS)):
     return [pytest.param(*variant, id=name(*variant)) for variant in op_table.variants(ops)]
 
 
-def everything(ops=tuple(op_table.OPS)):
-    """Parameters (op, element type, attributes, sizes) for a test."""
+def every_size(ops=tuple(op_table.OPS)):
+    """All of (op, element type, attributes, sizes)."""
+    return [(*variant, at) for variant in op_table.variants(ops) for at in grid(variant[0])]
+
+
+def sample(cases, whole=sampling.WHOLE):
+    """A sample of what `every_size` returns.
+
+    It has each size of the grids with each op, type and switch, and each large shape with each op.
+    """
+    return sampling.sample(cases, _features, whole)
+
+
+def sampled(cases):
+    """Parameters for a test: a sample of what `every_size` returns."""
     return [
-        pytest.param(*variant, at, id=name(*variant) + "-" + sizes_id(at))
-        for variant in op_table.variants(ops)
-        for at in grid(variant[0])
+        pytest.param(*case, id=name(*case[:3]) + "-" + sizes_id(case[3])) for case in sample(cases)
     ]
+
+
+def _features(case):
+    op, dtype, on, at = case
+    sizes = tuple(at.values())
+    if sizes in LARGE + LARGE_SEQUENCES:
+        return [(op, sizes)]
+    variant = (op, dtype, *on.values())
+    return [(variant, axis, at[axis]) for axis in at]
 
 
 # Against a stock kernel. It is off by up to 2.3e-6 in float; in half, which it accumulates in half,

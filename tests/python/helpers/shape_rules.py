@@ -7,7 +7,7 @@ import numpy as np
 from blockcell.reference import op_table
 from blockcell.reference.inputs import inputs_of, shapes
 from blockcell.reference.op_table import OPS, SEQUENCES
-from helpers import grids
+from helpers import grids, sampling
 
 BATCH, INPUT, CELL, TIME = 3, 2, 4, 5
 
@@ -42,6 +42,16 @@ def every_mutation(ops=tuple(OPS)):
                 for mutation, wrong in _mutations(shape):
                     if wrong != shape:
                         yield f"{grids.name(op, on=on)}-{tensor}-{mutation}", op, on, tensor, wrong
+
+
+def some_mutations():
+    """A sample: each input of each op with each switch, and each mutation of each op."""
+
+    def features(case):
+        name, op, on, tensor, _ = case
+        return [(op, *on.values(), tensor), (op, name.split(f"-{tensor}-")[-1])]
+
+    return sampling.sample(list(every_mutation()), features)
 
 
 def mutated(op, on, tensor, shape):

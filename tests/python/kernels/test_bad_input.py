@@ -22,7 +22,7 @@ def assert_refused(op, on, inputs, message):
 
 @pytest.mark.parametrize(
     "op, on, tensor, wrong",
-    [pytest.param(*rest, id=name) for name, *rest in shape_rules.every_mutation()],
+    [pytest.param(*rest, id=name) for name, *rest in shape_rules.some_mutations()],
 )
 def test_wrong_shape(op, on, tensor, wrong):
     inputs = shape_rules.mutated(op, on, tensor, wrong)

@@ -194,9 +194,17 @@ def test_temporary_peephole_weights(dtype):
     doubled = dict(inputs, **{name: inputs[name] * 2 for name in PEEPHOLES})
     got = run_with_temporaries(LSTM_CELL_GRAD, kernels.OURS, inputs, PEEPHOLES, use_peephole=True)
     checks.assert_accurate(LSTM_CELL_GRAD, doubled, got, use_peephole=True)
-    # What this guards against: stock clears the weights' buffer, which it reuses, before reading.
-    stock = run_with_temporaries(
+
+
+def test_temporary_peephole_weights_in_stock():
+    """What the test above guards against: stock clears the weights' buffer before it reads them."""
+    inputs = inputs_of(LSTM_CELL_GRAD, 4, 3, 17, use_peephole=True)
+    doubled = dict(inputs, **{name: inputs[name] * 2 for name in PEEPHOLES})
+    got = run_with_temporaries(
         LSTM_CELL_GRAD, kernels.STOCK_KERNEL, inputs, PEEPHOLES, use_peephole=True
     )
     want = expected(LSTM_CELL_GRAD, doubled, use_peephole=True)
-    assert scaled_error(stock["dicfo"], want["dicfo"]) > 1e-2
+    error = scaled_error(got["dicfo"], want["dicfo"])
+    if error < grids.STOCK_LIMIT[np.float32]:
+        pytest.skip(f"TensorFlow {tf.__version__} has mended it: docs/ops.md should say so")
+    assert error > 1e-2
