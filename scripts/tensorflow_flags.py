@@ -27,7 +27,7 @@ def of_folder(folder):
       folder: The package `tensorflow`, or `tensorflow_core` of TensorFlow 1.15, beside the
         `.dist-info` folder of its wheel.
     """
-    folder = Path(folder).resolve()
+    folder = Path(folder).absolute()
     version = _version(folder)
     framework = sorted(folder.glob("libtensorflow_framework.so.[0-9]"))[0]
     with framework.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

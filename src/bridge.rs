@@ -227,6 +227,11 @@ fn compute(
         let context = &Context { isa: Isa::get(), executor: pool };
         #[cfg(feature = "failpoints")]
         fail::fail_point!("compute");
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!(&format!("wrong-{op}"), |_| {
+            outputs.iter_mut().for_each(|output| output.data.fill(0));
+            Ok(())
+        });
         let call = Call { context, attributes, inputs, in_place, outputs, scratch };
         Kernel::of(op).compute(call)
     })

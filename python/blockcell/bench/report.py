@@ -161,7 +161,7 @@ def geometric_mean(ratios):
 
 def means(rows) -> List[Mean]:
     """The geometric mean and the lowest of the ratios of each op, dtype and number of threads."""
-    groups = OrderedDict()
+    groups: Dict[Tuple[str, str, int], List[float]] = OrderedDict()
     for row in sorted(rows, key=lambda row: row.threads):
         key = (row.case.op.name, row.case.variant, row.threads)
         groups.setdefault(key, []).append(row.ratio)
