@@ -22,7 +22,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix bench bench-peers bench-steps lint format docs clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-steps lint format docs clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -60,8 +60,14 @@ $(java_tests): test-java-%:
 matrix: $(environment) ## Build, load and test with every supported TensorFlow whose Python is found
 	@$(PYTHON) scripts/matrix.py
 
+wheel: .venv-wheel/.complete ## Make one wheel with libraries for TensorFlow 1.15 and 2.4 to 2.21 (MINORS="2.18 2.21": only these)
+	@.venv-wheel/bin/python scripts/make_wheel.py $(if $(MINORS),--minors $(MINORS))
+
+wheel-test: .venv-wheel/.complete ## Install the wheel beside each TensorFlow alone, and run blockcell verify --quick
+	@.venv-wheel/bin/python scripts/test_wheel.py $(if $(MINORS),--minors $(MINORS))
+
 bench: lib ## Time TensorFlow's kernels and ours side by side, at all shapes (takes hours)
-	@$(PYTHON) -m bench --shapes all
+	@PYTHONPATH=python $(PYTHON) -m blockcell bench --shapes all
 
 bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, Keras's and PyTorch's (3 GB download)
 	@scripts/build_lib.sh .venv-peers/bin/python
@@ -100,7 +106,7 @@ docs: ## Build the Rust documentation in target/doc
 	cargo doc --locked --package blockcell-kernels --no-deps
 
 clean: ## Remove what was built; keeps the virtual environments
-	rm -rf build target examples/java/*/target
+	rm -rf build dist target examples/java/*/target
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +116,9 @@ help: ## Show this list
 
 .venv-lint/.complete: python/requirements/lint.txt
 	@scripts/make_venv.sh .venv-lint "$$(scripts/find_python.sh 2.21)" $<
+
+.venv-wheel/.complete: python/requirements/wheel.txt
+	@scripts/make_venv.sh .venv-wheel "$$(scripts/find_python.sh 2.21)" $<
 
 .venv-peers/.complete: python/requirements/peers.txt python/requirements/tf-2.21.txt
 	@scripts/make_venv.sh .venv-peers "$$(scripts/find_python.sh 2.21)" $<

@@ -7,6 +7,8 @@ use std::process::Command;
 const PYTHON: &str = "BLOCKCELL_PYTHON";
 /// Makes warnings errors: for CI and lint, not for users, whose compilers may know more warnings.
 const WERROR: &str = "BLOCKCELL_WERROR";
+/// Names a file with what [`ASK`] would print, where somebody has asked already.
+const FLAGS: &str = "BLOCKCELL_FLAGS";
 const SOURCES: &[&str] = &[
     "cpp/block_gru.cc",
     "cpp/devices.cc",
@@ -44,16 +46,9 @@ const HEADERS: &[&str] = &[
     "cpp/tensors.h",
 ];
 
-/// Asks TensorFlow for its version and flags. The answer follows a marker line, because
-/// importing TensorFlow may print.
-const ASK: &str = "
-import tensorflow as tf
-print('blockcell')
-print(tf.__version__)
-print(*tf.sysconfig.get_compile_flags(), sep='\\n')
-print('link')
-print(*tf.sysconfig.get_link_flags(), sep='\\n')
-";
+/// Prints the version and flags of the TensorFlow in the Python that runs it, after a marker line,
+/// because importing TensorFlow may print.
+const ASK: &str = "scripts/tensorflow_flags.py";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -72,9 +67,14 @@ fn build() -> Result<(), String> {
     for file in SOURCES.iter().chain(HEADERS) {
         println!("cargo::rerun-if-changed={file}");
     }
-    println!("cargo::rerun-if-env-changed={PYTHON}");
-    println!("cargo::rerun-if-env-changed={WERROR}");
-    let tensorflow = TensorFlow::ask()?;
+    for variable in [PYTHON, FLAGS, WERROR] {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    println!("cargo::rerun-if-changed={ASK}");
+    let tensorflow = match env::var(FLAGS) {
+        Ok(file) => TensorFlow::read(&file)?,
+        Err(_) => TensorFlow::ask()?,
+    };
     tensorflow.check_version()?;
     tensorflow.compile()?;
     tensorflow.link();
@@ -86,7 +86,7 @@ impl TensorFlow {
     fn ask() -> Result<Self, String> {
         let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
         let output = Command::new(&python)
-            .args(["-c", ASK])
+            .args(["-W", "ignore", ASK])
             .env("TF_CPP_MIN_LOG_LEVEL", "3")
             .output()
             .map_err(|e| {
@@ -99,15 +99,25 @@ impl TensorFlow {
                 "{python} cannot import TensorFlow ({last}): set {PYTHON} to a Python that has it, or run make"
             ));
         }
-        Self::parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
+        let answer = String::from_utf8_lossy(&output.stdout);
+        let answer = answer.split_once("blockcell\n").map_or("", |(_, answer)| answer);
+        Self::parse(answer).ok_or_else(|| {
             format!(
                 "{python} gave no TensorFlow flags: set {PYTHON} to a Python that has TensorFlow"
             )
         })
     }
 
+    fn read(file: &str) -> Result<Self, String> {
+        println!("cargo::rerun-if-changed={file}");
+        let answer = std::fs::read_to_string(file)
+            .map_err(|e| format!("cannot read {file}, which {FLAGS} names: {e}"))?;
+        Self::parse(&answer).ok_or_else(|| format!("{file} does not hold TensorFlow's flags"))
+    }
+
+    /// Takes the version from the first line, then flags of the compiler, `link`, and of the linker.
     fn parse(answer: &str) -> Option<Self> {
-        let mut lines = answer.lines().skip_while(|line| *line != "blockcell").skip(1);
+        let mut lines = answer.lines();
         let version = lines.next()?.to_owned();
         let lines: Vec<_> = lines.map(str::to_owned).collect();
         let (compile, link) = lines.split_at(lines.iter().position(|line| line == "link")?);

@@ -1,7 +1,6 @@
-"""Times TensorFlow's kernels and ours side by side: `python -m bench --help`.
+"""Benchmarks of the project that compare more than TensorFlow's kernels and ours.
 
-Both run in one process and take turns, on the same tensors, after their answers were compared. How
-far ours are from what the machine can do at best is measured in the same run.
+Those two are compared by the command `blockcell bench`, in the package.
 """
 
 import sys

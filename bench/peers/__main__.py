@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import machine, shapes
-from bench.__main__ import new_console, positive
 from bench.peers import nets, report
-from bench.run import at, circumstances, new_progress
-from bench.timing import MOST_ROUNDS, fewest_rounds
-from bench.workers import Worker, WorkerError
+from blockcell.bench import machine, shapes
+from blockcell.bench.command_line import positive
+from blockcell.bench.rows import ResumeError, RowFile
+from blockcell.bench.run import at, best_limits, circumstances
+from blockcell.bench.timing import MOST_ROUNDS, fewest_rounds
+from blockcell.bench.workers import Worker, WorkerError
+from blockcell.cli.console import new_console, new_progress
 from blockcell.reference.inputs import scaled_error
 
 TURN_SECONDS = 0.05
@@ -30,10 +32,10 @@ PAUSE_SECONDS = 0.02
 def main():
     """Runs the comparison."""
     arguments = parse_arguments()
-    console = new_console(width=180)
+    console = new_console()
     try:
         found = measure(arguments, console)
-    except (WorkerError, machine.MachineError) as error:
+    except (WorkerError, machine.MachineError, ResumeError) as error:
         sys.exit(f"bench.peers: {error}")
     if found.left_out:
         console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")
@@ -84,11 +86,16 @@ def parse_arguments(words=None):
     add(
         "--output",
         type=Path,
-        default=machine.ROOT / "build" / "bench",
+        default=Path("build") / "bench",
         metavar="FOLDER",
         help="where JSON, Markdown and the plot go (default: build/bench)",
     )
     add("--seed", type=int, default=20191018, help="of the inputs (default: %(default)s)")
+    add(
+        "--resume",
+        action="store_true",
+        help="keep the rows that an interrupted run of the same options has left in the folder",
+    )
     arguments = parser.parse_args(words)
     arguments.threads = sorted(set(arguments.threads))
     return arguments
@@ -109,18 +116,19 @@ def measure(arguments, console):
         for work in arguments.work
         for shape in arguments.sequences
     ]
-    about = dict(circumstances("bench.peers"), versions={})
-    results, left_out = [], {}
+    about = dict(circumstances("python", "-m", "bench.peers"), versions={})
+    rows_file, results, left_out = None, [], {}
     with new_progress(console) as progress:
         bar = progress.add_task("the machine's limits", total=len(wanted) * len(arguments.threads))
         before = machine.measure_limits(arguments.threads)
         for threads in arguments.threads:
             with Sides(arguments, threads) as sides:
                 sides.describe(about)
+                rows_file = rows_file or _open_rows(arguments, about)
                 for net in wanted:
                     progress.update(bar, description=f"{net}, {at(threads)}")
                     if sides.have(net):
-                        turns = sides.take_turns(net, arguments.seconds, arguments.seed)
+                        turns = _measured(rows_file, sides, net, threads, arguments)
                         results.append((net, threads, turns))
                     else:
                         left_out[net.case.op.name] = True
@@ -128,11 +136,33 @@ def measure(arguments, console):
         progress.update(bar, description="the machine's limits again")
         after = machine.measure_limits(arguments.threads)
         progress.update(bar, description="measured")
-    limits = {threads: before[threads].best_of(after[threads]) for threads in arguments.threads}
+    limits = best_limits(before, after)
     rows = [
-        report.make_row(net, threads, turns, limits[threads]) for net, threads, turns in results
+        report.make_row(net, threads, turns, limits.get(threads)) for net, threads, turns in results
     ]
     return report.Found(about, limits, rows, list(left_out))
+
+
+def _open_rows(arguments, about):
+    """The file that keeps the rows, with those of an earlier run if they are to be kept."""
+    how = {
+        **{key: about[key] for key in ("versions", "isa")},
+        "machine": {key: about["machine"][key] for key in ("cpu", "cores", "system")},
+        **{key: getattr(arguments, key) for key in ("library", "rivals", "seconds", "seed")},
+    }
+    path = arguments.output / f"peers-{about['isa']}.rows.jsonl"
+    return RowFile(path, how, arguments.resume)
+
+
+def _measured(rows_file, sides, net, threads, arguments):
+    """The turns of a row: from the file if it has them, else measured, and written to it."""
+    key = [list(net), threads]
+    kept = rows_file.get(key)
+    if kept is not None:
+        return report.Turns(**kept)
+    turns = sides.take_turns(net, arguments.seconds, arguments.seed)
+    rows_file.add(key, turns._asdict())
+    return turns
 
 
 class Sides:

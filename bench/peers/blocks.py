@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bench import graphs
 from bench.peers.nets import GATES, TRAINING, in_order, joined, split
-from bench.worker import start
+from blockcell.bench import graphs
+from blockcell.bench.worker import start
 
 ICFO = ("i", "c", "f", "o")
 """The order of the gates in `BlockLSTM`."""

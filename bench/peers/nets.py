@@ -10,8 +10,8 @@ from typing import Dict, NamedTuple
 
 import numpy as np
 
-from bench.ops import Case
-from bench.tables import BLOCK_GRU_OPS, OPS
+from blockcell.bench.ops import Case
+from blockcell.bench.tables import BLOCK_GRU_OPS, OPS
 
 GATES = {"LSTM": ("i", "f", "c", "o"), "GRU": ("z", "r", "h")}
 """Keras's order of the gates: input, forget, candidate, output; update, reset, candidate."""

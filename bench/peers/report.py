@@ -6,15 +6,16 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from bench import machine, plots
 from bench.peers.nets import Net
-from bench.report import (
+from blockcell.bench import machine, plots
+from blockcell.bench.report import (
     disturbed,
     geometric_mean,
     json_limits,
     limit_parts,
     markdown_table,
     others,
+    percent,
     ratio_quartiles,
     rich_table,
     where_and_when,
@@ -23,8 +24,8 @@ from bench.report import (
 TITLE = "Sequences: ours, TensorFlow's block op, Keras and PyTorch"
 
 NOTE = (
-    "Median milliseconds of a call, of processes that took turns; ratio rival/ours of the medians, "
-    "and the quartiles of the ratios of single rounds. Floor: the time that the machine needs at "
+    "Median milliseconds of a call, of processes that took turns; median and quartiles of the "
+    "ratios rival/ours of single rounds. Floor: the time that the machine needs at "
     "least for the arithmetic or for the bytes, whichever takes longer, as a share of ours. "
     "Others: cores that other processes used meanwhile; a row where they left fewer cores than it "
     "has threads is marked by !, and tells little."
@@ -41,7 +42,7 @@ class Turns(NamedTuple):
     seconds: Dict[str, List[float]]
     """Seconds a call in each round, by side."""
     spent: List[Optional[Tuple[float, float]]]
-    """What `bench.machine.Neighbours.spent` returned at each turn."""
+    """What `blockcell.bench.machine.Neighbours.spent` returned at each turn."""
     errors: Dict[str, float]
     """The largest scaled difference of each rival's results from ours."""
 
@@ -53,21 +54,25 @@ class Row(NamedTuple):
     threads: int
     seconds: Dict[str, float]
     """Median by side."""
-    quartiles: Dict[str, Tuple[float, float]]
-    """Of the ratios of single rounds, by rival."""
-    floor: float
+    ratios: Dict[str, Tuple[float, Tuple[float, float]]]
+    """Median and quartiles of the ratios of single rounds, by rival."""
+    floor: Optional[float]
     neighbours: Optional[float]
     rounds: int
     errors: Dict[str, float]
 
     def ratio(self, rival):
         """How many times faster ours is; None if the rival was not measured."""
-        return self.seconds[rival] / self.seconds["ours"] if rival in self.seconds else None
+        return self.ratios[rival][0] if rival in self.ratios else None
+
+    def quartiles(self, rival):
+        """The quartiles of the same ratios."""
+        return self.ratios[rival][1]
 
     @property
     def share(self):
         """Share of the machine's limit that ours reaches."""
-        return self.floor / self.seconds["ours"]
+        return None if self.floor is None else self.floor / self.seconds["ours"]
 
     def cells(self):
         """What the tables show of it, in the order of `COLUMNS`."""
@@ -77,11 +82,11 @@ class Row(NamedTuple):
         for rival in RIVALS:
             if rival in self.seconds:
                 cells += [
-                    "{:.2f} ({:.2f} to {:.2f})".format(self.ratio(rival), *self.quartiles[rival])
+                    "{:.2f} ({:.2f} to {:.2f})".format(self.ratio(rival), *self.quartiles(rival))
                 ]
             else:
                 cells.append("")
-        return [*cells, f"{self.share:.0%}", others(self.neighbours, self.threads)]
+        return [*cells, percent(self.share), others(self.neighbours, self.threads)]
 
 
 COLUMNS = (
@@ -118,12 +123,12 @@ def make_row(net, threads, turns, limits):
         net=net,
         threads=threads,
         seconds={name: float(np.median(found)) for name, found in turns.seconds.items()},
-        quartiles={
+        ratios={
             name: ratio_quartiles(found, ours)
             for name, found in turns.seconds.items()
             if name != "ours"
         },
-        floor=limits.floor(net.case),
+        floor=None if limits is None else limits.floor(net.case),
         neighbours=machine.cores_of(turns.spent),
         rounds=len(ours),
         errors=turns.errors,
@@ -184,10 +189,12 @@ def _json(found):
         fields = OrderedDict(row.net._asdict())
         fields.update(row._asdict())
         del fields["net"]
-        fields.update(ratios={rival: row.ratio(rival) for rival in row.quartiles})
+        fields.update(ratios={rival: row.ratio(rival) for rival in row.ratios})
+        fields.update(quartiles={rival: row.quartiles(rival) for rival in row.ratios})
         fields.update(share_of_floor=row.share, flops=case.flops, bytes=case.bytes)
-        peak = found.limits[row.threads].flops_per_second
-        fields.update(share_of_peak=case.flops / ours / peak)
+        if row.threads in found.limits:
+            peak = found.limits[row.threads].flops_per_second
+            fields.update(share_of_peak=case.flops / ours / peak)
         fields.update(disturbed=disturbed(row.neighbours, row.threads))
         rows.append(fields)
     content = dict(found.about, title=TITLE, limits=json_limits(found.limits), rows=rows)
@@ -203,7 +210,7 @@ def plot(path, rows):
         shapes = list(plots.grouped(group, lambda row: row.net.case.shape))
         series = {
             rival: {
-                row.net.case.shape: (row.ratio(rival), *row.quartiles[rival])
+                row.net.case.shape: (row.ratio(rival), *row.quartiles(rival))
                 for row in group
                 if rival in row.seconds
             }

@@ -1,6 +1,7 @@
 """The process of one side, for one number of threads: `python -m bench.peers.worker SIDE`.
 
-It talks as `bench.worker` does. The parent writes the job, and the worker answers what runs there.
+It talks as `blockcell.bench.worker` does. The parent writes the job, and the worker answers what
+runs there.
 Then the parent asks it to prepare a net, or to take a turn on it.
 """
 
@@ -11,13 +12,13 @@ import time
 import numpy as np
 
 import blockcell
-from bench.graphs import LabelError
-from bench.machine import Neighbours
 from bench.peers.blocks import Blocks
 from bench.peers.nets import Net
 from bench.peers.rivals import Keras, Torch
-from bench.timing import LONG, seconds_of
-from bench.worker import answer
+from blockcell.bench.graphs import LabelError
+from blockcell.bench.machine import Neighbours
+from blockcell.bench.timing import LONG, seconds_of
+from blockcell.bench.worker import answer
 
 SIDES = {"stock": Blocks, "ours": Blocks, "keras": Keras, "torch": Torch}
 """What runs each side, made of the side's name and the job.

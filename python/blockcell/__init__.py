@@ -1,11 +1,28 @@
 """TensorFlow's block RNN ops, computed by kernels written in Rust.
 
 `load` finds the library built for the running TensorFlow and loads it; from then on the stock ops
-run on its kernels, with gradients of first and second order. `info` tells what is in use. Importing
-this package does not import TensorFlow.
+run on its kernels, with gradients of first and second order. `info` tells what is in use.
+`block_gru` and `block_gru_grad` are the library's own ops. The functions `..._from_keras` and
+`..._to_keras` turn the weights of Keras's layers into those of the ops, and back. Importing this
+package does not import TensorFlow.
 """
 
+from blockcell.keras_weights import gru_from_keras, gru_to_keras, lstm_from_keras, lstm_to_keras
 from blockcell.loader import LibraryError, LibraryNotFoundError, find_library, info, load
+from blockcell.own_ops import block_gru, block_gru_grad
+from blockcell.version import __version__
 
-__version__ = "0.1.0"
-__all__ = ["LibraryError", "LibraryNotFoundError", "find_library", "info", "load"]
+__all__ = [
+    "LibraryError",
+    "LibraryNotFoundError",
+    "__version__",
+    "block_gru",
+    "block_gru_grad",
+    "find_library",
+    "gru_from_keras",
+    "gru_to_keras",
+    "info",
+    "load",
+    "lstm_from_keras",
+    "lstm_to_keras",
+]

@@ -4,20 +4,26 @@ A library serves one minor release of TensorFlow, because TensorFlow's C++ inter
 each. Builds therefore lie in folders named after it: `tf-2.21/libblockcell.so`.
 """
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
-LIBRARY = "libblockcell.so"
+from blockcell import building
+from blockcell.version import __version__
+
+LIBRARY = building.LIBRARY
 ENVIRONMENT = "BLOCKCELL_LIBRARY"
+OVERRIDE = "BLOCKCELL_OVERRIDE"
 
 _PACKAGE = Path(__file__).resolve().parent
 _lock = threading.RLock()
-_loaded: Dict[str, Any] = {}  # "path" and "module", once the library is loaded
+_loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the library is loaded
 
 
 class LibraryError(ImportError):
@@ -28,7 +34,9 @@ class LibraryNotFoundError(LibraryError):
     """There is no library for the running TensorFlow."""
 
 
-def load(path: Optional[Union[str, Path]] = None, replace_gradients: bool = True) -> Any:
+def load(
+    path: Optional[Union[str, Path]] = None, take_over: bool = True, replace_gradients: bool = True
+) -> Any:
     """Loads the library built for the running TensorFlow.
 
     Drops the kernels that eager mode has cached, so that ops and `tf.function`s which ran before
@@ -62,7 +70,12 @@ def load(path: Optional[Union[str, Path]] = None, replace_gradients: bool = True
     Args:
       path: The library's file. By default the first of these that exists: the file named by the
         environment variable `BLOCKCELL_LIBRARY`, `lib/tf-<minor>/libblockcell.so` in this package,
-        `build/tf-<minor>/libblockcell.so` in the source tree this package is used from.
+        `build/tf-<minor>/libblockcell.so` in the source tree this package is used from, and what
+        the command `blockcell build` has built for this user.
+      take_over: Whether the library replaces the stock kernels of unlabelled nodes. If False, it
+        is as with `BLOCKCELL_OVERRIDE=0` in the environment, for this process: only nodes whose
+        attribute `_kernel` is `"blockcell"` run on the library's kernels. With that variable set
+        to 0, True changes nothing.
       replace_gradients: Whether to replace the gradients of block RNN ops that are registered
         already. If False, these stay, and their ops get no second order gradients, which would be
         wrong where the first order drops something. What one call has replaced, no other puts back.
@@ -73,18 +86,25 @@ def load(path: Optional[Union[str, Path]] = None, replace_gradients: bool = True
     Raises:
       LibraryNotFoundError: There is no such file. The message lists what there is, and the command
         that builds what is missing.
-      LibraryError: The file is no library for the running TensorFlow, or another one has been
-        loaded into this process.
+      LibraryError: The file is no library for the running TensorFlow; or this process has loaded
+        another one, or the same one with `take_over=True` where False is asked for.
       RuntimeError: Gradients have to be replaced, and this TensorFlow keeps them in an unknown way.
     """
     with _lock:
         if not _loaded:
             library = find_library(path)
-            _loaded.update(module=_load_into_tensorflow(library), path=library)
+            with _override(take_over):
+                module = _load_into_tensorflow(library)
+            _loaded.update(module=module, path=library, take_over=take_over)
         elif path is not None and Path(path).resolve() != _loaded["path"]:
             raise LibraryError(
                 "blockcell: cannot load {}: this process has loaded {}, and one process can load "
                 "only one library".format(path, _loaded["path"])
+            )
+        elif _loaded["take_over"] and not take_over and info()["taken_over"]:
+            raise LibraryError(
+                "blockcell: the library has replaced the stock kernels of this process already: "
+                "take_over=False has to come with the first load()"
             )
         from blockcell.gradients import registry
 
@@ -92,24 +112,62 @@ def load(path: Optional[Union[str, Path]] = None, replace_gradients: bool = True
         return _loaded["module"]
 
 
-def info() -> Dict[str, Any]:
-    """Returns what the library says of itself, and calls `load()` first if that was not done.
+def module() -> Any:
+    """Returns the module of the library's own ops; calls `load()` first if that was not done."""
+    with _lock:
+        return _loaded.get("module") or load()
 
-    Runs the op `BlockcellInfo`, and with it TensorFlow's runtime: configure TensorFlow before.
+
+def info() -> Dict[str, Any]:
+    """Returns what is in use, or would be. Changes nothing: it neither loads nor registers.
+
+    After `load()` it runs the op `BlockcellInfo`, and with it TensorFlow's runtime: configure
+    TensorFlow before.
 
     Returns:
-      A dictionary with the keys `version`, `tensorflow_built_for`, `tensorflow_running`, `isa`
-      (`"avx512"`, `"avx2"` or `"portable"`), `ops` (names of the ops that have a kernel),
-      `taken_over` (those whose stock kernel is replaced) and `override` (`"priority"`,
-      `"graph_pass"` or `"off"`).
+      A dictionary with these keys; None is what cannot be known before `load()`.
+
+      * `loaded`: Whether `load()` was called.
+      * `version`: The version of the library; of this package before `load()`.
+      * `library`: The library's file, or the one that `load()` would load; None if there is none.
+      * `problem`: Why there is none, as `load()` would say; None if all is well.
+      * `tensorflow_running`, `tensorflow_built_for`: Versions of TensorFlow. Before `load()` the
+        second one is taken from the name of the library's folder.
+      * `isa`: `"avx512"`, `"avx2"` or `"portable"`.
+      * `ops`: Names of the ops that have a kernel.
+      * `taken_over`: Names of those whose stock kernel is replaced.
+      * `override`: `"priority"`, `"graph_pass"` or `"off"`.
 
     Raises:
-      LibraryError: As `load`; or the library was built for another TensorFlow, and loading it did
-        not show.
+      LibraryError: The loaded library was built for another TensorFlow, and loading it did not
+        show.
     """
     with _lock:
-        module = _loaded.get("module") or load()
-    answer: Dict[str, Any] = json.loads(_run_info(module).decode())
+        return _info_of_loaded() if _loaded else _info_before()
+
+
+def _info_before() -> Dict[str, Any]:
+    import tensorflow as tf
+
+    library = built_for = problem = None
+    try:
+        library = find_library()
+        built_for = _minor_of_folder(library)
+    except LibraryError as error:
+        problem = str(error)
+    return {
+        "loaded": False,
+        "version": __version__,
+        "library": None if library is None else str(library),
+        "problem": problem,
+        "tensorflow_running": tf.__version__,
+        "tensorflow_built_for": built_for,
+        **dict.fromkeys(("isa", "ops", "taken_over", "override")),
+    }
+
+
+def _info_of_loaded() -> Dict[str, Any]:
+    answer: Dict[str, Any] = json.loads(_run_info(_loaded["module"]).decode())
     built_for, running = answer["tensorflow_built_for"], answer["tensorflow_running"]
     if _minor(built_for) != _minor(running):
         raise LibraryError(
@@ -119,7 +177,25 @@ def info() -> Dict[str, Any]:
                 )
             )
         )
-    return answer
+    return dict(answer, loaded=True, library=str(_loaded["path"]), problem=None)
+
+
+@contextlib.contextmanager
+def _override(take_over: bool) -> Iterator[None]:
+    """Sets `BLOCKCELL_OVERRIDE=0`, which the library reads while it is loaded, unless `take_over`.
+
+    Python sets the variable of the process, which C++ sees.
+    """
+    before = os.environ.get(OVERRIDE)
+    if not take_over:
+        os.environ[OVERRIDE] = "0"
+    try:
+        yield
+    finally:
+        if not take_over:
+            os.environ.pop(OVERRIDE)
+            if before is not None:
+                os.environ[OVERRIDE] = before
 
 
 def _run_info(module: Any) -> bytes:
@@ -184,29 +260,43 @@ def _source_tree() -> Optional[Path]:
 def _roots() -> List[Path]:
     """The folders with one folder per TensorFlow, in the order of search."""
     tree = _source_tree()
-    return [_PACKAGE / "lib"] + ([tree / "build"] if tree else [])
+    return [_PACKAGE / "lib"] + ([tree / "build"] if tree else []) + [building.user_folder()]
+
+
+def _minor_of_folder(library: Path) -> Optional[str]:
+    """`"2.21"` of a library in the folder `tf-2.21`; None if its folder has another name."""
+    folder = re.match(r"tf-(\d+\.\d+)$", library.parent.name)
+    return folder.group(1) if folder else None
 
 
 def _check_folder(library: Path, minor: str) -> None:
     """Refuses a library that lies in the folder of another TensorFlow, before it is opened."""
-    folder = re.match(r"tf-(\d+\.\d+)$", library.parent.name)
-    if folder and folder.group(1) != minor:
-        built_for = folder.group(1)
+    built_for = _minor_of_folder(library)
+    if built_for not in (None, minor):
         raise LibraryError(
             _explain(f"{library} was built for TensorFlow {built_for}, but {minor} is running")
         )
 
 
 def _explain(problem: str, details: Sequence[str] = ()) -> str:
-    """The one form of error message: what is wrong, what there is, how to build what is missing."""
+    """The one form of error message: what is wrong, what there is, and the ways out."""
     builds = [build for root in _roots() for build in sorted(root.glob("tf-*/" + LIBRARY))]
     found = ", ".join(f"{build.parent.name} ({build})" for build in builds) or "none"
-    where = _source_tree() or "the source tree of blockcell"
-    lines = ["blockcell: " + problem]
-    lines += details
-    lines.append("builds found: " + found)
-    lines.append(f"to build it, run in {where}: make lib PYTHON={sys.executable}")
-    return "\n  ".join(lines)
+    return "\n  ".join(["blockcell: " + problem, *details, "builds found: " + found, *_ways_out()])
+
+
+def _ways_out() -> Iterator[str]:
+    """What the user can do, from where they are."""
+    tree = _source_tree()
+    if tree:
+        yield f"to build it, run in {tree}: make lib PYTHON={sys.executable}"
+    elif building.source_tree():
+        tools = [tool for tool in ("cargo", "c++") if shutil.which(tool) is None]
+        needs = f" (first install {' and '.join(tools)})" if tools else ""
+        yield f"to build it, run: {sys.executable} -m blockcell build{needs}"
+    yield (
+        f"to use one that was built elsewhere, set {ENVIRONMENT}=FILE, or call blockcell.load(FILE)"
+    )
 
 
 def _load_into_tensorflow(library: Path) -> Any:

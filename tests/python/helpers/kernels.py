@@ -1,53 +1,5 @@
-"""Runs an op on its stock kernel or on ours, both in one process.
+"""Runs an op on its stock kernel or on ours; conftest.py has loaded the library beside those."""
 
-The test session loads the library with BLOCKCELL_OVERRIDE=0, so that unlabelled nodes stay stock.
-Shapes are unknown when the graph is built: what checks them is the kernel.
-"""
+from blockcell.sides import OURS, STOCK_KERNEL, call, labelled, run
 
-import contextlib
-import functools
-
-import tensorflow as tf
-
-import blockcell
-from blockcell.reference.op_table import OPS, STOCK
-
-OURS, STOCK_KERNEL = "blockcell", ""
-
-
-def call(op, inputs, **attributes):
-    """The op on tensors, as `tf.raw_ops` has it; a dictionary of its outputs."""
-    own = OPS[op].function
-    function = getattr(blockcell.load(), own) if own else getattr(tf.raw_ops, op)
-    return dict(function(**inputs, **attributes)._asdict())
-
-
-@contextlib.contextmanager
-def labelled(kernel=OURS):
-    """Nodes made in the default graph run on our kernels, or on the stock ones."""
-    labels = {op: kernel for op in STOCK} if kernel else {}
-    with tf.compat.v1.get_default_graph()._kernel_label_map(labels):
-        yield
-
-
-@functools.lru_cache(maxsize=None)
-def _session(op, kernel, dtypes, attributes):
-    """A session, its placeholders and its outputs by name, kept for all calls of this kind."""
-    with tf.Graph().as_default() as graph, labelled(kernel):
-        feeds = {name: tf.compat.v1.placeholder(dtype, name=name) for name, dtype in dtypes}
-        outputs = call(op, feeds, **dict(attributes))
-    return tf.compat.v1.Session(graph=graph), feeds, outputs
-
-
-def run(op, inputs, kernel=OURS, **attributes):
-    """Returns the op's outputs as a dictionary of NumPy arrays.
-
-    Args:
-      op: Name of the op.
-      inputs: Dictionary of its inputs, NumPy arrays.
-      kernel: `OURS` or `STOCK_KERNEL`.
-      **attributes: The op's attributes.
-    """
-    dtypes = tuple((name, value.dtype.name) for name, value in inputs.items())
-    session, feeds, fetches = _session(op, kernel, dtypes, tuple(sorted(attributes.items())))
-    return session.run(fetches, {feeds[name]: value for name, value in inputs.items()})
+__all__ = ["OURS", "STOCK_KERNEL", "call", "labelled", "run"]

@@ -29,6 +29,9 @@ def test_load_is_idempotent():
 def test_info():
     answer = blockcell.info()
     assert set(answer) == {
+        "loaded",
+        "library",
+        "problem",
         "version",
         "tensorflow_built_for",
         "tensorflow_running",
@@ -37,12 +40,25 @@ def test_info():
         "taken_over",
         "override",
     }
+    assert answer["loaded"] and answer["problem"] is None
+    assert answer["library"] == str(blockcell.find_library())
     assert answer["version"] == blockcell.__version__
     assert answer["tensorflow_running"] == tf.__version__
     assert answer["tensorflow_built_for"].startswith(MINOR + ".")
     assert answer["isa"] in ("avx512", "avx2", "portable")
     assert sorted(answer["ops"]) == sorted(OPS)
     assert answer["override"] == "off" and answer["taken_over"] == []  # As conftest.py sets it.
+
+
+def test_info_before_loading_tells_what_would_be_loaded(nothing_loaded, monkeypatch, tmp_path):
+    before = blockcell.info()
+    assert not before["loaded"] and before["problem"] is None and before["isa"] is None
+    assert before["library"] == str(blockcell.find_library())
+    assert before["tensorflow_built_for"] == MINOR
+    monkeypatch.setenv("BLOCKCELL_LIBRARY", str(tmp_path / "absent.so"))
+    without = blockcell.info()
+    assert without["library"] is None and "BLOCKCELL_LIBRARY" in without["problem"]
+    assert not loader._loaded
 
 
 # Messages.
@@ -66,7 +82,7 @@ def installed_package(monkeypatch, nothing_loaded, tmp_path):
 
 
 def assert_says(error, *words):
-    for word in words + ("make lib PYTHON=" + sys.executable,):
+    for word in words + (sys.executable, "BLOCKCELL_LIBRARY=FILE", "blockcell.load(FILE)"):
         assert str(word) in str(error.value), f"{word} is not in: {error.value}"
 
 
@@ -168,6 +184,21 @@ def isolated_value(name, environment=None):
 
 def test_importing_the_package_does_not_import_tensorflow():
     isolated_value("import_alone")
+
+
+def test_info_loads_nothing():
+    assert isolated_value("info_loads_nothing") == tf.__version__
+
+
+def test_load_beside_the_stock_kernels():
+    answer = isolated_value("load_beside_the_stock_kernels")
+    assert answer["override"] == "off" and answer["taken_over"] == []
+
+
+def test_take_over_false_after_taking_over_is_an_error():
+    assert "take_over=False has to come with the first load()" in isolated_value(
+        "take_over_comes_first"
+    )
 
 
 @pytest.fixture(scope="module")

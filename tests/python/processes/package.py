@@ -21,7 +21,35 @@ def load_from_many_threads():
         thread.join()
     assert len(modules) == 8
     assert all(module is modules[0] for module in modules)
-    blockcell.info()
+    assert blockcell.info()["loaded"]
+
+
+def info_loads_nothing():
+    import tensorflow as tf
+
+    assert not blockcell.info()["loaded"]
+    with open("/proc/self/maps") as maps:
+        assert "libblockcell.so" not in maps.read()
+    blockcell.load()
+    assert blockcell.info()["loaded"]
+    return tf.__version__
+
+
+def load_beside_the_stock_kernels():
+    blockcell.load(take_over=False)
+    assert "BLOCKCELL_OVERRIDE" not in os.environ
+    answer = blockcell.info()
+    blockcell.load()  # Changes nothing.
+    assert blockcell.info() == answer
+    return answer
+
+
+def take_over_comes_first():
+    blockcell.load()
+    try:
+        blockcell.load(take_over=False)
+    except blockcell.LibraryError as error:
+        return str(error)
 
 
 def configure_after_loading():
@@ -38,12 +66,14 @@ def info_without_eager_mode():
     import tensorflow as tf
 
     tf.compat.v1.disable_eager_execution()
+    blockcell.load()
     return blockcell.info()
 
 
 def info_in_a_graph():
     import tensorflow as tf
 
+    blockcell.load()
     with tf.Graph().as_default() as graph:
         answer = blockcell.info()
         assert not graph.get_operations()
@@ -57,7 +87,9 @@ def plain_load():
     module = tf.load_op_library(str(blockcell.find_library()))
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         answer = json.loads(session.run(module.blockcell_info()).decode())
-    assert blockcell.info() == answer
+    blockcell.load()
+    found = blockcell.info()
+    assert {name: found[name] for name in answer} == answer
     return answer
 
 

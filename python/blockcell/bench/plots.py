@@ -1,4 +1,4 @@
-"""Plots of the results, as SVG."""
+"""Plots of the results, as SVG and PNG."""
 
 from collections import OrderedDict
 
@@ -24,8 +24,9 @@ PANEL = (4.6, 2.5)
 
 
 def save(figure, path):
-    """Writes a figure, and returns the path."""
+    """Writes a figure as SVG, and as PNG beside it; returns the path."""
     figure.savefig(str(path), bbox_inches="tight", facecolor="white", metadata={"Date": None})
+    figure.savefig(str(path.with_suffix(".png")), bbox_inches="tight", facecolor="white", dpi=110)
     pyplot.close(figure)
     return path
 
@@ -155,7 +156,7 @@ def shares(path, rows):
 
 
 def _grows(row):
-    """What grows in a row of `bench.shapes.linear_cases`: the batch, or time."""
+    """What grows in a row of `blockcell.bench.shapes.linear_cases`: the batch, or time."""
     return "in time" if row.case.time is not None and row.case.batch == 1 else "in the batch"
 
 

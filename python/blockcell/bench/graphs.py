@@ -49,7 +49,7 @@ class Sides:
 
         Args:
           graph: The `tf.Graph`.
-          op: A `bench.ops.Op`.
+          op: A `blockcell.bench.ops.Op`.
           side: One of `SIDES`.
           values: Tensors by name: the op's inputs.
           attributes: Values of attributes by name; a kernel takes those that it has.
@@ -85,7 +85,7 @@ class Sides:
         Raises:
           LabelError: It is not so.
         """
-        from bench.ops import Case, Op
+        from blockcell.bench.ops import Case, Op
 
         op = Op(kernel.name, (kernel,))
         case = Case(op, "float32", False, 3 if op.is_sequence else None, 2, 3, 4)

@@ -1,9 +1,9 @@
 """The process that does the timing, for one number of threads.
 
-TensorFlow's pool of threads is made once a process. The parent (`bench.run`) therefore starts one
-of these for each number of threads, and the two talk in lines of JSON. The parent writes what to
-load; the worker answers what runs there. Then the parent writes one case after the other, and the
-worker answers each by its result. Instead of any answer there may be a problem, in words.
+TensorFlow's pool of threads is made once a process. The parent (`run`) therefore starts one of
+these for each number of threads, and the two talk in lines of JSON. The parent writes what to load;
+the worker answers what runs there. Then the parent writes one case after the other, and the worker
+answers each by its result. Instead of any answer there may be a problem, in words.
 """
 
 import json
@@ -14,10 +14,10 @@ import sys
 import numpy as np
 
 import blockcell
-from bench.agreement import DisagreementError, compare
-from bench.graphs import SIDES, LabelError, Pair, Sides, configuration, library_info
-from bench.tables import decode
-from bench.timing import take_turns
+from blockcell.bench.agreement import DisagreementError, compare
+from blockcell.bench.graphs import SIDES, LabelError, Pair, Sides, configuration, library_info
+from blockcell.bench.tables import decode
+from blockcell.bench.timing import take_turns
 
 ROUND_SECONDS = 3e-3
 """The least that a round of repetitions should take."""

@@ -5,11 +5,12 @@ import shlex
 import sys
 from typing import Dict, List, NamedTuple
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from bench import machine, memory, report, shapes
-from bench.tables import OPS, encode
-from bench.workers import Worker
+from blockcell import graph_nodes
+from blockcell.bench import machine, memory, report, shapes
+from blockcell.bench.rows import RowFile
+from blockcell.bench.tables import OPS, encode
+from blockcell.bench.workers import Worker
+from blockcell.cli.console import new_progress
 
 
 class Found(NamedTuple):
@@ -28,20 +29,10 @@ class Found(NamedTuple):
     """Ops that the library has no kernel for."""
 
 
-def new_progress(console):
-    """A progress bar."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    )
-
-
-def circumstances(program):
+def circumstances(*program):
     """When, by which command and where a measurement is made."""
-    words = ["python", "-m", program, *sys.argv[1:]]
+    given = sys.argv[2:] if program[-1] == "bench" else sys.argv[1:]
+    words = [*program, *given]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "command": " ".join(map(shlex.quote, words)),  # shlex.join is not in Python 3.7
@@ -57,6 +48,8 @@ def at(threads):
 def chosen_cases(arguments):
     """The title, the mode of `Found` and the cases that the command line asks for."""
     chosen = (arguments.ops, arguments.dtypes, arguments.peephole)
+    if arguments.graph:
+        return f"Stock and ours, the calls of {arguments.graph}", "graph", _of_graph(arguments)
     if arguments.random:
         sample = shapes.random_cases(*chosen, arguments.random, arguments.seed)
         return "Stock and ours at random shapes", "random", sample
@@ -72,6 +65,18 @@ def chosen_cases(arguments):
     return "Stock and ours, side by side", "", shapes.cases(*chosen, lists)
 
 
+def _of_graph(arguments):
+    """The cases of a graph's nodes, each once."""
+    found = []
+    for node in graph_nodes.read(arguments.graph):
+        call = graph_nodes.case_of(node, arguments.batch, arguments.time)
+        if call is not None and call.op in OPS and call.op in arguments.ops:
+            case = shapes.case_of_call(call)
+            if case not in found:
+                found.append(case)
+    return found
+
+
 def measure(arguments, console):
     """Measures all cases at all numbers of threads, and the machine before and after.
 
@@ -82,36 +87,78 @@ def measure(arguments, console):
       WorkerError, MachineError: It cannot be measured.
     """
     title, mode, cases = chosen_cases(arguments)
-    about = circumstances("bench")
+    about = circumstances("blockcell", "bench")
     with new_progress(console) as progress:
         bar = progress.add_task("the machine's limits", total=None)
         before = machine.measure_limits(arguments.threads)
-        results, left_out = [], {}
+        rows_file, results, left_out = None, [], {}
         for number, threads in enumerate(arguments.threads):
-            with Worker("bench.worker") as worker:
-                job = {
-                    "threads": threads,
-                    "library": arguments.library,
-                    "seconds": arguments.seconds,
-                    "seed": arguments.seed,
-                }
-                about.update(worker.ask(job))
+            with Worker("blockcell.bench.worker") as worker:
+                about.update(worker.ask(_job(arguments, threads)))
+                rows_file = rows_file or _open_rows(arguments, mode, about)
                 there = [case for case in cases if _has(about, case.op)]
                 left_out = dict.fromkeys(c.op.name for c in cases if not _has(about, c.op))
                 progress.update(bar, total=len(there) * len(arguments.threads))
                 for done, case in enumerate(there, number * len(there)):
                     description = f"{case}, {at(threads)}"
                     progress.update(bar, description=description, completed=done)
-                    results.append((case, threads, worker.ask({"case": encode(case)})))
+                    result = _measured(rows_file, worker, case, threads)
+                    results.append((case, threads, result))
         peaks = _measure_memory(arguments, about, progress)
         progress.update(bar, description="the machine's limits again", completed=len(results))
         after = machine.measure_limits(arguments.threads)
         progress.update(bar, description="measured")
-    limits = {threads: before[threads].best_of(after[threads]) for threads in arguments.threads}
+    limits = best_limits(before, after)
     rows = [
-        report.make_row(case, threads, result, limits[threads]) for case, threads, result in results
+        report.make_row(case, threads, result, limits.get(threads))
+        for case, threads, result in results
     ]
     return Found(title, mode, about, limits, rows, peaks, list(left_out))
+
+
+def best_limits(before, after):
+    """The better of two measurements of the machine's limits; empty if there are none."""
+    if before is None or after is None:
+        return {}
+    return {threads: before[threads].best_of(after[threads]) for threads in before}
+
+
+def _job(arguments, threads):
+    return {
+        "threads": threads,
+        "library": arguments.library,
+        "seconds": arguments.seconds,
+        "seed": arguments.seed,
+    }
+
+
+def stem(about, mode):
+    """The first part of the names of all files that a run writes."""
+    minor = ".".join(about["versions"]["tensorflow"].split(".")[:2])
+    return f"tf-{minor}-{about['isa']}" + (f"-{mode}" if mode else "")
+
+
+def _open_rows(arguments, mode, about):
+    """The file that keeps the rows, with those of an earlier run if they are to be kept."""
+    how = {
+        **{key: about[key] for key in ("versions", "isa")},
+        "machine": {key: about["machine"][key] for key in ("cpu", "cores", "system")},
+        "library": arguments.library,
+        "seconds": arguments.seconds,
+        "seed": arguments.seed,
+    }
+    path = arguments.output / (stem(about, mode) + ".rows.jsonl")
+    return RowFile(path, how, arguments.resume)
+
+
+def _measured(rows_file, worker, case, threads):
+    """The result of a row: from the file if it has it, else measured, and written to it."""
+    key = [encode(case), threads]
+    result = rows_file.get(key)
+    if result is None:
+        result = worker.ask({"case": encode(case)})
+        rows_file.add(key, result)
+    return result
 
 
 def _has(about, op):

@@ -1,33 +1,50 @@
-"""The command line of the benchmark."""
+"""The options of `blockcell bench`, and what it writes."""
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
-from rich.console import Console
-
-from bench import machine, plots, report, run, shapes
-from bench.ops import DTYPES
-from bench.tables import OPS, USUAL_OPS
-from bench.workers import WorkerError
+from blockcell.bench import machine, report, run, shapes
+from blockcell.bench.ops import DTYPES
+from blockcell.bench.rows import ResumeError
+from blockcell.bench.tables import OPS, USUAL_OPS
+from blockcell.bench.workers import WorkerError
+from blockcell.cli.console import CommandError, new_console
+from blockcell.graph_nodes import GraphFileError
 
 MEMORY = shapes.Shape(35, 20, 1500, 1500)
 """The training step whose memory is measured unless told otherwise."""
 
 
-def main():
-    """Runs the benchmark; the exit code is 1 if a check fails."""
-    arguments = parse_arguments()
-    console = new_console()
+def main(words):
+    """Runs the benchmark.
+
+    Args:
+      words: The command line.
+
+    Returns:
+      The exit code: 1 if a check fails, or if it was interrupted.
+
+    Raises:
+      CommandError: It cannot be measured.
+    """
+    arguments = parse_arguments(words)
+    console = new_console(arguments.quiet)
     try:
         found = run.measure(arguments, console)
-    except (WorkerError, machine.MachineError) as error:
-        sys.exit(f"bench: {error}")
+    except (WorkerError, machine.MachineError, ResumeError, GraphFileError) as error:
+        raise CommandError(str(error)) from error
+    except KeyboardInterrupt:
+        console.print(
+            f"Interrupted: the rows that were measured are kept in {arguments.output}; the same "
+            "command with --resume goes on.",
+            soft_wrap=True,
+        )
+        return 1
     if found.left_out:
         console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")
     if not found.rows:
-        sys.exit("bench: nothing to measure with these ops, dtypes and shapes")
+        raise CommandError("nothing to measure with these ops, dtypes and shapes")
     report.print_tables(console, found)
     write(arguments, found, console)
     disturbed = sum(row.disturbed() for row in found.rows)
@@ -37,21 +54,15 @@ def main():
             "measure those again on a quiet machine."
         )
     slow = [row for row in found.rows if row.ratio < (arguments.check_ratio or 0.0)]
-    if slow:
-        named = "\n".join(f"  {row.named()}: {row.ratio:.2f}" for row in slow)
-        sys.exit(f"bench: below the ratio of {arguments.check_ratio}:\n{named}")
+    for row in slow:
+        print(f"below the ratio of {arguments.check_ratio}: {row.named()}: {row.ratio:.2f}")
+    return 1 if slow else 0
 
 
-def new_console(width=140):
-    """A console wide enough for the tables where there is no terminal to ask."""
-    console = Console()
-    return console if console.is_terminal else Console(width=width)
-
-
-def parse_arguments(words=None):
+def parse_arguments(words):
     """Parses the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench",
+        prog="blockcell bench",
         description="Times TensorFlow's kernels and ours side by side. BLOCKCELL_ISA=avx2 or "
         "portable in the environment holds for our kernels and for the machine's limits.",
     )
@@ -64,11 +75,11 @@ def parse_arguments(words=None):
     arguments.peephole = {"off": [False], "on": [True], "both": [False, True], None: None}[
         arguments.peephole
     ]
-    special = arguments.random or arguments.linear
+    special = arguments.random or arguments.linear or arguments.graph
     if arguments.dtypes is None:
         arguments.dtypes = ["float32"] if special else list(DTYPES)
     if special and (arguments.shapes or arguments.sequences):
-        parser.error("--random and --linear choose the shapes themselves")
+        parser.error("--random, --linear and --graph choose the shapes themselves")
     if arguments.memory is None and not special:
         arguments.memory = MEMORY
     return arguments
@@ -108,11 +119,20 @@ def _add_what(parser):
         metavar="N",
         help="instead: N random shapes; prints those where ours is slower",
     )
+    mode.add_argument("--graph", metavar="FILE", help="instead: the calls in this graph's file")
     mode.add_argument(
         "--linear",
         action="store_true",
         help=f"instead: from 1 to {shapes.MOST_ROWS:,} rows, in the batch and in time",
     )
+    for name, size in (("--batch", 32), ("--time", 35)):
+        add(
+            name,
+            type=positive(int),
+            default=size,
+            metavar="N",
+            help="where --graph leaves it open (default: %(default)s)",
+        )
     add(
         "--dtypes",
         nargs="+",
@@ -165,10 +185,16 @@ def _add_how(parser):
     add(
         "--output",
         type=Path,
-        default=machine.ROOT / "build" / "bench",
+        default=Path("build") / "bench",
         metavar="FOLDER",
-        help="where JSON, Markdown and plots go (default: build/bench)",
+        help="where JSON, Markdown, plots and the HTML page go (default: build/bench)",
     )
+    add(
+        "--resume",
+        action="store_true",
+        help="keep the rows that an interrupted run of the same options has left in the folder",
+    )
+    add("--quiet", action="store_true", help="print only what fails a check")
     add(
         "--seed",
         type=int,
@@ -200,23 +226,29 @@ def positive(kind):
 
 
 def write(arguments, found, console):
-    """Writes JSON, Markdown and plots, named after what was measured."""
-    minor = ".".join(found.about["versions"]["tensorflow"].split(".")[:2])
-    mode = f"-{found.mode}" if found.mode else ""
-    folder, stem = arguments.output, f"tf-{minor}-{found.about['isa']}{mode}"
+    """Writes JSON, Markdown, plots and the page, named after what was measured."""
+    folder, stem = arguments.output, run.stem(found.about, found.mode)
     folder.mkdir(parents=True, exist_ok=True)
     report.write_json(folder / (stem + ".json"), found)
-    if arguments.linear:
-        drawn = [plots.time_over_rows(folder / (stem + ".svg"), found.rows)]
-    else:
-        drawn = [
-            plots.ratios(folder / (stem + "-ratio.svg"), found.rows),
-            plots.shares(folder / (stem + "-floor.svg"), found.rows),
-        ]
+    drawn = _plots(folder, stem, found, console)
     report.write_markdown(folder / (stem + ".md"), found, [path.name for path in drawn])
-    names = ", ".join([stem + ".json", stem + ".md", *(path.name for path in drawn)])
-    console.print(f"Written to {os.path.relpath(str(folder))}: {names}", soft_wrap=True)
+    pictures = [path.with_suffix(".png") for path in drawn]
+    report.write_page(folder / (stem + ".html"), found, pictures)
+    endings = (".json", ".md", ".html", ".rows.jsonl")
+    names = [stem + ending for ending in endings] + [path.name for path in drawn + pictures]
+    console.print(f"Written to {os.path.relpath(folder)}: {', '.join(names)}", soft_wrap=True)
 
 
-if __name__ == "__main__":
-    main()
+def _plots(folder, stem, found, console):
+    """Draws the plots, where matplotlib is there; returns the SVG files' paths."""
+    try:
+        from blockcell.bench import plots
+    except ImportError:
+        console.print("No plots: they need matplotlib (pip install matplotlib).")
+        return []
+    if found.mode == "linear":
+        return [plots.time_over_rows(folder / (stem + ".svg"), found.rows)]
+    drawn = [plots.ratios(folder / (stem + "-ratio.svg"), found.rows)]
+    if found.limits:
+        drawn.append(plots.shares(folder / (stem + "-floor.svg"), found.rows))
+    return drawn

@@ -1,10 +1,10 @@
 """What is measured: ops on tensors of some shape, and the least work that they can be done with.
 
-The tables of the ops themselves are in `blockcell.reference.op_table`; `bench.tables` says which of
+The tables of the ops themselves are in `blockcell.reference.op_table`; `tables` says which of
 them are measured.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
@@ -54,7 +54,8 @@ class Op(NamedTuple):
     @property
     def inputs(self) -> Tuple[Tensor, ...]:
         """The inputs that do not come from one of its own kernels; the first use counts."""
-        known, inputs = set(), []
+        known: Set[str] = set()
+        inputs: List[Tensor] = []
         for kernel in self.kernels:
             inputs += [tensor for name, tensor in kernel.inputs.items() if name not in known]
             known.update(kernel.inputs, kernel.outputs)

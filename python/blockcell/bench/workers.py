@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-
-from bench import machine
+from pathlib import Path
 
 
 class WorkerError(Exception):
@@ -15,11 +14,12 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """A running worker module, as `bench.worker.answer` makes them. Use as a context manager."""
+    """A running worker module, as `blockcell.bench.worker.answer` makes them; a context manager."""
 
     def __init__(self, module, *arguments):
         """Starts it."""
-        paths = [str(machine.ROOT), str(machine.ROOT / "python"), os.environ.get("PYTHONPATH")]
+        package = Path(__file__).resolve().parent.parent
+        paths = [str(package.parent), os.environ.get("PYTHONPATH")]
         environment = dict(
             os.environ,
             PYTHONPATH=os.pathsep.join(path for path in paths if path),

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -10,8 +11,7 @@ from typing import Dict, NamedTuple
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-"""The source tree."""
+from blockcell import building
 
 
 class MachineError(Exception):
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
         return float(np.interp(np.log(working_set), np.log(sizes), rates))
 
     def floor(self, case):
-        """Seconds that a case (`bench.ops.Case`) takes at least."""
+        """Seconds that a case (`blockcell.bench.ops.Case`) takes at least."""
         return max(case.flops / self.flops_per_second, case.bytes / self.bandwidth(case.bytes))
 
     def best_of(self, other):
@@ -49,35 +49,27 @@ class Limits(NamedTuple):
 def measure_limits(threads):
     """Measures the limits of each number of threads, by `kernels/examples/machine.rs`.
 
+    cargo builds it, in a source tree or from the sources that a wheel carries.
+
     Args:
       threads: Numbers of threads.
 
     Returns:
-      A dictionary of `Limits` by number of threads.
+      A dictionary of `Limits` by number of threads; None where there is no cargo, or no
+      sources.
 
     Raises:
       MachineError: The program does not build or run.
     """
-    command = [
-        "cargo",
-        "run",
-        "--locked",
-        "--package",
-        "blockcell-kernels",
-        "--release",
-        "--quiet",
-        "--example",
-        "machine",
-        "--",
-    ]
-    command += ["--threads", ",".join(map(str, threads))]
+    tree = building.source_tree()
+    if tree is None or shutil.which("cargo") is None:
+        return None
+    command = ["cargo", "run", "--locked", "--package", "blockcell-kernels", "--release"]
+    command += ["--quiet", "--example", "machine", "--target-dir", str(building.target_of(tree))]
+    command += ["--", "--threads", ",".join(map(str, threads))]
     try:
-        output = subprocess.run(command, cwd=str(ROOT), stdout=subprocess.PIPE, check=True).stdout
-    except FileNotFoundError as error:
-        raise MachineError(
-            "cargo, which builds kernels/examples/machine.rs, is not there"
-        ) from error
-    except subprocess.CalledProcessError as error:
+        output = subprocess.run(command, cwd=str(tree), stdout=subprocess.PIPE, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
         raise MachineError(
             "kernels/examples/machine.rs does not build or run: see above"
         ) from error

@@ -3,9 +3,9 @@
 import gc
 import math
 import time
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Tuple
 
-from bench.machine import Neighbours
+from blockcell.bench.machine import Neighbours
 
 MOST_ROUNDS = 200
 """Most rounds of a measurement, however short they are."""
@@ -88,7 +88,7 @@ def take_turns(build, round_seconds, seconds) -> Turns:
     """
     repetitions, runs, longest = long_enough(build, round_seconds)
     fewest = fewest_rounds(longest)
-    times = ([], [])
+    times: Tuple[List[float], List[float]] = ([], [])
     gc.collect()
     gc.disable()
     try:

@@ -1,6 +1,6 @@
 """What the benchmark can measure: single ops, and forward passes with their gradients."""
 
-from bench.ops import Case, Op
+from blockcell.bench.ops import Case, Op
 from blockcell.reference import op_table
 from blockcell.reference.op_table import (
     BLOCK_GRU,

@@ -9,11 +9,12 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 from rich.table import Table
 
-from bench.ops import Case
+from blockcell.bench import page
+from blockcell.bench.ops import Case
 
 NOTE = (
-    "Median time of a call; ratio stock/ours of the medians, and the quartiles of the ratios of "
-    "single rounds. Floor: the time that the machine needs at least for the arithmetic or for the "
+    "Median time of a call; median and quartiles of the ratios stock/ours of single rounds. "
+    "Floor: the time that the machine needs at least for the arithmetic or for the "
     "bytes, whichever takes longer, as a share of ours. Others: cores that other processes used "
     "meanwhile; a row where they left fewer cores than it has threads is marked by !, and tells "
     "little."
@@ -45,9 +46,12 @@ class Row(NamedTuple):
     threads: int
     stock: float
     ours: float
+    ratio: float
+    """How many times faster ours is: the median of the ratios of single rounds."""
     quartiles: Tuple[float, float]
-    """Of the ratios of single rounds."""
-    floor: float
+    """Of the same ratios."""
+    floor: Optional[float]
+    """The least that the machine needs; None if its limits are not known."""
     neighbours: Optional[float]
     """Cores that other processes used meanwhile, if known."""
     rounds: int
@@ -57,14 +61,9 @@ class Row(NamedTuple):
     """Scaled difference of each output."""
 
     @property
-    def ratio(self) -> float:
-        """How many times faster ours is."""
-        return self.stock / self.ours
-
-    @property
-    def share(self) -> float:
-        """Share of the machine's limit that ours reaches."""
-        return self.floor / self.ours
+    def share(self) -> Optional[float]:
+        """Share of the machine's limit that ours reaches, if that is known."""
+        return None if self.floor is None else self.floor / self.ours
 
     def disturbed(self) -> bool:
         """Whether other processes left noticeably fewer cores than the row has threads."""
@@ -85,7 +84,7 @@ class Row(NamedTuple):
             f"{self.ours * 1e6:,.1f}",
             f"{self.ratio:.2f}",
             "{:.2f} to {:.2f}".format(*self.quartiles),
-            f"{self.share:.0%}",
+            percent(self.share),
             others(self.neighbours, self.threads),
         ]
 
@@ -97,6 +96,11 @@ COLUMNS = (
 """Heads of the table of `Row`s."""
 
 
+def percent(share):
+    """A cell: a share, if it is known."""
+    return "?" if share is None else f"{share:.0%}"
+
+
 def others(neighbours, threads):
     """A cell: the cores that others used, and a mark if they were too many."""
     if neighbours is None:
@@ -105,20 +109,22 @@ def others(neighbours, threads):
 
 
 def ratio_quartiles(rival, ours):
-    """The quartiles of the ratios of single rounds."""
-    low, high = np.percentile(np.array(rival) / np.array(ours), [25, 75])
-    return float(low), float(high)
+    """The median of the ratios of single rounds, and their quartiles, between which it lies."""
+    low, median, high = np.percentile(np.array(rival) / np.array(ours), [25, 50, 75])
+    return float(median), (float(low), float(high))
 
 
 def make_row(case, threads, result, limits):
-    """The row of a worker's result (`bench.worker.measure`)."""
+    """The row of a worker's result (`blockcell.bench.worker.measure`); `limits` may be None."""
+    ratio, quartiles = ratio_quartiles(result["stock"], result["ours"])
     return Row(
         case=case,
         threads=threads,
         stock=float(np.median(result["stock"])),
         ours=float(np.median(result["ours"])),
-        quartiles=ratio_quartiles(result["stock"], result["ours"]),
-        floor=limits.floor(case),
+        ratio=ratio,
+        quartiles=quartiles,
+        floor=None if limits is None else limits.floor(case),
         neighbours=result["neighbours"],
         rounds=len(result["stock"]),
         repetitions=result["repetitions"],
@@ -155,13 +161,15 @@ def geometric_mean(ratios):
 
 def means(rows) -> List[Mean]:
     """The geometric mean and the lowest of the ratios of each op, dtype and number of threads."""
-    groups = OrderedDict()
+    groups: Dict[Tuple[str, str, int], List[float]] = OrderedDict()
     for row in sorted(rows, key=lambda row: row.threads):
         key = (row.case.op.name, row.case.variant, row.threads)
         groups.setdefault(key, []).append(row.ratio)
     return [
         Mean(
-            *key,
+            key[0],
+            key[1],
+            key[2],
             len(ratios),
             geometric_mean(ratios),
             min(ratios),
@@ -275,7 +283,7 @@ def write_json(path, found):
     """Writes everything that was measured; times in seconds, sizes in bytes."""
     content = dict(found.about, title=found.title)
     content["limits"] = json_limits(found.limits)
-    content["rows"] = [_json_row(row, found.limits[row.threads]) for row in found.rows]
+    content["rows"] = [_json_row(row, found.limits.get(row.threads)) for row in found.rows]
     content["means"] = [mean._asdict() for mean in means(found.rows)]
     content["memory"] = [peak._asdict() for peak in found.peaks]
     content["left_out"] = found.left_out
@@ -287,8 +295,9 @@ def _json_row(row, limits):
     fields = OrderedDict(case._asdict(), op=case.op.name)
     fields.update(row._asdict())
     del fields["case"]
-    fields.update(ratio=row.ratio, share_of_floor=row.share)
-    fields.update(share_of_peak=case.flops / row.ours / limits.flops_per_second)
+    fields.update(share_of_floor=row.share)
+    if limits is not None:
+        fields.update(share_of_peak=case.flops / row.ours / limits.flops_per_second)
     fields.update(disturbed=row.disturbed(), flops=case.flops, bytes=case.bytes)
     return fields
 
@@ -307,28 +316,55 @@ def where_and_when(about):
 
 def limit_parts(limits):
     """What the machine can do, for Markdown."""
+    if not limits:
+        return ["What the machine can do was not measured: that needs cargo, or a wheel."]
     return [
         "What the machine can do, measured before and after:",
         markdown_table(_LIMIT_COLUMNS, _limit_cells(limits), 0),
     ]
 
 
-def write_markdown(path, found, images):
-    """Writes the tables for people to read, and the plots by the names of their files."""
+def _tables(found):
+    """Title, columns, lines and number of text columns of each table of a report."""
     rows, slower = found.rows, below_one(found.rows)
-    parts = [f"# {found.title}", *where_and_when(found.about)]
-    parts += [f"![{name}]({name})" for name in images]
-    parts += [markdown_table(COLUMNS, [row.cells() for row in rows], 2), NOTE]
-    parts += [markdown_table(MEAN_COLUMNS, [mean.cells() for mean in means(rows)], 2)]
+    tables = [
+        ("", COLUMNS, [row.cells() for row in rows], 2),
+        ("", MEAN_COLUMNS, [mean.cells() for mean in means(rows)], 2),
+    ]
     if slower:
-        parts += ["Below 1.0:", markdown_table(COLUMNS, [row.cells() for row in slower], 2)]
-    else:
-        parts += [f"None of {len(rows)} rows is below 1.0."]
-    if found.left_out:
-        parts += [f"Left out, as the library has no kernel: {', '.join(found.left_out)}."]
+        tables.append(("Below 1.0:", COLUMNS, [row.cells() for row in slower], 2))
     if found.peaks:
         lines = [_memory_cells(peak) for peak in found.peaks]
-        parts += ["Peak memory of a training step:"]
-        parts += [markdown_table(_MEMORY_COLUMNS, lines, 2), MEMORY_NOTE]
-    parts += limit_parts(found.limits)
+        tables.append(("Peak memory of a training step:", _MEMORY_COLUMNS, lines, 2))
+    return tables
+
+
+def _remarks(found):
+    """What stands below the tables."""
+    remarks = [] if below_one(found.rows) else [f"None of {len(found.rows)} rows is below 1.0."]
+    if found.left_out:
+        remarks += [f"Left out, as the library has no kernel: {', '.join(found.left_out)}."]
+    return [*remarks, NOTE, *([MEMORY_NOTE] if found.peaks else [])]
+
+
+def write_markdown(path, found, images):
+    """Writes the tables for people to read, and the plots by the names of their files."""
+    parts = [f"# {found.title}", *where_and_when(found.about)]
+    parts += [f"![{name}]({name})" for name in images]
+    for title, *content in _tables(found):
+        parts += [title] * bool(title) + [markdown_table(*content)]
+    parts += [*_remarks(found), *limit_parts(found.limits)]
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def write_page(path, found, images):
+    """Writes the same as one HTML page, with the plots (PNG files) inside."""
+    parts = [page.paragraph(text) for text in where_and_when(found.about)]
+    parts += [page.image(image) for image in images]
+    for title, *content in _tables(found):
+        parts += [page.paragraph(title)] * bool(title) + [page.table(*content)]
+    parts += [page.paragraph(text) for text in _remarks(found)]
+    if found.limits:
+        parts += [page.paragraph("What the machine can do, measured before and after:")]
+        parts += [page.table(_LIMIT_COLUMNS, _limit_cells(found.limits), 0)]
+    page.write(path, found.title, parts)

@@ -5,8 +5,8 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from bench.ops import Case
-from bench.tables import OPS
+from blockcell.bench.ops import Case
+from blockcell.bench.tables import OPS
 
 
 class Shape(NamedTuple):
@@ -107,6 +107,18 @@ def cases(names, dtypes, peephole, shapes):
         for use_peephole in peephole_values(op, peephole)
         for shape in shapes[op.is_sequence]
     ]
+
+
+def case_of_call(call):
+    """The case of a `blockcell.verification.Case`."""
+    sizes = call.sizes
+    return Case(
+        OPS[call.op],
+        {"float32": "float32", "float16": "half"}[call.dtype],
+        bool(call.attributes.get("use_peephole")),
+        sizes.get("time"),
+        *(sizes[name] for name in ("batch", "input_size", "cell_size")),
+    )
 
 
 LARGEST_BATCH, LARGEST_SIZE, LONGEST = 300, 2100, 8

@@ -2,10 +2,10 @@
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from bench.graphs import SIDES
-from bench.ops import Case
-from bench.tables import OPS, encode
-from bench.workers import Worker
+from blockcell.bench.graphs import SIDES
+from blockcell.bench.ops import Case
+from blockcell.bench.tables import OPS, encode
+from blockcell.bench.workers import Worker
 
 OP = "BlockLSTM+Grad"
 """The op whose step is measured: forward and backward."""
@@ -31,7 +31,7 @@ def measure(shape, threads, library, advance):
     """Measures both sides.
 
     Args:
-      shape: A `bench.shapes.Shape` of a sequence.
+      shape: A `blockcell.bench.shapes.Shape` of a sequence.
       threads: The number of intra-op threads.
       library: The library's file, or None.
       advance: Called when a side has been measured.
@@ -45,7 +45,7 @@ def measure(shape, threads, library, advance):
     case = Case(OPS[OP], "float32", False, *shape)
     peaks = []
     for side in SIDES:
-        with Worker("bench.memory_worker") as worker:
+        with Worker("blockcell.bench.memory_worker") as worker:
             about = worker.ask({"threads": threads, "library": library})
             if {kernel.name for kernel in case.op.kernels} <= set(about["ops"]):
                 found = worker.ask({"case": encode(case), "side": side})

@@ -1,0 +1,71 @@
+"""A file of measured rows, one line of JSON each, written as they are measured."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+
+class ResumeError(Exception):
+    """The rows that are there were measured in another way; says how."""
+
+
+class RowFile:
+    """Keeps what was measured, so that an interrupted run can go on.
+
+    The first line says how it was measured; each further one is a row: its key and its result.
+    """
+
+    def __init__(self, path: Path, how: Dict[str, Any], resume: bool):
+        """Opens the file, and reads what it has.
+
+        Args:
+          path: Its path. Without `resume`, what is there is overwritten.
+          how: What has to be the same for rows to be comparable.
+          resume: Whether to keep the rows that are there.
+
+        Raises:
+          ResumeError: They were measured in another way.
+        """
+        self.path = path
+        self._found: List[Tuple[Any, Any]] = []
+        how = json.loads(json.dumps(how))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if resume and path.exists():
+            self._read(how)
+            self._file = path.open("a", encoding="utf-8")
+        else:
+            self._file = path.open("w", encoding="utf-8")
+            self._write(how)
+
+    def _read(self, how):
+        text = self.path.read_text(encoding="utf-8")
+        # A run that was killed may have left half a line.
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            self.path.write_text(whole, encoding="utf-8")
+        first, *lines = [json.loads(line) for line in whole.splitlines()] or [how]
+        other = sorted(key for key in {*first, *how} if first.get(key) != how.get(key))
+        if other:
+            raise ResumeError(
+                f"cannot go on with {self.path}: {', '.join(other)} differ; leave out --resume to "
+                "begin anew, or name another --output"
+            )
+        self._found = [(line["key"], line["result"]) for line in lines]
+
+    def get(self, key):
+        """The result of a row, or None if it was not measured."""
+        key = json.loads(json.dumps(key))
+        return next((result for known, result in self._found if known == key), None)
+
+    def add(self, key, result):
+        """Writes a row."""
+        self._found.append((json.loads(json.dumps(key)), result))
+        self._write({"key": key, "result": result})
+
+    def _write(self, content):
+        self._file.write(json.dumps(content) + "\n")
+        self._file.flush()
+
+    def close(self):
+        """Closes the file."""
+        self._file.close()

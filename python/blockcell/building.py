@@ -1,0 +1,232 @@
+"""Builds the library from its sources, for the TensorFlow of a Python.
+
+Used by `pip install` (through setup.py), by `make lib` (`python -m blockcell.building`) and by the
+command `blockcell build`. Needs no TensorFlow in this process.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, List, Optional
+
+from blockcell.version import __version__
+
+LIBRARY = "libblockcell.so"
+PYTHON_VARIABLE = "BLOCKCELL_PYTHON"
+FLAGS_VARIABLE = "BLOCKCELL_FLAGS"
+
+SOURCES = (
+    *("Cargo.toml", "Cargo.lock", "build.rs", "cpp", "src"),
+    *("kernels/Cargo.toml", "kernels/README.md", "kernels/src"),
+    *("kernels/benches", "kernels/examples", "scripts/tensorflow_flags.py"),
+)
+"""Files and folders of the source tree that a build needs."""
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+class BuildError(Exception):
+    """The library cannot be built. The message is one line, and says what to do."""
+
+
+def source_tree() -> Optional[Path]:
+    """The sources that this package can be built from, or None.
+
+    These are the source tree that the package is used from, or the copy that a wheel carries.
+    """
+    for tree in (_PACKAGE.parent.parent, _PACKAGE / "source"):
+        if (tree / "Cargo.toml").is_file() and (tree / "build.rs").is_file():
+            return tree
+    return None
+
+
+def user_folder() -> Path:
+    """Where `blockcell build` puts what it makes: a folder of this user, for this version."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(cache) / "blockcell" / __version__
+
+
+def target_of(tree: Path) -> Path:
+    """Cargo's target directory for these sources; a wheel's may lie where users cannot write."""
+    return user_folder() / "target" if tree == _PACKAGE / "source" else Path(tree) / "target"
+
+
+def check_tools() -> None:
+    """Checks that cargo and a C++ compiler are there.
+
+    Raises:
+      BuildError: One of them is missing.
+    """
+    if shutil.which("cargo") is None:
+        raise BuildError(
+            "cargo is missing: install Rust 1.89 or later (https://rustup.rs), and have cargo on "
+            "the PATH"
+        )
+    if shutil.which(os.environ.get("CXX") or "c++") is None:
+        raise BuildError("a C++ compiler is missing: install g++, or name one by CXX")
+
+
+def ask(tree: Path, python: str) -> str:
+    """Asks a Python for the version and flags of its TensorFlow.
+
+    Args:
+      tree: The sources.
+      python: The interpreter.
+
+    Returns:
+      The answer of `scripts/tensorflow_flags.py`, as text that begins with the version.
+
+    Raises:
+      BuildError: There is no such interpreter, or it cannot import TensorFlow.
+    """
+    script = str(Path(tree) / "scripts" / "tensorflow_flags.py")
+    try:
+        process = subprocess.run(
+            [str(python), "-W", "ignore", script],
+            env=dict(outside_isolation(), TF_CPP_MIN_LOG_LEVEL="3"),
+            capture_output=True,
+            text=True,
+        )
+    except OSError as error:
+        raise BuildError(f"cannot run {python}: {error.strerror}") from error
+    _, _, answer = process.stdout.partition("blockcell\n")
+    if process.returncode != 0 or not answer:
+        said = process.stderr.strip().splitlines() or ["no message"]
+        raise BuildError(
+            f"TensorFlow is missing in {python} ({said[-1]}): install it there first (pip install "
+            f"tensorflow), or name another Python by {PYTHON_VARIABLE}"
+        )
+    return answer
+
+
+def outside_isolation() -> Dict[str, str]:
+    """The environment without what pip sets to hide the installed packages from a build."""
+    hidden = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONHOME")
+    return {name: value for name, value in os.environ.items() if name not in hidden}
+
+
+def target_python() -> str:
+    """The Python that a package under construction is for.
+
+    pip runs a build by the interpreter that it installs for, and hides only that one's packages.
+    Other tools make an environment for the build; there the active environment counts.
+
+    Raises:
+      BuildError: None of the candidates has a TensorFlow.
+    """
+    named = os.environ.get(PYTHON_VARIABLE)
+    if named:
+        return named
+    active = os.environ.get("VIRTUAL_ENV")
+    candidates = [sys.executable] + ([os.path.join(active, "bin", "python")] if active else [])
+    for python in candidates:
+        if _has_tensorflow(python):
+            return python
+    raise BuildError(
+        f"TensorFlow is missing in {candidates[0]}: install it there first (pip install "
+        f"tensorflow), or name another Python by {PYTHON_VARIABLE}"
+    )
+
+
+def _has_tensorflow(python: str) -> bool:
+    """Whether a Python finds the package, which is quicker than to import it."""
+    find = "import importlib.util as u, sys; sys.exit(u.find_spec('tensorflow') is None)"
+    try:
+        return subprocess.run([python, "-c", find], env=outside_isolation()).returncode == 0
+    except OSError:
+        return False
+
+
+def folder_name(version: str) -> str:
+    """`"tf-2.21"` of `"2.21.0"`: the folder of the library for this TensorFlow."""
+    return "tf-" + ".".join(version.split(".")[:2])
+
+
+def build(tree: Path, folder: Path, answer: str, variant: str = "", quiet: bool = False) -> Path:
+    """Builds the library, unless it is there and newer than its sources.
+
+    All builds may share one target directory, so the kernels are compiled once. Only the shim and
+    the bridge are compiled for each TensorFlow.
+
+    Args:
+      tree: The sources.
+      folder: The library goes to `tf-<major.minor>/libblockcell.so` in here.
+      answer: What `ask` returned.
+      variant: A feature of the crate, or empty.
+      quiet: Whether cargo's output is shown only if it fails.
+
+    Returns:
+      The library's path.
+
+    Raises:
+      BuildError: It cannot be built.
+    """
+    target = target_of(tree)
+    name = folder_name(answer.splitlines()[0])
+    library = folder / name / LIBRARY
+    if library.exists() and not _newer_sources(tree, library):
+        return library
+    check_tools()
+    flags = target / "flags" / (name + ".txt")
+    if not (flags.exists() and flags.read_text(encoding="utf-8") == answer):
+        flags.parent.mkdir(parents=True, exist_ok=True)
+        flags.write_text(answer, encoding="utf-8")
+    built = target / "release" / LIBRARY
+    # cargo gives the library for each TensorFlow the same name: without the old one it cannot take
+    # it for this.
+    with contextlib.suppress(FileNotFoundError):
+        (target / "release" / "deps" / LIBRARY).unlink()
+    command = ["cargo", "build", "--locked", "--quiet", "--release", "--package", "blockcell"]
+    command += ["--target-dir", str(target)] + (["--features", variant] if variant else [])
+    _run_cargo(command, tree, dict(os.environ, **{FLAGS_VARIABLE: str(flags.resolve())}), quiet)
+    library.parent.mkdir(parents=True, exist_ok=True)
+    # Not in place: a process may have the old library mapped.
+    fresh = library.with_suffix(".new")
+    shutil.copy(str(built), str(fresh))
+    fresh.replace(library)
+    return library
+
+
+def _newer_sources(tree: Path, library: Path) -> bool:
+    """Whether a source was changed after the library was built."""
+    built = library.stat().st_mtime
+    paths = [tree / name for name in SOURCES if not name.startswith(("kernels/b", "kernels/e"))]
+    files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
+    return any(file.stat().st_mtime > built for file in files)
+
+
+def _run_cargo(command: List[str], tree: Path, environment: Dict[str, str], quiet: bool) -> None:
+    process = subprocess.run(
+        command,
+        cwd=str(tree),
+        env=environment,
+        stderr=subprocess.PIPE if quiet else None,
+        text=True,
+    )
+    if process.returncode != 0:
+        if quiet:
+            sys.stderr.write(process.stderr)
+        raise BuildError("cargo could not build the library; its messages stand above")
+
+
+def main() -> None:
+    """Builds for the TensorFlow of this Python, into `build/` of the source tree."""
+    parser = argparse.ArgumentParser(prog="python -m blockcell.building", description=main.__doc__)
+    parser.add_argument("variant", nargs="?", default="", choices=["", "failpoints"])
+    variant = parser.parse_args().variant
+    tree = source_tree()
+    try:
+        if tree is None:
+            raise BuildError("there are no sources: run this in a source tree")
+        check_tools()
+        print(build(tree, tree / "build" / variant, ask(tree, sys.executable), variant=variant))
+    except BuildError as error:
+        sys.exit(f"blockcell: {error}")
+
+
+if __name__ == "__main__":
+    main()

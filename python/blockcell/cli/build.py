@@ -1,0 +1,46 @@
+"""`blockcell build`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from blockcell import building
+from blockcell.cli.console import CommandError, new_console, waiting
+
+
+@click.command("build")
+@click.option(
+    "--python",
+    default=sys.executable,
+    metavar="FILE",
+    help="The Python whose TensorFlow the library is for (default: the one that runs this).",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Put it into FOLDER/tf-<minor>/ (default: a cache folder of yours, where load() looks).",
+)
+@click.option("--quiet", is_flag=True, help="Print the library's file only.")
+def command(python, output, quiet):
+    """Build the library from the sources that come with this package.
+
+    Needs cargo (Rust 1.89 or later) and a C++ compiler. Takes some minutes the first time.
+    """
+    tree = building.source_tree()
+    if tree is None:
+        raise CommandError(
+            "this installation carries no sources: install blockcell anew (pip install "
+            "--force-reinstall blockcell), or build in a source tree"
+        )
+    building.check_tools()
+    console = new_console(quiet)
+    with waiting(console, f"asking {python} for its TensorFlow"):
+        answer = building.ask(tree, python)
+    version = answer.splitlines()[0]
+    console.print(f"Building for TensorFlow {version} from {tree}", soft_wrap=True, highlight=False)
+    with waiting(console, "compiling"):
+        folder = output or building.user_folder()
+        library = building.build(tree, folder, answer, quiet=True)
+    print(library)

@@ -1,0 +1,68 @@
+"""What all commands share: console, tables, progress bars and their kind of error."""
+
+import contextlib
+import os
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+
+class CommandError(Exception):
+    """A command cannot do what it is asked to; one line that names a way out."""
+
+
+def new_console(quiet=False):
+    """A console; wide enough for the tables where there is no terminal to ask."""
+    console = Console(quiet=quiet)
+    return console if console.is_terminal else Console(quiet=quiet, width=140)
+
+
+def new_progress(console):
+    """A progress bar on the standard error's terminal; nothing where there is none."""
+    bars = Console(stderr=True, quiet=console.quiet)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=bars,
+        disable=not bars.is_terminal,
+        transient=True,
+    )
+
+
+@contextlib.contextmanager
+def waiting(console, words):
+    """Shows that something takes its time."""
+    bars = Console(stderr=True, quiet=console.quiet)
+    if not bars.is_terminal:
+        yield
+        return
+    with bars.status(words):
+        yield
+
+
+def table(title, columns, lines, texts, note=None, styles=None):
+    """A table for the terminal.
+
+    Args:
+      title: Its title.
+      columns: Heads.
+      lines: Cells of each line.
+      texts: How many of the first columns are text, and not numbers.
+      note: What stands below it.
+      styles: A style for each line, or None.
+    """
+    made = Table(title=title, caption=note)
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="left" if number < texts else "right")
+    for number, cells in enumerate(lines):
+        made.add_row(*cells, style=styles[number] if styles else None)
+    return made
+
+
+def quiet_tensorflow():
+    """Keeps TensorFlow's messages about the machine off the terminal; call before importing it."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")

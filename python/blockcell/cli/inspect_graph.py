@@ -1,0 +1,131 @@
+"""`blockcell inspect`."""
+
+import json
+
+import click
+
+from blockcell.cli.console import new_console, new_progress, quiet_tensorflow, table, waiting
+
+_COLUMNS = ("node", "op", "type and options", "shape", "device", "runs on", "us: stock", "us: ours")
+_NOTE = (
+    "shape: time x batch x input_size x cell_size, ? where the graph leaves it open. us: "
+    "microseconds of a call on one thread, with the sizes of --batch and --time where it does."
+)
+
+
+@click.command("inspect")
+@click.argument("file")
+@click.option("--batch", default=32, show_default=True, help="Where the graph leaves it open.")
+@click.option("--time", default=35, show_default=True, help="Where the graph leaves it open.")
+@click.option("--measure/--no-measure", default=True, show_default=True, help="Time the calls.")
+@click.option("--seconds", default=0.2, show_default=True, help="Time for each different call.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def command(file, batch, time, measure, seconds, as_json, quiet):
+    """List the block RNN nodes of a graph: what runs them, what they cost, and what they gain.
+
+    FILE is a GraphDef or MetaGraph, binary or as text, or a SavedModel (its folder).
+    """
+    quiet_tensorflow()
+    console = new_console()
+    with waiting(new_console(quiet or as_json), "reading the graph"):
+        from blockcell import graph_nodes
+
+        nodes = _read(graph_nodes, file)
+        cases = [graph_nodes.case_of(node, batch, time) for node in nodes]
+    costs = _measure(cases, seconds, new_console(quiet or as_json)) if measure else {}
+    found = [_describe(graph_nodes, *both, costs) for both in zip(nodes, cases)]
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    if not found:
+        console.print(f"{file} has no block RNN nodes.", highlight=False)
+        return
+    console.print(table(file, _COLUMNS, [_cells(one) for one in found], 6, _NOTE))
+    for reason in sorted({one["why_not"] for one in found if one["why_not"]}):
+        console.print(f"Not on blockcell: {reason}", soft_wrap=True, highlight=False)
+    measured = [one for one in found if one["ours_seconds"] and one["runs_on"] == "blockcell"]
+    if measured:
+        stock, ours = (
+            sum(one[key] for one in measured) for key in ("stock_seconds", "ours_seconds")
+        )
+        console.print(
+            f"One call of each node on blockcell: {stock * 1e6:,.0f} us by TensorFlow's kernels, "
+            f"{ours * 1e6:,.0f} us by ours ({stock / ours:.2f} times as fast).",
+            soft_wrap=True,
+            highlight=False,
+        )
+
+
+def _read(graph_nodes, file):
+    from blockcell.cli.console import CommandError
+
+    try:
+        return graph_nodes.read(file)
+    except graph_nodes.GraphFileError as error:
+        raise CommandError(str(error)) from error
+
+
+def _describe(graph_nodes, node, case, costs):
+    sizes = graph_nodes.sizes_of(node)
+    why_not = graph_nodes.why_not(node)
+    stock, ours = costs.get(str(case), (None, None))
+    return {
+        **node._asdict(),
+        "sizes": sizes,
+        "runs_on": "TensorFlow" if why_not else "blockcell",
+        "why_not": why_not,
+        "stock_seconds": stock,
+        "ours_seconds": ours,
+    }
+
+
+def _cells(one):
+    order = ("time", "batch", "input_size", "cell_size")
+    sizes = [one["sizes"][name] for name in order if name in one["sizes"]]
+    options = [one["dtype"], *(f"{key}={_short(v)}" for key, v in one["attributes"].items())]
+    where = f"{one['function']}: " if one["function"] else ""
+    return [
+        where + one["name"],
+        one["op"],
+        ", ".join(options),
+        "x".join("?" if size is None else str(size) for size in sizes),
+        one["device"] or "-",
+        one["runs_on"],
+        *(_microseconds(one[key]) for key in ("stock_seconds", "ours_seconds")),
+    ]
+
+
+def _short(value):
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _microseconds(seconds):
+    return "-" if seconds is None else f"{seconds * 1e6:,.1f}"
+
+
+def _measure(cases, seconds, console):
+    """Seconds of a call by either side's kernel on one thread, by the case in words."""
+    import numpy as np
+
+    from blockcell.bench.shapes import case_of_call
+    from blockcell.bench.tables import OPS, encode
+    from blockcell.bench.workers import Worker, WorkerError
+    from blockcell.cli.console import CommandError
+
+    calls = {str(case): case for case in cases if case is not None and case.op in OPS}
+    costs = {}
+    if not calls:
+        return costs
+    try:
+        with Worker("blockcell.bench.worker") as worker, new_progress(console) as progress:
+            bar = progress.add_task("timing", total=len(calls))
+            worker.ask({"threads": 1, "library": None, "seconds": seconds, "seed": 1})
+            for words, case in calls.items():
+                progress.update(bar, description=words)
+                result = worker.ask({"case": encode(case_of_call(case))})
+                costs[words] = tuple(float(np.median(result[side])) for side in ("stock", "ours"))
+                progress.advance(bar)
+    except WorkerError as error:
+        raise CommandError(f"{error} (or use --no-measure)") from error
+    return costs

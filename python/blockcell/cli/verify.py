@@ -1,0 +1,160 @@
+"""`blockcell verify`."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from blockcell import verification
+from blockcell.cli.console import (
+    CommandError,
+    new_console,
+    new_progress,
+    quiet_tensorflow,
+    table,
+    waiting,
+)
+from blockcell.reference.op_table import OPS
+
+_COLUMNS = ("op", "kind", "type and options", "cases", "ours: worst", "of", "limit", "stock: worst")
+_NOTE = (
+    "Scaled errors: the largest difference from the float64 reference, relative to the largest "
+    "element. TensorFlow's own errors do not count."
+)
+
+
+@click.command("verify")
+@click.option("--quick", is_flag=True, help="A few sizes of each op, in under a minute.")
+@click.option("--ops", metavar="OP,...", help="Only these ops (default: all).")
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    type=click.Choice(["float32", "float16"]),
+    help="Only this type; may be repeated (default: both).",
+)
+@click.option("--graph", metavar="FILE", help="Instead of a grid: the calls in this graph's file.")
+@click.option(
+    "--batch", type=int, default=3, show_default=True, help="Where a graph leaves it open."
+)
+@click.option(
+    "--time", type=int, default=5, show_default=True, help="Where a graph leaves it open."
+)
+@click.option("--tolerance", type=float, metavar="X", help="Scaled error to accept everywhere.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--library", metavar="FILE", help="The libblockcell.so to verify.")
+@click.option(
+    "--json", "json_file", metavar="FILE", help="Write all results; - for standard output."
+)
+@click.option("--junit", metavar="FILE", help="Write a JUnit report.")
+@click.option("--quiet", is_flag=True, help="Print failures only.")
+def command(
+    quick, ops, dtypes, graph, batch, time, tolerance, seed, library, json_file, junit, quiet
+):
+    """Check every kernel, forward and gradient, against TensorFlow's and a float64 reference.
+
+    Runs TensorFlow's kernels and the library's in one process. The exit code is 0 if every output
+    of the library's is as accurate as it has to be, 1 if not, 2 if it could not be tried.
+    """
+    quiet_tensorflow()
+    names = _ops(ops)
+    console = new_console(quiet or json_file == "-")
+    with waiting(console, "loading TensorFlow and the library"):
+        about = _load(library)
+    if graph:
+        cases = _cases_of_graph(graph, batch, time, names)
+    else:
+        cases = list(verification.grid(names, dtypes or ("float32", "float16"), quick))
+    if not cases:
+        raise CommandError(
+            "nothing to verify with these ops and types: see blockcell verify --help"
+        )
+    results = []
+    with new_progress(console) as progress:
+        bar = progress.add_task("verifying", total=len(cases))
+        for case in cases:
+            progress.update(bar, description=case.op)
+            results.append(verification.check(case, seed, tolerance))
+            progress.advance(bar)
+    failed = [result for result in results if result.problem is not None]
+    _print(console, about, results, failed)
+    _write(json_file, junit, results, dict(about, seed=seed))
+    if quiet or json_file == "-":
+        for result in failed:
+            print(f"{result.case}: {result.problem}", file=sys.stderr)
+    sys.exit(1 if failed else 0)
+
+
+def _ops(text):
+    if not text:
+        return tuple(OPS)
+    names = tuple(name.strip() for name in text.split(","))
+    unknown = [name for name in names if name not in OPS]
+    if unknown:
+        raise CommandError(f"no such op: {', '.join(unknown)}; there are {', '.join(OPS)}")
+    return names
+
+
+def _load(library):
+    import blockcell
+
+    blockcell.load(library, take_over=False)
+    info = blockcell.info()
+    if info["taken_over"]:
+        raise CommandError("the library has replaced the stock kernels in spite of take_over=False")
+    keys = ("version", "tensorflow_running", "isa", "library")
+    return {key: info[key] for key in keys}
+
+
+def _cases_of_graph(file, batch, time, names):
+    from blockcell import graph_nodes
+
+    nodes = [node for node in graph_nodes.read(file) if node.op in names]
+    if not nodes:
+        raise CommandError(f"{file} has no node of these ops: see blockcell inspect {file}")
+    cases = []
+    for node in nodes:
+        case = graph_nodes.case_of(node, batch, time)
+        if case is not None and case not in cases:
+            cases.append(case)
+    return cases
+
+
+def _print(console, about, results, failed):
+    lines = verification.summary(results)
+    cells = [
+        [
+            *(line.op, line.kind, line.variant),
+            str(line.cases) if not line.failed else f"{line.failed} of {line.cases} FAILED",
+            *(_number(line.error), line.output or "-", _number(line.limit)),
+            _number(line.stock_error),
+        ]
+        for line in lines
+    ]
+    styles = ["red" if line.failed else None for line in lines]
+    title = "blockcell {version} in TensorFlow {tensorflow_running}, {isa}".format(**about)
+    console.print(table(title, _COLUMNS, cells, 3, _NOTE, styles))
+    for result in failed[:20]:
+        console.print(f"FAILED {result.case}: {result.problem}", style="red", soft_wrap=True)
+    if len(failed) > 20:
+        console.print(f"and {len(failed) - 20} more: --json or --junit has all")
+    console.print(
+        f"{len(results) - len(failed)} of {len(results)} cases are as accurate as they have to be.",
+        highlight=False,
+    )
+
+
+def _number(value):
+    return "-" if value is None else f"{value:.1e}"
+
+
+def _write(json_file, junit, results, about):
+    if json_file:
+        text = json.dumps(verification.as_json(results, about), indent=1)
+        if json_file == "-":
+            print(text)
+        else:
+            Path(json_file).write_text(text + "\n", encoding="utf-8")
+    if junit:
+        Path(junit).write_text(verification.as_junit(results) + "\n", encoding="utf-8")

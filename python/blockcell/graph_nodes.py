@@ -1,0 +1,218 @@
+"""Finds the block RNN nodes of a graph's file, with shapes, types, options and devices."""
+
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Union
+
+from blockcell.reference.op_table import OPS
+from blockcell.verification import Case
+
+
+class GraphFileError(Exception):
+    """The file cannot be read as a graph; says what was tried."""
+
+
+class Node(NamedTuple):
+    """A node that calls one of the ops."""
+
+    name: str
+    function: Optional[str]
+    """The function in whose body it is; None in the graph itself."""
+    op: str
+    dtype: str
+    attributes: Dict[str, Any]
+    label: str
+    """The attribute `_kernel`."""
+    device: str
+    """As the graph says; empty if it leaves it to TensorFlow."""
+    shapes: Dict[str, Optional[List[Optional[int]]]]
+    """Of each input; None where nothing is known, also of a single dimension."""
+
+
+def read(file: Union[str, Path]) -> List[Node]:
+    """Reads the block RNN nodes of a file, those in bodies of functions too.
+
+    Args:
+      file: A GraphDef or a MetaGraph, binary or as text (.pb, .pbtxt, .meta), or a SavedModel: its
+        folder or its saved_model.pb.
+
+    Raises:
+      GraphFileError: It is none of these.
+    """
+    import tensorflow as tf
+
+    from blockcell import loader
+
+    loader.load(take_over=False)  # Graphs with the library's own ops need it to be read.
+    nodes = []
+    for graph_def in _graphs(Path(file)):
+        with tf.Graph().as_default() as graph:
+            try:
+                tf.import_graph_def(_without_colocation(graph_def), name="")
+            except (ValueError, KeyError) as error:
+                first = str(error).splitlines()[0]
+                raise GraphFileError(f"{file} holds a graph that cannot be read: {first}") from None
+        nodes += [_node(op, None) for op in graph.get_operations() if op.type in OPS]
+        for function in graph_def.library.function:
+            if any(node.op in OPS for node in function.node_def):
+                nodes += _nodes_of_function(function)
+    return nodes
+
+
+def _graphs(path: Path) -> List[Any]:
+    """The GraphDefs in a file."""
+    from tensorflow.core.framework import graph_pb2
+    from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+
+    if path.is_dir():
+        found = [path / name for name in ("saved_model.pb", "saved_model.pbtxt")]
+        path = next((one for one in found if one.exists()), path)
+    if not path.is_file():
+        raise GraphFileError(f"there is no file {path}, or no saved_model.pb in that folder")
+    content = path.read_bytes()
+    # A file of one kind may parse as another: the names tell the order to try them in.
+    kinds = {
+        "graph": (graph_pb2.GraphDef, lambda m: [m], lambda m: len(m.node)),
+        "meta": (
+            meta_graph_pb2.MetaGraphDef,
+            lambda m: [m.graph_def],
+            lambda m: len(m.graph_def.node),
+        ),
+        "saved": (
+            saved_model_pb2.SavedModel,
+            lambda m: [meta.graph_def for meta in m.meta_graphs],
+            lambda m: len(m.meta_graphs),
+        ),
+    }
+    order = ["graph", "meta", "saved"]
+    if path.name.startswith("saved_model"):
+        order.reverse()
+    elif path.name.endswith((".meta", ".meta.txt")):
+        order = ["meta", "graph", "saved"]
+    for kind in order:
+        make, graphs, size = kinds[kind]
+        message = _parsed(make(), content)
+        if message is not None and size(message):
+            return graphs(message)
+    raise GraphFileError(f"{path} is no GraphDef, MetaGraph or SavedModel, in binary or as text")
+
+
+def _parsed(message: Any, content: bytes) -> Any:
+    """The message, or None if it cannot be parsed."""
+    from google.protobuf import text_format
+    from google.protobuf.message import DecodeError
+
+    try:
+        message.ParseFromString(content)
+        return message
+    except (DecodeError, RuntimeError):
+        pass
+    try:
+        return text_format.Parse(content.decode("utf-8"), message)
+    except (UnicodeDecodeError, text_format.ParseError):
+        return None
+
+
+def _without_colocation(graph_def: Any) -> Any:
+    """A copy without colocation, whose targets importing would look for."""
+    copy = type(graph_def)()
+    copy.CopyFrom(graph_def)
+    for node in copy.node:
+        if "_class" in node.attr:
+            del node.attr["_class"]
+    return copy
+
+
+def _nodes_of_function(function: Any) -> List[Node]:
+    """The nodes in a function's body; shapes as far as the body tells them."""
+    from tensorflow.python.framework import function_def_to_graph
+
+    name = function.signature.name
+    try:
+        graph = function_def_to_graph.function_def_to_graph(function)
+        return [_node(op, name) for op in graph.get_operations() if op.type in OPS]
+    except Exception:  # Of any kind: bodies call other functions, which may not be there.
+        return [_bare_node(node, name) for node in function.node_def if node.op in OPS]
+
+
+def _node(op: Any, function: Optional[str]) -> Node:
+    """A node of an imported graph."""
+    names = list(OPS[op.type].inputs)
+    shapes = {}
+    for name, tensor in zip(names, op.inputs):
+        shape = tensor.shape
+        shapes[name] = None if shape.rank is None else shape.as_list()
+    definition = op.node_def
+    return _from_definition(definition, function, shapes)
+
+
+def _bare_node(node: Any, function: Optional[str]) -> Node:
+    return _from_definition(node, function, dict.fromkeys(OPS[node.op].inputs))
+
+
+def _from_definition(node: Any, function: Optional[str], shapes: Dict[str, Any]) -> Node:
+    from tensorflow.python.framework import dtypes
+
+    attributes = {}
+    for name in OPS[node.op].attributes:
+        if name in node.attr:
+            value = node.attr[name]
+            attributes[name] = value.b if value.WhichOneof("value") == "b" else value.f
+    dtype = dtypes.as_dtype(node.attr["T"].type).name if "T" in node.attr else "float32"
+    label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
+    return Node(node.name, function, node.op, dtype, attributes, label, node.device, shapes)
+
+
+def sizes_of(node: Node) -> Dict[str, Optional[int]]:
+    """batch, input_size, cell_size and time, as far as the inputs' shapes tell them."""
+    sizes: Dict[str, Optional[int]] = dict.fromkeys(("batch", "input_size", "cell_size"))
+    if OPS[node.op].is_sequence:
+        sizes["time"] = None
+    for name, tensor in OPS[node.op].inputs.items():
+        shape = node.shapes.get(name)
+        if shape is None or len(shape) != len(tensor.shape):
+            continue
+        for symbol, size in zip(tensor.shape, shape):
+            if size is None:
+                continue
+            factor, _, factor_symbol = symbol.rpartition(" * ")
+            symbol = factor_symbol if factor.isdigit() else symbol
+            if symbol in sizes and sizes[symbol] is None:
+                if name in ("wci", "wcf", "wco", "b_hc"):
+                    continue  # May be of any length.
+                sizes[symbol] = size // int(factor) if factor.isdigit() else size
+    weights = node.shapes.get("w_c") or node.shapes.get("w")
+    if sizes["input_size"] is None and sizes["cell_size"] and weights and weights[0]:
+        sizes["input_size"] = weights[0] - sizes["cell_size"]
+    return sizes
+
+
+def case_of(node: Node, batch: int, time: int) -> Optional[Case]:
+    """The call that a node makes, with these sizes where the graph leaves them open.
+
+    Returns:
+      None if the sizes of the weights are not known.
+    """
+    sizes = sizes_of(node)
+    sizes["batch"] = batch if sizes["batch"] is None else sizes["batch"]
+    if "time" in sizes:
+        sizes["time"] = time if sizes["time"] is None else sizes["time"]
+    known = {name: size for name, size in sizes.items() if size is not None}
+    if len(known) < len(sizes) or node.dtype not in ("float32", "float16"):
+        return None
+    return Case(node.op, node.dtype, dict(node.attributes), known)
+
+
+def why_not(node: Node) -> Optional[str]:
+    """Why a node does not run on the library's kernel once it is loaded; None if it does."""
+    import tensorflow as tf
+
+    own = OPS[node.op].function is not None
+    if "GPU" in node.device.upper() or "TPU" in node.device.upper():
+        return "the graph places it on another device than a CPU"
+    if node.label not in ("", "blockcell"):
+        return f"its attribute _kernel asks for the kernel {node.label!r}"
+    if node.dtype not in [dtype(0).dtype.name for dtype in OPS[node.op].dtypes]:
+        return f"there is no kernel for {node.dtype}"
+    if node.function and not own and not node.label and tf.__version__.startswith("1."):
+        return "TensorFlow 1.15 lets bodies of functions run on it only if all devices are CPUs"
+    return None

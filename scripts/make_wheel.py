@@ -1,0 +1,136 @@
+"""Makes the wheel: libraries for every TensorFlow of `wheel_tensorflows.txt`, one platform tag.
+
+Run by ``make wheel``, in the environment of `python/requirements/wheel.txt`. To compile for a
+TensorFlow takes its headers and its framework library only, so its package is downloaded and those
+are unpacked; no Python has to be able to import it. What is there already is not made again.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from blockcell import building  # noqa: E402
+
+WORK = ROOT / "build" / "wheel"
+MOST_BYTES = 30 * 1000 * 1000
+PLATFORMS = (
+    *("manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"),
+    *("manylinux_2_17_x86_64", "manylinux_2_27_x86_64"),
+)
+
+
+def releases():
+    """Lines of the table: minor release, package with version, Python."""
+    text = (ROOT / "scripts" / "wheel_tensorflows.txt").read_text(encoding="utf-8")
+    return [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def unpacked(minor, package, python):
+    """The folder of a release's headers and framework library; downloads it if needed."""
+    folder = WORK / "tensorflow" / minor
+    if not (folder / "complete").exists():
+        shutil.rmtree(str(folder), ignore_errors=True)
+        download = folder / "download"
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--only-binary=:all:", "--implementation", "cp", "--python-version", python]
+        command += [f"--platform={platform}" for platform in PLATFORMS]
+        subprocess.run([*command, "--dest", str(download), package], check=True)
+        (wheel,) = download.glob("*.whl")
+        unpack(wheel, folder)
+        shutil.rmtree(str(download))
+        (folder / "complete").touch()
+    (package_folder,) = {path.parent for path in folder.glob("**/libtensorflow_framework.so.*")}
+    return package_folder
+
+
+def unpack(wheel, folder):
+    """Unpacks what compiling needs to where an installation would put it."""
+    with zipfile.ZipFile(str(wheel)) as archive:
+        for entry in archive.infolist():
+            # An installation merges these with the rest.
+            name = re.sub(r"^[^/]+\.data/(purelib|platlib)/", "", entry.filename)
+            if not _is_needed(name) or entry.is_dir():
+                continue
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(entry) as source, path.open("wb") as target:
+                shutil.copyfileobj(source, target)
+
+
+def _is_needed(name):
+    parts = name.split("/")
+    return (
+        parts[1:2] == ["include"]
+        or parts[-1].startswith("libtensorflow_framework.so.")
+        or name.endswith(".dist-info/METADATA")
+    )
+
+
+def build_library(minor, package, python):
+    """Builds the library of a release, and puts it, stripped, among those of the wheel."""
+    folder = unpacked(minor, package, python)
+    script = str(ROOT / "scripts" / "tensorflow_flags.py")
+    answer = subprocess.run(
+        [sys.executable, script, str(folder)], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.partition("blockcell\n")[2]
+    library = building.build(ROOT, WORK / "built", answer)
+    name = library.parent.name
+    if name != "tf-" + minor:
+        sys.exit(f"{package} is {name}, not {minor}")
+    stripped = WORK / "lib" / name / library.name
+    stripped.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["strip", "--strip-all", "-o", str(stripped), str(library)], check=True)
+
+
+def make(minors):
+    """Makes the wheel with libraries for these minor releases; returns its path."""
+    shutil.rmtree(str(WORK / "lib"), ignore_errors=True)
+    for minor, package, python in releases():
+        if minor in minors:
+            print(f"TensorFlow {minor}: {package}", flush=True)
+            build_library(minor, package, python)
+    plain = WORK / "plain"
+    shutil.rmtree(str(plain), ignore_errors=True)
+    environment = dict(os.environ, BLOCKCELL_LIBRARIES=str(WORK / "lib"))
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(plain), str(ROOT)]
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    (wheel,) = plain.glob("*.whl")
+    tagged = WORK / "tagged"
+    shutil.rmtree(str(tagged), ignore_errors=True)
+    # TensorFlow is there when the library is loaded; auditwheel must not look for it.
+    command = [str(Path(sys.executable).parent / "auditwheel"), "repair", "--only-plat"]
+    command += ["--exclude", "libtensorflow_framework.so.*", "--wheel-dir", str(tagged), str(wheel)]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    subprocess.run(command, env=dict(os.environ, PATH=path), check=True)
+    (made,) = tagged.glob("*.whl")
+    size = made.stat().st_size
+    if size > MOST_BYTES:
+        sys.exit(f"{made.name} has {size / 1e6:.1f} MB, allowed are {MOST_BYTES / 1e6:.0f}")
+    target = ROOT / "dist" / made.name
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy(str(made), str(target))
+    print(f"{target.relative_to(ROOT)}: {size / 1e6:.1f} MB, TensorFlow {', '.join(minors)}")
+    return target
+
+
+def main():
+    """Reads the command line."""
+    known = [minor for minor, _, _ in releases()]
+    parser = argparse.ArgumentParser(description=make.__doc__)
+    parser.add_argument("--minors", nargs="+", choices=known, default=known)
+    try:
+        make(parser.parse_args().minors)
+    except building.BuildError as error:
+        sys.exit(f"blockcell: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""The command line, each command in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import blockcell
+from blockcell import graph_nodes, verification
+from blockcell.bench import page, report, rows
+from blockcell.reference.op_table import OPS
+
+pytest.importorskip("click")
+
+ROOT = Path(__file__).resolve().parents[3]
+TF1 = tf.__version__.startswith("1.")
+FAILPOINTS = (
+    blockcell.find_library().parents[1] / "failpoints" / blockcell.find_library().parent.name
+)
+GRAPH = ROOT / "examples" / "char_lm" / "graphs" / "gru_block_cell.meta"
+
+
+def run(*words, code=0, **variables):
+    """Runs `python -m blockcell`; returns what it prints, after a check of its exit code."""
+    environment = dict(os.environ, PYTHONPATH=str(ROOT / "python"), **variables)
+    environment.pop("BLOCKCELL_OVERRIDE", None)
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "blockcell", *map(str, words)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert process.returncode == code, process.stdout + process.stderr
+    return process.stdout, process.stderr
+
+
+def test_help_lists_the_commands_without_tensorflow():
+    printed, _ = run("--help")
+    for name in ("info", "build", "verify", "inspect", "bench"):
+        assert f"  {name} " in printed
+
+
+def test_info():
+    answer = json.loads(run("info", "--json")[0])
+    assert answer["loaded"] and answer["tensorflow_running"] == tf.__version__
+    assert tf.__version__ in run("info")[0]
+
+
+def test_info_without_a_library(tmp_path):
+    _, complaint = run("info", code=2, BLOCKCELL_LIBRARY=str(tmp_path / "absent.so"))
+    assert "BLOCKCELL_LIBRARY=FILE" in complaint and "Traceback" not in complaint
+
+
+# verify
+
+
+def test_verify(tmp_path):
+    files = [tmp_path / name for name in ("all.json", "all.xml")]
+    printed, _ = run("verify", "--quick", "--json", files[0], "--junit", files[1])
+    found = json.loads(files[0].read_text())
+    cases = list(verification.grid(tuple(OPS), ("float32", "float16"), True))
+    assert found["failed"] == 0 and found["cases"] == len(cases)
+    assert {result["case"]["op"] for result in found["results"]} == set(OPS)
+    assert all(result["error"] is not None for result in found["results"])
+    assert "\x1b" not in printed  # Readable without colour.
+    suite = ElementTree.parse(str(files[1])).getroot()
+    assert suite.get("failures") == "0" and len(suite) == len(cases)
+
+
+@pytest.mark.skipif(not FAILPOINTS.exists(), reason="make test builds it")
+@pytest.mark.parametrize("op", ["GRUBlockCell", "BlockLSTMGrad", "BlockGRU"])
+def test_verify_finds_a_wrong_kernel(op, tmp_path):
+    """In the library for tests of panics, a kernel can be made to return zeros."""
+    words = ["verify", "--quick", "--dtype", "float32", "--library", FAILPOINTS]
+    words += ["--ops", f"{op},GRUBlockCellGrad", "--junit", tmp_path / "all.xml"]
+    run(*words)
+    printed, complaint = run(*words, "--quiet", code=1, FAILPOINTS=f"wrong-{op}=return")
+    assert printed == "" and op in complaint and "GRUBlockCellGrad" not in complaint
+    suite = ElementTree.parse(str(tmp_path / "all.xml")).getroot()
+    assert {case.get("classname") for case in suite if len(case)} == {op}
+
+
+def test_verify_of_a_graph():
+    found = json.loads(run("verify", "--graph", GRAPH, "--json", "-")[0])
+    assert found["failed"] == 0
+    assert {result["case"]["op"] for result in found["results"]} == {
+        "GRUBlockCell",
+        "GRUBlockCellGrad",
+    }
+    sizes = {"batch": 64, "input_size": 128, "cell_size": 256}
+    assert found["results"][0]["case"]["sizes"] == sizes
+
+
+def test_verify_of_an_op_that_is_not():
+    assert "there are GRUBlockCell" in run("verify", "--ops", "GRU", code=2)[1]
+
+
+def test_an_error_above_the_tolerance_fails():
+    case = verification.Case(
+        "GRUBlockCell", "float32", {}, dict(batch=3, input_size=5, cell_size=7)
+    )
+    assert verification.check(case, 0, None).problem is None
+    result = verification.check(case, 0, None)._replace(problem="wrong")
+    (line,) = verification.summary([result])
+    assert line.failed == 1
+    assert "failure" in verification.as_junit([result])
+
+
+# inspect
+
+
+def graph_def(batch):
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [batch, 3])
+        h = tf.compat.v1.placeholder(tf.float32, [batch, 5])
+        w_ru, w_c = tf.zeros([8, 10]), tf.zeros([8, 5])
+        for device in ("", "/device:GPU:0"):
+            with tf.device(device):
+                tf.raw_ops.GRUBlockCell(
+                    x=x, h_prev=h, w_ru=w_ru, w_c=w_c, b_ru=tf.zeros([10]), b_c=tf.zeros([5])
+                )
+    return graph.as_graph_def()
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_nodes_of_a_graph(text, tmp_path):
+    tf.io.write_graph(graph_def(None), str(tmp_path), "graph.pb", as_text=text)
+    first, second = graph_nodes.read(tmp_path / "graph.pb")
+    assert graph_nodes.sizes_of(first) == {"batch": None, "input_size": 3, "cell_size": 5}
+    assert graph_nodes.why_not(first) is None
+    assert "another device" in graph_nodes.why_not(second)
+    assert graph_nodes.case_of(first, 7, 1).shape == "7x3x5"
+
+
+@pytest.mark.skipif(TF1, reason="a SavedModel with functions is TensorFlow 2's")
+def test_nodes_of_a_saved_model(tmp_path):
+    class Model(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([4, 2, 3], tf.float32)])
+        def __call__(self, x):
+            zeros = [tf.zeros([2, 5])] * 2
+            return tf.raw_ops.BlockLSTMV2(
+                seq_len_max=tf.constant(4, tf.int64),
+                x=x,
+                cs_prev=zeros[0],
+                h_prev=zeros[1],
+                w=tf.zeros([8, 20]),
+                **dict.fromkeys(("wci", "wcf", "wco"), tf.zeros([5])),
+                b=tf.zeros([20]),
+                cell_clip=0.0,
+            ).h
+
+    tf.saved_model.save(Model(), str(tmp_path))
+    node = next(node for node in graph_nodes.read(tmp_path) if node.op == "BlockLSTMV2")
+    assert node.function
+    assert graph_nodes.case_of(node, 1, 1).shape == "4x2x3x5"
+
+
+def test_no_graph(tmp_path):
+    (tmp_path / "graph.pb").write_bytes(b"\xff\xfe no graph")
+    with pytest.raises(graph_nodes.GraphFileError, match="is no GraphDef"):
+        graph_nodes.read(tmp_path / "graph.pb")
+    _, complaint = run("inspect", tmp_path / "absent.pb", code=2)
+    assert "there is no file" in complaint and len(complaint.strip().splitlines()) == 1
+
+
+def test_inspect():
+    found = json.loads(run("inspect", GRAPH, "--json", "--no-measure")[0])
+    assert [node["op"] for node in found] == ["GRUBlockCell", "GRUBlockCellGrad"]
+    assert {node["runs_on"] for node in found} == {"blockcell"}
+
+
+def test_inspect_measures(tmp_path):
+    tf.io.write_graph(graph_def(2), str(tmp_path), "graph.pb", as_text=False)
+    found = json.loads(run("inspect", tmp_path / "graph.pb", "--json", "--seconds", "0.01")[0])
+    assert found[0]["stock_seconds"] > 0 and found[0]["ours_seconds"] > 0
+
+
+# bench
+
+
+def test_rows_are_kept_and_resumed(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    first = rows.RowFile(path, {"seconds": 1}, resume=False)
+    first.add(["a", 1], {"ours": [1.0]})
+    with path.open("a") as file:
+        file.write('{"key": ["b"')  # As a run that was killed leaves it.
+    again = rows.RowFile(path, {"seconds": 1}, resume=True)
+    assert again.get(("a", 1)) == {"ours": [1.0]} and again.get(["b", 1]) is None
+    again.add(["b", 1], {"ours": [2.0]})
+    assert rows.RowFile(path, {"seconds": 1}, resume=True).get(["b", 1]) == {"ours": [2.0]}
+    with pytest.raises(rows.ResumeError, match="seconds differ"):
+        rows.RowFile(path, {"seconds": 2}, resume=True)
+
+
+def test_a_ratio_lies_within_its_quartiles():
+    random = np.random.RandomState(1)
+    for _ in range(50):
+        times = np.exp(random.standard_normal([2, random.randint(1, 9)]))
+        ratio, (low, high) = report.ratio_quartiles(*times)
+        assert low <= ratio <= high
+
+
+def test_page_is_self_contained(tmp_path):
+    picture = tmp_path / "plot.png"
+    picture.write_bytes(b"\x89PNG")
+    parts = [page.image(picture), page.table(["a<b"], [["1"]], 0), page.paragraph("`x & y`")]
+    page.write(tmp_path / "page.html", "Title", parts)
+    text = (tmp_path / "page.html").read_text()
+    assert (
+        "data:image/png;base64," in text and "a&lt;b" in text and "<code>x &amp; y</code>" in text
+    )
+    assert "http" not in text
+
+
+def test_bench(tmp_path):
+    """Without cargo there is no floor; --resume takes the rows of the run before."""
+    words = [
+        "bench",
+        "--ops",
+        "GRUBlockCell",
+        "--shapes",
+        "2x3",
+        "--threads",
+        "1",
+        "--memory",
+        "off",
+    ]
+    words += ["--dtypes", "float32", "--seconds", "0.01", "--output", tmp_path]
+    path = str(Path(sys.executable).parent)
+    printed, _ = run(*words, PATH=path)
+    assert "GRUBlockCell" in printed
+    (kept,) = tmp_path.glob("*.rows.jsonl")
+    content = kept.read_text()
+    assert len(content.splitlines()) == 2
+    (results,) = tmp_path.glob("*.json")
+    (row,) = json.loads(results.read_text())["rows"]
+    assert row["quartiles"][0] <= row["ratio"] <= row["quartiles"][1]
+    assert "<table>" in next(tmp_path.glob("*.html")).read_text()
+    run(*words, "--resume", PATH=path)
+    assert kept.read_text() == content
+    assert "--resume" in run(*words, "--resume", "--seed", "2", code=2, PATH=path)[1]

@@ -1,0 +1,152 @@
+"""Building and installing: what `building`, `setup.py` and the wheel's scripts rely on."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from blockcell import building
+
+ROOT = Path(__file__).resolve().parents[3]
+FROM_SOURCE = dict(os.environ, PYTHONPATH=str(ROOT / "python"))
+SCRIPTS = ROOT / "scripts"
+FLAGS = SCRIPTS / "tensorflow_flags.py"
+
+
+def answer_of(*words):
+    printed = subprocess.run(
+        [sys.executable, "-W", "ignore", str(FLAGS), *words],
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    ).stdout
+    return printed.partition("blockcell\n")[2]
+
+
+def test_flags_of_an_unpacked_package_are_those_of_tensorflow():
+    """The wheel's libraries are compiled without importing the TensorFlow they are for."""
+    assert answer_of(str(Path(tf.sysconfig.get_lib()))) == answer_of()
+
+
+def test_answer_of_this_python():
+    answer = building.ask(ROOT, sys.executable)
+    assert answer == answer_of()
+    assert building.folder_name(answer.splitlines()[0]) == "tf-" + ".".join(
+        tf.__version__.split(".")[:2]
+    )
+
+
+def without(monkeypatch, *tools):
+    """A PATH on which these tools are not found."""
+    found = building.shutil.which
+    monkeypatch.setattr(
+        building.shutil, "which", lambda name: None if name in tools else found(name) or name
+    )
+    monkeypatch.delenv("CXX", raising=False)
+
+
+@pytest.mark.parametrize("tool, words", [("cargo", "cargo is missing"), ("c++", "C++ compiler")])
+def test_missing_tool_is_one_line(tool, words, monkeypatch):
+    without(monkeypatch, tool)
+    with pytest.raises(building.BuildError, match=words.replace("+", r"\+")) as error:
+        building.check_tools()
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_missing_tensorflow_is_one_line(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho \"No module named 'tensorflow'\" >&2\nexit 1\n")
+    python.chmod(0o755)
+    with pytest.raises(building.BuildError, match="TensorFlow is missing in") as error:
+        building.ask(ROOT, python)
+    assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(building.BuildError, match="cannot run"):
+        building.ask(ROOT, tmp_path / "absent")
+
+
+def test_target_python(monkeypatch):
+    """What pip sets to isolate a build does not hide the environment's TensorFlow."""
+    monkeypatch.delenv(building.PYTHON_VARIABLE, raising=False)
+    monkeypatch.setenv("PYTHONNOUSERSITE", "1")
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    assert building.target_python() == sys.executable
+    monkeypatch.setenv(building.PYTHON_VARIABLE, "/named/python")
+    assert building.target_python() == "/named/python"
+
+
+def test_target_python_without_tensorflow(monkeypatch):
+    monkeypatch.delenv(building.PYTHON_VARIABLE, raising=False)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.setattr(building, "_has_tensorflow", lambda python: False)
+    with pytest.raises(building.BuildError, match="pip install tensorflow"):
+        building.target_python()
+
+
+def test_a_library_newer_than_its_sources_is_not_built_again(tmp_path):
+    library = tmp_path / "tf-9.9" / building.LIBRARY
+    library.parent.mkdir()
+    library.write_bytes(b"")
+    assert building.build(ROOT, tmp_path, "9.9.0\nlink\n") == library
+
+
+def test_sources_are_complete():
+    """All that Cargo.toml and build.rs name is among what a wheel carries and an sdist has."""
+    for name in building.SOURCES:
+        assert (ROOT / name).exists(), name
+    manifest = (ROOT / "MANIFEST.in").read_text().split()
+    for name in building.SOURCES:
+        assert name in manifest or name.split("/")[0] in manifest, name
+
+
+def test_importing_the_package_needs_nothing():
+    """A build imports it where there are neither NumPy nor click, nor TensorFlow."""
+    code = (
+        "import sys\n"
+        "for name in ('numpy', 'click', 'rich', 'tensorflow'): sys.modules[name] = None\n"
+        "import blockcell, blockcell.building\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        env=FROM_SOURCE,
+    )
+
+
+def test_command_line_names_what_is_missing():
+    code = "import sys\nsys.modules['click'] = None\nfrom blockcell.__main__ import main\nmain()\n"
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=FROM_SOURCE,
+    )
+    assert process.returncode == 1
+    assert "pip install click rich" in process.stderr.splitlines()[-1]
+
+
+def test_unpacking_a_wheel_merges_what_an_installation_would(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import make_wheel
+
+    wheel = tmp_path / "tensorflow-1.15.5.whl"
+    with zipfile.ZipFile(str(wheel), "w") as archive:
+        archive.writestr("tensorflow_core/include/a.h", "")
+        archive.writestr("tensorflow-1.15.5.data/purelib/tensorflow_core/include/b.h", "")
+        archive.writestr("tensorflow_core/python/large.py", "")
+    make_wheel.unpack(wheel, tmp_path / "unpacked")
+    found = sorted(path.name for path in (tmp_path / "unpacked").rglob("*") if path.is_file())
+    assert found == ["a.h", "b.h"]
+
+
+def test_releases_of_the_wheel(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import make_wheel
+
+    releases = make_wheel.releases()
+    assert {"1.15", "2.4", "2.12", "2.16", "2.18", "2.21"} <= {minor for minor, _, _ in releases}
+    for minor, package, _ in releases:
+        assert package.split("==")[1].startswith(minor + ".")
