@@ -17,7 +17,7 @@ REQUIRE_JAVA ?=
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix bench bench-peers lint format docs clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix bench bench-peers lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -80,6 +80,9 @@ format: .venv-lint/.complete ## Format all sources
 docs: ## Build the Rust documentation in target/doc
 	cargo doc --locked --package blockcell-kernels --no-deps
 
+site: .venv-docs/.complete ## Build the documentation's site in build/site; warnings are errors
+	.venv-docs/bin/mkdocs build --strict --quiet
+
 clean: ## Remove what was built; keeps the virtual environments
 	rm -rf build target examples/java/*/target
 
@@ -91,6 +94,9 @@ help: ## Show this list
 
 .venv-lint/.complete: python/requirements/lint.txt
 	@scripts/make_venv.sh .venv-lint "$$(scripts/find_python.sh 2.21)" $<
+
+.venv-docs/.complete: python/requirements/docs.txt
+	@scripts/make_venv.sh .venv-docs "$$(scripts/find_python.sh 2.21)" $<
 
 .venv-peers/.complete: python/requirements/peers.txt python/requirements/tf-2.21.txt
 	@scripts/make_venv.sh .venv-peers "$$(scripts/find_python.sh 2.21)" $<
