@@ -17,7 +17,7 @@ TF1 = tf.__version__.startswith("1.")
 SECONDS = 300
 PAGES = pages.pages()
 BLOCKS = [block for page in PAGES for block in pages.blocks(page)]
-MODULES = {"bench": "bench", "bench.peers": "bench/peers", "blockcell": "python/blockcell"}
+MODULES = {"bench.peers": "bench/peers", "blockcell": "python/blockcell"}
 """Folders of the modules that commands run by `python -m`."""
 FOREIGN = ("apt-get", "cd", "docker", "git", "mvn", "pip", "rustup")
 """Commands of others, of which only the files that they name are checked."""
@@ -124,7 +124,7 @@ def test_command_exists(words, make_targets):
         assert (ROOT / words[1]).is_file()
         check_options(str(Path(words[1]).parent), words[2:])
     elif program == "blockcell":
-        assert mentions(MODULES[program], f'"{words[1]}"'), f"blockcell has no {words[1]}"
+        assert mentions(MODULES[program], words[1]), f"blockcell has no {words[1]}"
         check_options(MODULES[program], words[2:])
     elif program == "cargo":
         manifests = [
@@ -150,16 +150,18 @@ def check_make(words, targets):
             assert word in targets, f"make has no target {word}"
 
 
-def mentions(folder, words):
+def mentions(folder, word):
+    """Whether a source has this string, or a switch such as "--on/--off" with it."""
+    pattern = re.compile(rf"[\"/]{re.escape(word)}[\"/]")
     sources = (ROOT / folder).rglob("*.py")
-    return any(words in source.read_text(encoding="utf-8") for source in sources)
+    return any(pattern.search(source.read_text(encoding="utf-8")) for source in sources)
 
 
 def check_options(folder, words):
     for word in words:
         if word.startswith("--"):
             option = word.split("=")[0]
-            assert mentions(folder, f'"{option}"'), f"{folder} has no option {option}"
+            assert mentions(folder, option), f"{folder} has no option {option}"
 
 
 def check_files(words):
