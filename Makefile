@@ -22,7 +22,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-steps lint format docs clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-steps lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -105,6 +105,9 @@ format: .venv-lint/.complete ## Format all sources
 docs: ## Build the Rust documentation in target/doc
 	cargo doc --locked --package blockcell-kernels --no-deps
 
+site: .venv-docs/.complete ## Build the documentation's site in build/site; warnings are errors
+	.venv-docs/bin/mkdocs build --strict --quiet
+
 clean: ## Remove what was built; keeps the virtual environments
 	rm -rf build dist target examples/java/*/target
 
@@ -119,6 +122,9 @@ help: ## Show this list
 
 .venv-wheel/.complete: python/requirements/wheel.txt
 	@scripts/make_venv.sh .venv-wheel "$$(scripts/find_python.sh 2.21)" $<
+
+.venv-docs/.complete: python/requirements/docs.txt
+	@scripts/make_venv.sh .venv-docs "$$(scripts/find_python.sh 2.21)" $<
 
 .venv-peers/.complete: python/requirements/peers.txt python/requirements/tf-2.21.txt
 	@scripts/make_venv.sh .venv-peers "$$(scripts/find_python.sh 2.21)" $<

@@ -56,6 +56,11 @@ def arguments():
         default=pathlib.Path("build/demo"),
         help="folder for plots and logs (default: build/demo)",
     )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="add a table for each model, and what shows which kernel ran",
+    )
     result = parser.parse_args()
     if not result.library.is_file():
         parser.error(f"there is no {result.library}; `make lib` builds it")
@@ -137,24 +142,30 @@ def run(console, options):
         f"Text: {len(corpus):,} bytes of the Python standard library; a step reads {models.BATCH} x"
         f" {models.TIME} of them, or {models.BATCH} lines of up to {models.LINE_TIME}"
     )
-    failures, pictures = [], []
+    comparisons = []
     library = str(options.library.resolve())
     for model in options.models:
         batches = lines if model.lines else windows
         comparison = compare(console, model, batches, library, options.steps, logs)
-        console.print(report.table(comparison))
-        console.print(escape(report.proof(comparison)), style="dim")
-        console.print()
-        failures += comparison.failures()
-        pictures.append(options.output / f"{model.name}.png")
-        report.picture(comparison, pictures[-1])
-    console.print(EXPLANATION, style="dim")
-    for picture in pictures:
-        console.print(f"Plot: {escape(str(picture))}", soft_wrap=True)
+        comparisons.append(comparison)
+        report.picture(comparison, options.output / f"{model.name}.png")
+        if options.verbose:
+            console.print(report.table(comparison))
+            console.print(escape(report.proof(comparison)), style="dim")
+            console.print()
+    if options.verbose:
+        console.print(EXPLANATION, style="dim")
+    console.print(f"Plots and logs: {escape(str(options.output))}", soft_wrap=True)
+    failures = [failure for comparison in comparisons for failure in comparison.failures()]
     for failure in failures:
         console.print(f"[bold red]FAILED[/] {escape(failure)}", soft_wrap=True)
-    if not failures:
-        console.print("[bold green]All models trained on blockcell's kernels to the same losses.")
+    console.print(f"After {options.steps} steps, stock / blockcell: loss, time of a step, ratio")
+    width = max(len(model.title) for model in options.models)
+    for comparison in comparisons:
+        good = not comparison.failures()
+        verdict = "[bold green]ok[/]    " if good else "[bold red]FAILED[/]"
+        summary = escape(report.summary(comparison, width))
+        console.print(f"{verdict} {summary}", highlight=False, soft_wrap=True)
     return 1 if failures else 0
 
 

@@ -1,4 +1,4 @@
-"""What the demo shows: a table and a picture for each model."""
+"""What the demo shows: a line, a table and a picture for each model."""
 
 import json
 import logging
@@ -113,6 +113,24 @@ class Comparison(NamedTuple):
                     f"{self.model.title}, {training.setting.title}: the gradient says that the"
                     f" loss has the slope {slopes.computed:.4f}, but it is {slopes.measured:.4f}"
                 )
+
+
+def summary(comparison, width):
+    """Returns a comparison in one line: last losses, median step times, and their ratio.
+
+    Args:
+      comparison: The `Comparison`.
+      width: Columns for the model's title.
+    """
+    model, stock, ours, contrast = comparison
+    line = (
+        f"{model.title:{width}}  {stock.losses[-1]:.4f} / {ours.losses[-1]:.4f}"
+        f"  {stock.median * 1e3:.1f} / {ours.median * 1e3:.1f} ms"
+        f"  {stock.median / ours.median:.2f} x"
+    )
+    if contrast:
+        line += f"  ({contrast.setting.title}: {contrast.losses[-1]:.4f})"
+    return line
 
 
 def table(comparison):

@@ -1,0 +1,209 @@
+"""README and documentation: code blocks run, commands exist, links lead somewhere."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+import pages
+from pages import ROOT
+
+TF1 = tf.__version__.startswith("1.")
+SECONDS = 300
+PAGES = pages.pages()
+BLOCKS = [block for page in PAGES for block in pages.blocks(page)]
+MODULES = {"bench.peers": "bench/peers", "blockcell": "python/blockcell"}
+"""Folders of the modules that commands run by `python -m`."""
+FOREIGN = ("apt-get", "cd", "docker", "git", "mvn", "pip", "rustup")
+"""Commands of others, of which only the files that they name are checked."""
+
+
+def environment():
+    """As a user has it: no settings of these tests, the package on the path."""
+    variables = {name: value for name, value in os.environ.items() if "BLOCKCELL" not in name}
+    variables.update(TF_CPP_MIN_LOG_LEVEL="2", PYTHONPATH=str(ROOT / "python"))
+    variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), variables["PATH"]])
+    return variables
+
+
+@pytest.fixture
+def copy_of_root(tmp_path):
+    """A folder with links to all that the repository has, where blocks may write files."""
+    for entry in ROOT.iterdir():
+        (tmp_path / entry.name).symlink_to(entry)
+    return tmp_path
+
+
+def run(command, folder):
+    done = subprocess.run(
+        command,
+        cwd=str(folder),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=SECONDS,
+    )
+    printed = done.stdout.decode()
+    assert done.returncode == 0, printed[-4000:]
+    return printed
+
+
+def runs(block):
+    return block.language == "python" or {"raised by", "printed by"} & set(block.marks)
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if runs(block)}))
+def test_blocks_run(page, copy_of_root):
+    run([sys.executable, str(ROOT / "tests/python/pages.py"), page], copy_of_root)
+
+
+@pytest.mark.skipif(TF1, reason="the example is for TensorFlow 2")
+def test_example_for_tensorflow_2_learns(copy_of_root):
+    printed = run([sys.executable, "examples/tf2/train_gru.py"], copy_of_root)
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", printed)]
+    assert len(losses) == 5 and losses[-1] < 0.1 * losses[0]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
+def test_each_block_is_of_a_kind_that_is_checked(block):
+    assert block.language in ("python", "sh", "text") or block.marks.get("not run"), block
+    if block.language != "text":
+        assert not {"raised by", "printed by"} & set(block.marks)
+
+
+def test_no_fence_is_missed():
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        fences = len(re.findall(r"^ *```", text, re.MULTILINE))
+        assert fences == 2 * len(pages.blocks(page)), page
+
+
+def test_all_marks_are_used():
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        count = sum(len(re.findall(rf"<!-- *{mark}:", text)) for mark in pages.MARKS)
+        assert count == sum(len(block.marks) for block in pages.blocks(page)), page
+
+
+# Commands.
+
+
+def commands():
+    for block in BLOCKS:
+        if block.language != "sh" or "not run" in block.marks:
+            continue
+        for line in block.code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            while words and re.match(r"[A-Z_0-9]+=", words[0]):
+                words.pop(0)
+            if words:
+                yield pytest.param(words, id=f"{block.page}:{block.line}: {' '.join(words)}")
+
+
+@pytest.fixture(scope="module")
+def make_targets():
+    printed = subprocess.run(
+        ["make", "-pRrq", "help"], cwd=str(ROOT), stdout=subprocess.PIPE
+    ).stdout
+    return set(re.findall(r"^([a-z][\w.-]*):(?!=)", printed.decode(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("words", list(commands()))
+def test_command_exists(words, make_targets):
+    program = Path(words[0]).name
+    if program == "make":
+        check_make(words[1:], make_targets)
+    elif program in ("python", "python3") and words[1] == "-m" and words[2] in MODULES:
+        check_options(MODULES[words[2]], words[3:])
+    elif program in ("python", "python3") and words[1] != "-m":
+        assert (ROOT / words[1]).is_file()
+        check_options(str(Path(words[1]).parent), words[2:])
+    elif program == "blockcell":
+        assert mentions(MODULES[program], words[1]), f"blockcell has no {words[1]}"
+        check_options(MODULES[program], words[2:])
+    elif program == "cargo":
+        manifests = [
+            path.read_text() for path in (ROOT / "Cargo.toml", ROOT / "kernels/Cargo.toml")
+        ]
+        for option, value in zip(words, words[1:]):
+            if option in ("--package", "--bench"):
+                assert any(f'name = "{value}"' in manifest for manifest in manifests), value
+            if option == "--features":
+                assert any(f"\n{value} = [" in manifest for manifest in manifests), value
+    else:
+        assert program in FOREIGN or (program.startswith("python") and words[1] == "-m"), program
+    check_files(words)
+
+
+def check_make(words, targets):
+    makefile = (ROOT / "Makefile").read_text()
+    for word in words:
+        variable, is_one, _ = word.partition("=")
+        if is_one:
+            assert re.search(rf"\$\({variable}\)", makefile), f"make has no variable {variable}"
+        else:
+            assert word in targets, f"make has no target {word}"
+
+
+def mentions(folder, word):
+    """Whether a source has this string, or a switch such as "--on/--off" with it."""
+    pattern = re.compile(rf"[\"/]{re.escape(word)}[\"/]")
+    sources = (ROOT / folder).rglob("*.py")
+    return any(pattern.search(source.read_text(encoding="utf-8")) for source in sources)
+
+
+def check_options(folder, words):
+    for word in words:
+        if word.startswith("--"):
+            option = word.split("=")[0]
+            assert mentions(folder, option), f"{folder} has no option {option}"
+
+
+def check_files(words):
+    """Files of the repository that are named must be there; those in build/ are made."""
+    for word in words:
+        if re.match(r"(bench|cpp|docs|examples|kernels|python|scripts|src|tests)/", word):
+            assert (ROOT / word).exists(), f"there is no {word}"
+
+
+# Names and links.
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_environment_variables_exist():
+    sources = [ROOT / "build.rs", ROOT / "Makefile"]
+    for folder, kind in (("python", "py"), ("cpp", "cc"), ("src", "rs"), ("kernels/src", "rs")):
+        sources += (ROOT / folder).rglob("*." + kind)
+    known = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+    for page in PAGES:
+        for variable in set(re.findall(r"\bBLOCKCELL_[A-Z_]+\b", text_of(page))):
+            assert variable in known, f"{page} names {variable}"
+
+
+def anchor(heading):
+    """The fragment that GitHub and mkdocs give a heading."""
+    words = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
+    return re.sub(r" ", "-", words.strip())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[\w+\]: (\S+)$", text, re.M)
+    for target in targets:
+        if re.match(r"https?:", target):
+            continue
+        path, _, fragment = target.partition("#")
+        file = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+        assert file.exists(), f"{page} links to {target}"
+        if fragment and file.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert fragment in map(anchor, headings), f"{page} links to {target}"
