@@ -1,9 +1,10 @@
-// The graph pass that puts ops of this library around the cells.
+// The graph passes that put ops of this library around the cells.
 //
-// It runs at the last point before a graph is cut into devices: after TensorFlow's own optimizers,
-// which know nothing of our ops, and after pruning. There, what is fed and fetched are nodes of
-// their own. A tensor that is fetched has a consumer, and one that is fed has no product before
-// it, so neither is lost. At an earlier point a session has neither.
+// The pass that rewrites runs at the last point before a graph is cut into devices: after
+// TensorFlow's own optimizers, which know nothing of our ops, and after pruning. There, what is fed
+// and fetched are nodes of their own. A tensor that is fetched has a consumer, and one that is fed
+// has no product before it, so neither is lost. At an earlier point a session has neither. A pass
+// before the optimizers only shields the sums from them.
 
 #include <atomic>
 #include <cstdlib>
@@ -96,11 +97,27 @@ class RewritePass : public tf::GraphOptimizationPass {
   }
 };
 
+class ShieldPass : public tf::GraphOptimizationPass {
+ public:
+  tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || *options.graph == nullptr) return tf::Status();
+    tf::Graph* const graph = options.graph->get();
+    if (!HasGate(*graph)) return tf::Status();
+    for (const int number : Find(*graph, [](const tf::Node* node) { return Is(node, "AddN"); })) {
+      ShieldSum(graph, graph->FindNodeId(number));
+    }
+    return tf::Status();
+  }
+};
+
 }  // namespace
 }  // namespace rewrite
 
 void RegisterRewritePass() {
   if (!RewritesGraphs()) return;
+  static tf::optimization_registration::OptimizationPassRegistration shield(
+      tf::OptimizationPassRegistry::POST_PLACEMENT, 1,
+      std::unique_ptr<tf::GraphOptimizationPass>(new rewrite::ShieldPass), "BlockcellShieldPass");
   static tf::optimization_registration::OptimizationPassRegistration registration(
       tf::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 0,
       std::unique_ptr<tf::GraphOptimizationPass>(new rewrite::RewritePass), "BlockcellRewritePass");

@@ -23,6 +23,12 @@ tf::Node* SumOf(tf::Node* term);
 // the place of the node, null if that stays.
 const char* RewriteSum(tf::Graph* graph, tf::Node* sum);
 
+// Keeps an AddN with such terms as one node until RewriteSum: puts an op of this library in its
+// place that adds the same tensors up and has the same name, so that whoever feeds or fetches it
+// finds it. Where memory seems to be short, TensorFlow's memory optimizer cuts an AddN into a chain
+// of assignments, which would hide the sum.
+void ShieldSum(tf::Graph* graph, tf::Node* sum);
+
 // A product left^T @ gate alone, whose left factor is a ConcatV2 for nobody else.
 const char* RewriteProduct(tf::Graph* graph, tf::Node* product);
 

@@ -33,11 +33,19 @@ void Append(const Terms& from, Terms* to) {
   append(from.absorbed, &to->absorbed);
 }
 
+// Whether a node is what ShieldSum put in place of an AddN: an op of this library that has addends
+// only.
+bool IsShield(const tf::Node* node) {
+  int gates;
+  return (Is(node, kMatMulAddN) || Is(node, kBiasAddGradAddN)) &&
+         tf::GetNodeAttr(node->attrs(), "N", &gates).ok() && gates == 0;
+}
+
 // AddN refuses summands of different shapes, as our ops do. Add broadcasts: only if its summands
 // cannot but have the same shape is it such a sum.
 bool IsSum(const tf::Node* node) {
   if (!Replaceable(node)) return false;
-  if (Is(node, "AddN")) return true;
+  if (Is(node, "AddN") || IsShield(node)) return true;
   if (!Is(node, "Add") && !Is(node, "AddV2")) return false;
   const std::vector<Output> terms = InputsOf(node);
   return SameShape(terms[0], terms[1]);
@@ -47,7 +55,7 @@ bool IsSum(const tf::Node* node) {
 // False if there are some that cannot be terms of another node.
 bool ReadOwn(tf::Node* node, Terms* terms) {
   const bool matmul = Is(node, kMatMulAddN);
-  if (!matmul && !Is(node, kBiasAddGradAddN)) return false;
+  if ((!matmul && !Is(node, kBiasAddGradAddN)) || IsShield(node)) return false;
   int addends, gates;
   if (!tf::GetNodeAttr(node->attrs(), "A", &addends).ok() ||
       !tf::GetNodeAttr(node->attrs(), "N", &gates).ok()) {
@@ -190,6 +198,21 @@ const char* RewriteSum(tf::Graph* graph, tf::Node* sum) {
     return ReplaceByBiasAddGradAddN(graph, sum, terms);
   }
   return nullptr;
+}
+
+void ShieldSum(tf::Graph* graph, tf::Node* sum) {
+  const std::vector<Output> summands = InputsOf(sum);
+  // TensorFlow's optimizers leave sums of two as they are.
+  if (!Is(sum, "AddN") || summands.size() <= 2 || !Replaceable(sum)) return;
+  const auto term = std::find_if(summands.begin(), summands.end(),
+                                 [](Output summand) { return IsTerm(summand.node); });
+  if (term == summands.end()) return;
+  const bool matmul = Is(term->node, "MatMul") || Is(term->node, kMatMulAddN);
+  Replacement replacement(graph, sum, matmul ? kMatMulAddN : kBiasAddGradAddN);
+  replacement.Inputs(summands);
+  if (matmul) replacement.Inputs({});
+  replacement.Inputs({});
+  replacement.Finish();
 }
 
 const char* RewriteProduct(tf::Graph* graph, tf::Node* node) {

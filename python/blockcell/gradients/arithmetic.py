@@ -1,12 +1,15 @@
 """Products and sums of the gradients: float32 inside, whatever comes in and goes out.
 
 The gradients of the single-step ops leave some products to their caller: `input_gradients`,
-`weight_gradient` and `bias_gradient` are these, and nothing else computes them.
+`weight_gradient` and `bias_gradient` are these, and nothing else computes them. They call the
+library's own ops. In a graph, the library's graph pass makes one op of the sum over all steps.
 """
 
-from typing import Sequence, Tuple
+from typing import Any, Sequence, Tuple
 
 import tensorflow as tf
+
+from blockcell import loader
 
 
 def wide(tensor: tf.Tensor) -> tf.Tensor:
@@ -28,18 +31,22 @@ def product(
     return tf.cast(wide_product, a.dtype)
 
 
-def input_gradients(
-    d_bar: tf.Tensor, w: tf.Tensor, input_size: tf.Tensor
-) -> Tuple[tf.Tensor, tf.Tensor]:
+def input_gradients(d_bar: tf.Tensor, w: tf.Tensor, x: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
     """Returns the two parts of `d_bar @ w^T`: the gradients of x and of the state.
 
     Args:
       d_bar: The gradient with respect to what enters the gates [batch, gates * cell_size].
       w: The weights [input_size + cell_size, gates * cell_size].
-      input_size: Columns of the first part.
+      x: The input [batch, input_size], whose size cuts the product.
     """
-    both = product(d_bar, w, transpose_b=True)
-    return both[:, :input_size], both[:, input_size:]
+    columns = None if x.shape.rank is None else tf.compat.dimension_value(x.shape[1])
+    if columns is None:  # The op takes the number as an attribute.
+        both = product(d_bar, w, transpose_b=True)
+        return both[:, : tf.shape(x)[1]], both[:, tf.shape(x)[1] :]
+    x_grad, h_prev_grad = _ops().blockcell_mat_mul_slice(
+        a=d_bar, b=w, P=2, begins=[0, columns], sizes=[columns, -1]
+    )
+    return x_grad, h_prev_grad
 
 
 def weight_gradient(parts: Sequence[tf.Tensor], d_bar: tf.Tensor) -> tf.Tensor:
@@ -49,9 +56,14 @@ def weight_gradient(parts: Sequence[tf.Tensor], d_bar: tf.Tensor) -> tf.Tensor:
       parts: What the weights multiply: tensors with the rows of `d_bar`, such as x and h_prev.
       d_bar: The gradient with respect to what enters the gates.
     """
-    return product(tf.concat(parts, axis=1), d_bar, transpose_a=True)
+    return _ops().blockcell_mat_mul_add_n(addends=[], a=list(parts), b=[d_bar])
 
 
 def bias_gradient(d_bar: tf.Tensor) -> tf.Tensor:
     """Returns the sum over the first dimension, accumulated in float32 and rounded once."""
-    return tf.cast(tf.reduce_sum(wide(d_bar), axis=0), d_bar.dtype)
+    return _ops().blockcell_bias_add_grad_add_n(addends=[], out_backprop=[d_bar])
+
+
+def _ops() -> Any:
+    """The library's own ops. Whoever differentiates has loaded it."""
+    return loader.module()

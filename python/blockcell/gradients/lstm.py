@@ -118,7 +118,7 @@ def cell_inputs(call: Call, grads: Tensors, skip: Container[str]) -> Tensors:
     found = {name: grads[name + "_grad"] for name in ("cs_prev",) + PEEPHOLES}
     found["b"] = bias_gradient(dicfo)
     if "x" not in skip or "h_prev" not in skip:
-        found["x"], found["h_prev"] = input_gradients(dicfo, call.inputs["w"], tf.shape(x)[1])
+        found["x"], found["h_prev"] = input_gradients(dicfo, call.inputs["w"], x)
     if "w" not in skip:
         found["w"] = weight_gradient([x, call.inputs["h_prev"]], dicfo)
     return found

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 import tensorflow as tf
 
-from blockcell.gradients import rules
+from blockcell.gradients import products, rules
 from blockcell.reference.op_table import GRADIENT_OF
 
 _withdrawn: Set[str] = set()  # Ops whose gradients a user registered after ours.
@@ -32,6 +32,8 @@ def register(module: Any, replace: bool) -> None:
     for op, gradient, grad_op, gradient_of_gradient in _gradients(module):
         if _put(op, gradient, replace):
             _put(grad_op, gradient_of_gradient, replace)
+    for op, gradient in products.GRADIENTS.items():
+        _put(op, gradient, replace)
     _step_aside_for_users(_gradients(module))
 
 
@@ -47,7 +49,7 @@ def _gradients(module: Any) -> List[Entry]:
     ]
 
 
-def _put(op: str, gradient: rules.Gradient, replace: bool) -> bool:
+def _put(op: str, gradient: Callable[..., Any], replace: bool) -> bool:
     """Registers one gradient, and returns whether it is registered then.
 
     TensorFlow can register a gradient, but not replace one. So it is registered under another name,
