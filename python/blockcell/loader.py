@@ -118,11 +118,6 @@ def module() -> Any:
         return _loaded.get("module") or load()
 
 
-def module() -> Any:
-    """The module that `load` has returned, for parts of this package that run after it."""
-    return _loaded["module"]
-
-
 def info() -> Dict[str, Any]:
     """Returns what is in use, or would be. Changes nothing: it neither loads nor registers.
 

@@ -4,12 +4,11 @@ MetaGraphs of contrib's cells, and functions with our own gradients. Each runs i
 TensorFlow's kernels and graphs and in one with ours, and all gradients are compared.
 """
 
+import cases
+import isolated
 import numpy as np
 import pytest
 import tensorflow as tf
-
-import cases
-import isolated
 
 TF1 = tf.__version__.startswith("1.")
 OPS = ("BlockcellMatMulAddN", "BlockcellMatMulSlice", "BlockcellBiasAddGradAddN")

@@ -4,11 +4,10 @@ Every graph of `rewrite_traps` runs in a process with the pass and in one withou
 to be the same, whatever the pass did; and what it did is counted.
 """
 
-import numpy as np
-import pytest
-
 import cases
 import isolated
+import numpy as np
+import pytest
 
 # Nodes BlockcellMatMulAddN, BlockcellMatMulSlice and BlockcellBiasAddGradAddN, and in some graphs
 # those of other ops that stay.
