@@ -162,7 +162,8 @@ impl TensorFlow {
     }
 
     fn set_flags(&self, build: &mut cc::Build) {
-        build.include(".").warnings(true).extra_warnings(true);
+        // The shim does no arithmetic: it need not take long to compile.
+        build.include(".").warnings(true).extra_warnings(true).opt_level(1);
         build.warnings_into_errors(env::var(WERROR).is_ok_and(|value| value == "1"));
         // What 1.15 and 2.21 have in common is deprecated in 2.21.
         build.flag("-Wno-deprecated-declarations");

@@ -20,6 +20,8 @@ using tf::shape_inference::InferenceContext;
 
 // Asks Rust what follows from the inputs' shapes, as far as they are known, for the outputs.
 tf::Status InferShapes(const char* op, InferenceContext* context) {
+  const Kernel* const kernel = find_kernel(op);
+  if (kernel == nullptr) return tf::errors::Internal("blockcell has no kernel for ", op);
   Attributes attributes{};
   TF_RETURN_IF_ERROR(context->GetAttr("reset_after", &attributes.reset_after));
   KnownShapes known;
@@ -27,7 +29,7 @@ tf::Status InferShapes(const char* op, InferenceContext* context) {
   const std::vector<PartialShape> inputs = known.Get();
   std::vector<Shape> outputs(context->num_outputs());
   TF_RETURN_IF_ERROR(
-      ToTensorFlow(infer(op, attributes, {inputs.data(), inputs.size()}, SliceOf(&outputs))));
+      ToTensorFlow(kernel->infer(attributes, {inputs.data(), inputs.size()}, SliceOf(&outputs))));
   for (int i = 0; i < context->num_outputs(); ++i) SetOutput(context, i, outputs[i]);
   return tf::Status();
 }

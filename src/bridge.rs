@@ -13,9 +13,7 @@ mod threads;
 use std::collections::BTreeMap;
 
 use blockcell_kernels::{Context, Isa};
-use ffi::{
-    Attributes, Input, OpInfo, Output, PartialShape, Pool, Rewritten, Shape, Slices, Status,
-};
+use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Rewritten, Shape, Status};
 use kernels::{Call, KERNELS, Kernel};
 use products::{
     bias_add_grad_add_n, bias_add_grad_add_n_shape, mat_mul_add_n, mat_mul_add_n_shape,

@@ -115,12 +115,14 @@ class ShieldPass : public tf::GraphOptimizationPass {
 
 void RegisterRewritePass() {
   if (!RewritesGraphs()) return;
-  static tf::optimization_registration::OptimizationPassRegistration shield(
-      tf::OptimizationPassRegistry::POST_PLACEMENT, 1,
-      std::unique_ptr<tf::GraphOptimizationPass>(new rewrite::ShieldPass), "BlockcellShieldPass");
-  static tf::optimization_registration::OptimizationPassRegistration registration(
-      tf::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 0,
-      std::unique_ptr<tf::GraphOptimizationPass>(new rewrite::RewritePass), "BlockcellRewritePass");
+  static tensorflow::optimization_registration::OptimizationPassRegistration shield(
+      tensorflow::OptimizationPassRegistry::POST_PLACEMENT, 1,
+      std::unique_ptr<tensorflow::GraphOptimizationPass>(new rewrite::ShieldPass),
+      "BlockcellShieldPass");
+  static tensorflow::optimization_registration::OptimizationPassRegistration registration(
+      tensorflow::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 0,
+      std::unique_ptr<tensorflow::GraphOptimizationPass>(new rewrite::RewritePass),
+      "BlockcellRewritePass");
 }
 
 bool RewritesGraphs() {
