@@ -28,7 +28,8 @@ GRAPH = ROOT / "examples" / "char_lm" / "graphs" / "gru_block_cell.meta"
 
 def run(*words, code=0, **variables):
     """Runs `python -m blockcell`; returns what it prints, after a check of its exit code."""
-    environment = dict(os.environ, PYTHONPATH=str(ROOT / "python"), **variables)
+    paths = [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), **variables)
     environment.pop("BLOCKCELL_OVERRIDE", None)
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "blockcell", *map(str, words)],
