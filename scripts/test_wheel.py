@@ -1,6 +1,6 @@
 """Tests the wheel beside each TensorFlow of `wheel_tensorflows.txt`, and prints a table.
 
-In a fresh environment for each it installs TensorFlow, the pins of the table and the wheel, and runs
+In a fresh environment for each it installs TensorFlow, what the table pins and the wheel, and runs
 `blockcell verify --quick`. Run by ``make wheel-test``. The exit code is 1 if any of them
 fails. A release whose Python is not found is left out, and the table says so. Each environment is
 deleted when it was tested.
