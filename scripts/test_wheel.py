@@ -112,6 +112,7 @@ def main():
         if minor in arguments.minors:
             print(f"TensorFlow {minor}: testing", file=sys.stderr, flush=True)
             line, well = check(wheel.resolve(), minor, package, version, pins)
+            print("  ".join(line), file=sys.stderr, flush=True)
             lines.append(line)
             good = good and well
     print_table(lines)

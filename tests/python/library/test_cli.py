@@ -20,9 +20,8 @@ pytest.importorskip("click")
 
 ROOT = Path(__file__).resolve().parents[3]
 TF1 = tf.__version__.startswith("1.")
-FAILPOINTS = (
-    blockcell.find_library().parents[1] / "failpoints" / blockcell.find_library().parent.name
-)
+FOLDER = blockcell.find_library().parent
+FAILPOINTS = FOLDER.parent / "failpoints" / FOLDER.name / "libblockcell.so"
 GRAPH = ROOT / "examples" / "char_lm" / "graphs" / "gru_block_cell.meta"
 
 
