@@ -4,4 +4,4 @@
 set -euo pipefail
 
 python=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
-PYTHONPATH=$(dirname "$0")/../python exec "$python" -m blockcell.building "${@:2}"
+PYTHONPATH=$(dirname "$0")/../python exec "$python" -c "from blockcell.building import main; main()" "${@:2}"

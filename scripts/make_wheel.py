@@ -28,9 +28,10 @@ PLATFORMS = (
 
 
 def releases():
-    """Lines of the table: minor release, package with version, Python."""
+    """Lines of the table: minor release, package with version, Python, and a list of pins."""
     text = (ROOT / "scripts" / "wheel_tensorflows.txt").read_text(encoding="utf-8")
-    return [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
+    return [(minor, package, python, pins) for minor, package, python, *pins in lines]
 
 
 def unpacked(minor, package, python):
@@ -93,7 +94,7 @@ def build_library(minor, package, python):
 def make(minors):
     """Makes the wheel with libraries for these minor releases; returns its path."""
     shutil.rmtree(str(WORK / "lib"), ignore_errors=True)
-    for minor, package, python in releases():
+    for minor, package, python, _ in releases():
         if minor in minors:
             print(f"TensorFlow {minor}: {package}", flush=True)
             build_library(minor, package, python)
@@ -123,7 +124,7 @@ def make(minors):
 
 def main():
     """Reads the command line."""
-    known = [minor for minor, _, _ in releases()]
+    known = [release[0] for release in releases()]
     parser = argparse.ArgumentParser(description=make.__doc__)
     parser.add_argument("--minors", nargs="+", choices=known, default=known)
     try:

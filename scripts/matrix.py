@@ -17,7 +17,7 @@ from rich.table import Table
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORKERS = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"]
 LINES = ["1.15", "2.4", "2.12", "2.16", "2.18", "2.21"]
-INFO = "import sys, json, blockcell; json.dump(blockcell.info(), sys.stdout)"
+INFO = "import sys, json, blockcell; blockcell.load(); json.dump(blockcell.info(), sys.stdout)"
 
 
 def make(*words):

@@ -1,6 +1,6 @@
 """Tests the wheel beside each TensorFlow of `wheel_tensorflows.txt`, and prints a table.
 
-In a fresh environment for each it installs TensorFlow and the wheel, and nothing else, and runs
+In a fresh environment for each it installs TensorFlow, what the table pins and the wheel, and runs
 `blockcell verify --quick`. Run by ``make wheel-test``. The exit code is 1 if any of them
 fails. A release whose Python is not found is left out, and the table says so. Each environment is
 deleted when it was tested.
@@ -39,7 +39,7 @@ def _run(command, **options):
     )
 
 
-def check(wheel, minor, package, version):
+def check(wheel, minor, package, version, pins):
     """The cells of a line of the table, and whether all is well."""
     python = find_python(version)
     if python is None:
@@ -49,7 +49,7 @@ def check(wheel, minor, package, version):
     try:
         steps = [[python, "-m", "venv", str(environment)]]
         pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        steps += [[*pip, "--upgrade", "pip"], [*pip, package, str(wheel)]]
+        steps += [[*pip, "--upgrade", "pip"], [*pip, package, *pins, str(wheel)]]
         for step in steps:
             done = _run(step)
             if done.returncode != 0:
@@ -99,7 +99,7 @@ def print_table(lines):
 
 def main():
     """Reads the command line."""
-    known = [minor for minor, _, _ in releases()]
+    known = [release[0] for release in releases()]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minors", nargs="+", choices=known, default=known)
     parser.add_argument("--wheel", type=Path, help="default: the newest in dist/")
@@ -108,10 +108,11 @@ def main():
     wheel = arguments.wheel or (wheels[-1] if wheels else sys.exit("no wheel: run make wheel"))
     FOLDER.mkdir(parents=True, exist_ok=True)
     lines, good = [], True
-    for minor, package, version in releases():
+    for minor, package, version, pins in releases():
         if minor in arguments.minors:
             print(f"TensorFlow {minor}: testing", file=sys.stderr, flush=True)
-            line, well = check(wheel.resolve(), minor, package, version)
+            line, well = check(wheel.resolve(), minor, package, version, pins)
+            print("  ".join(line), file=sys.stderr, flush=True)
             lines.append(line)
             good = good and well
     print_table(lines)

@@ -1,6 +1,6 @@
 """Builds the library from its sources, for the TensorFlow of a Python.
 
-Used by `pip install` (through setup.py), by `make lib` (`python -m blockcell.building`) and by the
+Used by `pip install` (through setup.py), by `make lib` (scripts/build_lib.sh) and by the
 command `blockcell build`. Needs no TensorFlow in this process.
 """
 
@@ -215,7 +215,7 @@ def _run_cargo(command: List[str], tree: Path, environment: Dict[str, str], quie
 
 def main() -> None:
     """Builds for the TensorFlow of this Python, into `build/` of the source tree."""
-    parser = argparse.ArgumentParser(prog="python -m blockcell.building", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="build_lib.sh PYTHON", description=main.__doc__)
     parser.add_argument("variant", nargs="?", default="", choices=["", "failpoints"])
     variant = parser.parse_args().variant
     tree = source_tree()

@@ -1,10 +1,12 @@
 """What all commands share: console, tables, progress bars and their kind of error."""
 
 import contextlib
+import importlib
 import os
+import sys
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 
@@ -24,7 +26,7 @@ def new_progress(console):
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
         console=bars,
         disable=not bars.is_terminal,
@@ -66,3 +68,19 @@ def quiet_tensorflow():
     """Keeps TensorFlow's messages about the machine off the terminal; call before importing it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
+
+def import_tensorflow():
+    """Imports TensorFlow.
+
+    Raises:
+      CommandError: It is not installed, or not in order.
+    """
+    try:
+        importlib.import_module("tensorflow")
+    except Exception as error:  # Of any kind: a wrong protobuf is a TypeError.
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise CommandError(
+            f"{sys.executable} cannot import TensorFlow ({first}): install one that works there "
+            "(pip install tensorflow)"
+        ) from error

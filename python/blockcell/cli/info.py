@@ -5,7 +5,13 @@ import sys
 
 import click
 
-from blockcell.cli.console import CommandError, new_console, quiet_tensorflow, table, waiting
+from blockcell.cli.console import (
+    import_tensorflow,
+    new_console,
+    quiet_tensorflow,
+    table,
+    waiting,
+)
 
 _WORDS = (
     ("version", "blockcell"),
@@ -43,12 +49,7 @@ def command(as_json):
 def _ask():
     import blockcell
 
-    try:
-        import tensorflow  # noqa: F401
-    except ImportError as error:
-        raise CommandError(
-            f"TensorFlow is missing in {sys.executable}: {sys.executable} -m pip install tensorflow"
-        ) from error
+    import_tensorflow()
     if not blockcell.info()["problem"]:
         blockcell.load()
     return blockcell.info()

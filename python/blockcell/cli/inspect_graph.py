@@ -4,7 +4,14 @@ import json
 
 import click
 
-from blockcell.cli.console import new_console, new_progress, quiet_tensorflow, table, waiting
+from blockcell.cli.console import (
+    import_tensorflow,
+    new_console,
+    new_progress,
+    quiet_tensorflow,
+    table,
+    waiting,
+)
 
 _COLUMNS = ("node", "op", "type and options", "shape", "device", "runs on", "us: stock", "us: ours")
 _NOTE = (
@@ -29,6 +36,7 @@ def command(file, batch, time, measure, seconds, as_json, quiet):
     quiet_tensorflow()
     console = new_console()
     with waiting(new_console(quiet or as_json), "reading the graph"):
+        import_tensorflow()
         from blockcell import graph_nodes
 
         nodes = _read(graph_nodes, file)

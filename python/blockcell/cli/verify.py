@@ -9,6 +9,7 @@ import click
 from blockcell import verification
 from blockcell.cli.console import (
     CommandError,
+    import_tensorflow,
     new_console,
     new_progress,
     quiet_tensorflow,
@@ -99,6 +100,7 @@ def _ops(text):
 def _load(library):
     import blockcell
 
+    import_tensorflow()
     blockcell.load(library, take_over=False)
     info = blockcell.info()
     if info["taken_over"]:

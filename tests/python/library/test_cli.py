@@ -20,15 +20,15 @@ pytest.importorskip("click")
 
 ROOT = Path(__file__).resolve().parents[3]
 TF1 = tf.__version__.startswith("1.")
-FAILPOINTS = (
-    blockcell.find_library().parents[1] / "failpoints" / blockcell.find_library().parent.name
-)
+FOLDER = blockcell.find_library().parent
+FAILPOINTS = FOLDER.parent / "failpoints" / FOLDER.name / "libblockcell.so"
 GRAPH = ROOT / "examples" / "char_lm" / "graphs" / "gru_block_cell.meta"
 
 
 def run(*words, code=0, **variables):
     """Runs `python -m blockcell`; returns what it prints, after a check of its exit code."""
-    environment = dict(os.environ, PYTHONPATH=str(ROOT / "python"), **variables)
+    paths = [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), **variables)
     environment.pop("BLOCKCELL_OVERRIDE", None)
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "blockcell", *map(str, words)],

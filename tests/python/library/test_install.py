@@ -147,6 +147,6 @@ def test_releases_of_the_wheel(monkeypatch):
     import make_wheel
 
     releases = make_wheel.releases()
-    assert {"1.15", "2.4", "2.12", "2.16", "2.18", "2.21"} <= {minor for minor, _, _ in releases}
-    for minor, package, _ in releases:
+    assert {"1.15", "2.4", "2.12", "2.16", "2.18", "2.21"} <= {release[0] for release in releases}
+    for minor, package, _, _ in releases:
         assert package.split("==")[1].startswith(minor + ".")

@@ -10,6 +10,7 @@ def prepare():
 
 
 def instruction_set():
+    blockcell.load()
     return blockcell.info()["isa"]
 
 
