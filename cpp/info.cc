@@ -54,9 +54,8 @@ class BlockcellInfoOp : public tf::OpKernel {
     dl_iterate_phdr(FindVersion, &version);
     std::vector<Rewritten> rewritten;
     for (const auto& op : RewrittenNodes()) rewritten.push_back({op.first, op.second});
-    const rust::String json =
-        info(rust::Str(version.data(), version.size()), Name(GetTakeover()), RewritesGraphs(),
-             {rewritten.data(), rewritten.size()});
+    const rust::String json = info(rust::Str(version.data(), version.size()), Name(GetTakeover()),
+                                   RewritesGraphs(), {rewritten.data(), rewritten.size()});
     tf::Tensor* output = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, tf::TensorShape({}), &output));
     output->scalar<tf::tstring>()() = std::string(json.data(), json.size());
@@ -65,6 +64,7 @@ class BlockcellInfoOp : public tf::OpKernel {
 
 REGISTER_OP("BlockcellInfo")
     .Output("info: string")
+    .SetIsStateful()  // Its counts change: no result may be kept.
     .SetShapeFn(tf::shape_inference::ScalarShape)
     .Doc(R"doc(
 Describes the loaded libblockcell.
