@@ -50,6 +50,7 @@ class BlockcellInfoOp : public tf::OpKernel {
 void RegisterBlockcellInfo() {
   REGISTER_OP("BlockcellInfo")
       .Output("info: string")
+      .SetIsStateful()  // Its counts change: no result may be kept.
       .SetShapeFn(tf::shape_inference::ScalarShape)
       .Doc(R"doc(
 Describes the loaded libblockcell.

@@ -78,7 +78,7 @@ def test_trap(runs, name, optimized):
         for rewrite in ("0", "1")
     )
     for k, value in enumerate(want["values"]):
-        assert name == "empty_batch" or np.abs(value).max() > 1e-3
+        assert name == "empty_batch" or np.size(value) == 0 or np.abs(value).max() > 1e-3
         error = cases.scaled_error(got["values"][k], value)
         assert error <= 2e-6, f"output {k}: scaled error {error:.3g}"
 

@@ -6,6 +6,7 @@ A function returns the gradients, and which ops were in the graph that ran.
 import collections
 import functools
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,12 @@ def run(session, fetches, feeds=None):
     metadata = v1.RunMetadata()
     options = v1.RunOptions(output_partition_graphs=True)
     values = session.run(fetches, feeds, options=options, run_metadata=metadata)
-    ops = collections.Counter(node.op for graph in metadata.partition_graphs for node in graph.node)
+    # Where TensorFlow uses oneDNN, ops get a prefix.
+    ops = collections.Counter(
+        re.sub("^_Mkl(Native)?", "", node.op)
+        for graph in metadata.partition_graphs
+        for node in graph.node
+    )
     return {"values": as_lists(values), "ops": ops}
 
 
