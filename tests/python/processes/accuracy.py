@@ -10,7 +10,6 @@ def prepare():
 
 
 def instruction_set():
-    blockcell.load()
     return blockcell.info()["isa"]
 
 
