@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import blockcell
 
-GRAPHS = Path(__file__).resolve().parent.parent / "graphs"
+GRAPHS = Path(__file__).resolve().parent.parent / "graph_pass" / "graphs"
 BATCH, INPUT, CELL, STEPS = 3, 5, 7, 4
 v1 = tf.compat.v1
 

@@ -1,4 +1,4 @@
-"""Small graphs around the gradient ops of cells, for `test_rewrite_traps`.
+"""Small graphs around the gradient ops of cells, for `graph_pass/test_traps.py`.
 
 Each function runs one graph with TensorFlow's own optimizers and one without, and returns what both
 runs were like.

@@ -4,10 +4,11 @@ Every graph of `rewrite_traps` runs in a process with the pass and in one withou
 to be the same, whatever the pass did; and what it did is counted.
 """
 
-import cases
-import isolated
 import numpy as np
 import pytest
+
+from blockcell.reference.inputs import scaled_error
+from helpers import isolated
 
 # Nodes BlockcellMatMulAddN, BlockcellMatMulSlice and BlockcellBiasAddGradAddN, and in some graphs
 # those of other ops that stay.
@@ -79,7 +80,7 @@ def test_trap(runs, name, optimized):
     )
     for k, value in enumerate(want["values"]):
         assert name == "empty_batch" or np.size(value) == 0 or np.abs(value).max() > 1e-3
-        error = cases.scaled_error(got["values"][k], value)
+        error = scaled_error(got["values"][k], value)
         assert error <= 2e-6, f"output {k}: scaled error {error:.3g}"
 
     *nodes, others = WANT[name]

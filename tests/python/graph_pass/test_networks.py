@@ -4,11 +4,12 @@ MetaGraphs of contrib's cells, and functions with our own gradients. Each runs i
 TensorFlow's kernels and graphs and in one with ours, and all gradients are compared.
 """
 
-import cases
-import isolated
 import numpy as np
 import pytest
 import tensorflow as tf
+
+from blockcell.reference.inputs import scaled_error
+from helpers import isolated
 
 TF1 = tf.__version__.startswith("1.")
 OPS = ("BlockcellMatMulAddN", "BlockcellMatMulSlice", "BlockcellBiasAddGradAddN")
@@ -55,7 +56,7 @@ def assert_same_gradients(name, got, want):
     assert len(got["values"]) == len(want["values"])
     for k, value in enumerate(want["values"]):
         assert np.abs(value).max() > 1e-3, f"gradient {k} is zero"
-        error = cases.scaled_error(got["values"][k], value)
+        error = scaled_error(got["values"][k], value)
         assert error <= limit, f"gradient {k}: scaled error {error:.3g} is above {limit:.3g}"
 
 
