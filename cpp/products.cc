@@ -78,9 +78,11 @@ class MatMulAddNOp : public tf::OpKernel {
                                                              All(b.Shapes()), shape)));
     // The buffer of the first summand, if nobody else holds it, has that summand already.
     const tf::TensorShape sum_shape = TensorShapeOf(shape);
+    const int first = static_cast<int>(a.Inputs().size() + b.Inputs().size());
     tf::Tensor* sum = nullptr;
-    const bool holds_addend = !addends.Inputs().empty() &&
-                              context->forward_input_to_output_with_shape(0, 0, sum_shape, &sum);
+    const bool holds_addend =
+        !addends.Inputs().empty() &&
+        context->forward_input_to_output_with_shape(first, 0, sum_shape, &sum);
     if (!holds_addend) OP_REQUIRES_OK(context, context->allocate_output(0, sum_shape, &sum));
     std::vector<std::size_t> dims;
     dims.reserve(sum->dims());
@@ -225,9 +227,9 @@ tf::Status InferBiasAddGradAddN(InferenceContext* context) {
 
 void RegisterProducts() {
   REGISTER_OP("BlockcellMatMulAddN")
-      .Input("addends: A * T")
       .Input("a: M * T")
       .Input("b: N * T")
+      .Input("addends: A * T")
       .Output("sum: T")
       .Attr("T: {half, float}")
       .Attr("A: int >= 0")
@@ -249,11 +251,11 @@ Products and sums are in float32 whatever the type, and the result is rounded on
 
 Tensors of other shapes are an `InvalidArgumentError`. Any of the sizes may be zero.
 
-addends: Other summands, `[m, n]`. The buffer of the first one becomes that of the
-  result where nothing else holds it.
 a: The transposed left factors, `[k_i, m_p]`. The parts of a factor stand side by side;
   `m` is the sum of all `m_p`.
 b: The right factors, `[k_i, n]`.
+addends: Other summands, `[m, n]`. The buffer of the first one becomes that of the
+  result where nothing else holds it.
 sum: The sum, `[m, n]`.
 )doc");
 
@@ -294,8 +296,8 @@ rows: The number of rows, from the first one on, or -1 for all.
   REGISTER_KERNEL_BUILDER(Name("BlockcellMatMulSlice").Device(tf::DEVICE_CPU), MatMulSliceOp);
 
   REGISTER_OP("BlockcellBiasAddGradAddN")
-      .Input("addends: A * T")
       .Input("out_backprop: N * T")
+      .Input("addends: A * T")
       .Output("sum: T")
       .Attr("T: {half, float}")
       .Attr("A: int >= 0")
@@ -312,8 +314,8 @@ once.
 
 Tensors of other shapes are an `InvalidArgumentError`. Any of the sizes may be zero.
 
-addends: Other summands, `[n]`.
 out_backprop: The matrices, `[k_i, n]`.
+addends: Other summands, `[n]`.
 sum: The sum, `[n]`.
 )doc");
 

@@ -62,13 +62,14 @@ bool ReadOwn(tf::Node* node, Terms* terms) {
     return false;
   }
   const std::vector<Output> inputs = InputsOf(node);
-  terms->addends.assign(inputs.begin(), inputs.begin() + addends);
-  const auto gate = inputs.end() - gates;
+  const auto end = inputs.end() - addends;
+  terms->addends.assign(end, inputs.end());
+  const auto gate = end - gates;
   if (!matmul) {
-    terms->bias_gates.assign(gate, inputs.end());
-    return std::all_of(gate, inputs.end(), [](Output tensor) { return GateOf(tensor) != nullptr; });
+    terms->bias_gates.assign(gate, end);
+    return std::all_of(gate, end, [](Output tensor) { return GateOf(tensor) != nullptr; });
   }
-  const auto left = inputs.begin() + addends;
+  const auto left = inputs.begin();
   const int parts = static_cast<int>(gate - left) / gates;
   for (int i = 0; i < gates; ++i) {
     if (GateOf(gate[i]) == nullptr) return false;
@@ -154,17 +155,17 @@ const char* ReplaceByMatMulAddN(tf::Graph* graph, tf::Node* last, const Terms& t
     left.insert(left.end(), product.parts.begin(), product.parts.end());
     if (product.concat != nullptr) replacement.Absorb(product.concat);
   }
-  replacement.Inputs(terms.addends);
   replacement.Inputs(left);
   replacement.Inputs(gates);
+  replacement.Inputs(terms.addends);
   return replacement.Finish() != nullptr ? kMatMulAddN : nullptr;
 }
 
 const char* ReplaceByBiasAddGradAddN(tf::Graph* graph, tf::Node* last, const Terms& terms) {
   Replacement replacement(graph, last, kBiasAddGradAddN);
   for (const tf::Node* node : terms.absorbed) replacement.Absorb(node);
-  replacement.Inputs(terms.addends);
   replacement.Inputs(terms.bias_gates);
+  replacement.Inputs(terms.addends);
   return replacement.Finish() != nullptr ? kBiasAddGradAddN : nullptr;
 }
 
@@ -209,9 +210,9 @@ void ShieldSum(tf::Graph* graph, tf::Node* sum) {
   if (term == summands.end()) return;
   const bool matmul = Is(term->node, "MatMul") || Is(term->node, kMatMulAddN);
   Replacement replacement(graph, sum, matmul ? kMatMulAddN : kBiasAddGradAddN);
-  replacement.Inputs(summands);
   if (matmul) replacement.Inputs({});
   replacement.Inputs({});
+  replacement.Inputs(summands);
   replacement.Finish();
 }
 

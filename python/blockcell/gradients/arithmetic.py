@@ -56,12 +56,12 @@ def weight_gradient(parts: Sequence[tf.Tensor], d_bar: tf.Tensor) -> tf.Tensor:
       parts: What the weights multiply: tensors with the rows of `d_bar`, such as x and h_prev.
       d_bar: The gradient with respect to what enters the gates.
     """
-    return _ops().blockcell_mat_mul_add_n(addends=[], a=list(parts), b=[d_bar])
+    return _ops().blockcell_mat_mul_add_n(a=list(parts), b=[d_bar], addends=[])
 
 
 def bias_gradient(d_bar: tf.Tensor) -> tf.Tensor:
     """Returns the sum over the first dimension, accumulated in float32 and rounded once."""
-    return _ops().blockcell_bias_add_grad_add_n(addends=[], out_backprop=[d_bar])
+    return _ops().blockcell_bias_add_grad_add_n(out_backprop=[d_bar], addends=[])
 
 
 def _ops() -> Any:

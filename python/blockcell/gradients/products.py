@@ -16,7 +16,7 @@ def mat_mul_add_n_gradient(op: Any, incoming: Any) -> List[Any]:
     """Gradient of `BlockcellMatMulAddN`: `d_a = b @ d_sum^T` and `d_b = a @ d_sum`, part by part.
 
     Args:
-      op: The node, with the inputs addends [m, n], a [k_i, m_p] and b [k_i, n].
+      op: The node, with the inputs a [k_i, m_p], b [k_i, n] and addends [m, n].
       incoming: The gradient with respect to the sum [m, n].
     """
     d_sum = present(incoming)
@@ -24,7 +24,7 @@ def mat_mul_add_n_gradient(op: Any, incoming: Any) -> List[Any]:
         return [None] * len(op.inputs)
     addends, products = op.get_attr("A"), op.get_attr("N")
     parts = op.get_attr("M") // max(products, 1)
-    a, b = op.inputs[addends : addends + parts * products], op.inputs[addends + parts * products :]
+    a, b = op.inputs[: parts * products], op.inputs[parts * products : (parts + 1) * products]
     d_a: List[Any] = []
     d_b: List[Any] = []
     for i in range(products):
@@ -32,7 +32,7 @@ def mat_mul_add_n_gradient(op: Any, incoming: Any) -> List[Any]:
         rows = tf.split(d_sum, [tf.shape(part)[1] for part in of_parts]) if parts > 1 else [d_sum]
         d_a += [product(b[i], d_part, transpose_b=True) for d_part in rows]
         d_b.append(tf.add_n([product(part, d_part) for part, d_part in zip(of_parts, rows)]))
-    return [d_sum] * addends + d_a + d_b
+    return d_a + d_b + [d_sum] * addends
 
 
 def mat_mul_slice_gradient(op: Any, *incoming: Any) -> List[Any]:
@@ -65,9 +65,9 @@ def bias_add_grad_add_n_gradient(op: Any, incoming: Any) -> List[Any]:
     d_sum = present(incoming)
     if d_sum is None:
         return [None] * len(op.inputs)
-    addends = op.get_attr("A")
-    matrices = op.inputs[addends:]
-    return [d_sum] * addends + [tf.broadcast_to(d_sum, tf.shape(matrix)) for matrix in matrices]
+    matrices = op.inputs[: op.get_attr("N")]
+    d_matrices = [tf.broadcast_to(d_sum, tf.shape(matrix)) for matrix in matrices]
+    return d_matrices + [d_sum] * op.get_attr("A")
 
 
 GRADIENTS = {

@@ -4,7 +4,7 @@ Each is the forward pass of a recurrent network and the gradients of a loss with
 its variables and inputs, as TensorFlow 1.15 takes them. Nothing is fed: node `initialize` sets the
 variables, and the gradients are the outputs of node `results`.
 
-    .venv-1.15/bin/python tests/python/graphs/write.py
+    .venv-1.15/bin/python tests/python/graph_pass/graphs/write.py
 """
 
 import gzip
