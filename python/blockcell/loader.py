@@ -91,8 +91,9 @@ def info():
     Returns:
       A dictionary with the keys `version`, `tensorflow_built_for`, `tensorflow_running`, `isa`
       (`"avx512"`, `"avx2"` or `"portable"`), `ops` (names of the ops that have a kernel),
-      `taken_over` (those whose stock kernel is replaced) and `override` (`"priority"`,
-      `"graph_pass"` or `"off"`).
+      `taken_over` (those whose stock kernel is replaced), `override` (`"priority"`,
+      `"graph_pass"` or `"off"`), `rewrite` (whether graphs are rewritten, `"on"` or `"off"`) and
+      `rewritten` (a dictionary: how many nodes of which op that put into graphs of this process).
 
     Raises:
       LibraryError: As `load`; or the library was built for another TensorFlow, and loading it did

@@ -36,6 +36,8 @@ def test_info():
         "ops",
         "taken_over",
         "override",
+        "rewrite",
+        "rewritten",
     }
     assert answer["version"] == blockcell.__version__
     assert answer["tensorflow_running"] == tf.__version__
