@@ -137,6 +137,8 @@ def info() -> Dict[str, Any]:
       * `ops`: Names of the ops that have a kernel.
       * `taken_over`: Names of those whose stock kernel is replaced.
       * `override`: `"priority"`, `"graph_pass"` or `"off"`.
+      * `rewrite`: Whether graphs are rewritten, `"on"` or `"off"`.
+      * `rewritten`: A dictionary: how many nodes of which op that put into graphs of this process.
 
     Raises:
       LibraryError: The loaded library was built for another TensorFlow, and loading it did not
@@ -162,7 +164,7 @@ def _info_before() -> Dict[str, Any]:
         "problem": problem,
         "tensorflow_running": tf.__version__,
         "tensorflow_built_for": built_for,
-        **dict.fromkeys(("isa", "ops", "taken_over", "override")),
+        **dict.fromkeys(("isa", "ops", "taken_over", "override", "rewrite", "rewritten")),
     }
 
 

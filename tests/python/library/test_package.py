@@ -39,6 +39,8 @@ def test_info():
         "ops",
         "taken_over",
         "override",
+        "rewrite",
+        "rewritten",
     }
     assert answer["loaded"] and answer["problem"] is None
     assert answer["library"] == str(blockcell.find_library())
