@@ -16,6 +16,9 @@ REQUIRE_JAVA ?=
 REQUIRE_HOST ?=
 export REQUIRE_HOST
 
+# With BLOCKCELL_WHOLE=1 in the environment, as in CI, the tests take the whole grids of sizes instead of a
+# sample.
+
 # Tests in as many processes as there are processors, each file in one of them: what a file sets up once
 # runs once.
 PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --dist=loadfile)
@@ -91,14 +94,14 @@ lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of R
 	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
 	BLOCKCELL_WERROR=1 scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --package blockcell-kernels --no-deps --quiet
-	.venv-lint/bin/clang-format --dry-run -Werror cpp/*
+	.venv-lint/bin/clang-format --dry-run -Werror cpp/*.* cpp/rewrite/*
 	.venv-lint/bin/ruff check .
 	.venv-lint/bin/ruff format --check .
 	.venv-lint/bin/mypy
 
 format: .venv-lint/.complete ## Format all sources
 	cargo fmt --all
-	.venv-lint/bin/clang-format -i cpp/*
+	.venv-lint/bin/clang-format -i cpp/*.* cpp/rewrite/*
 	.venv-lint/bin/ruff check --fix-only --quiet .
 	.venv-lint/bin/ruff format --quiet .
 

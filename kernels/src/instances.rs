@@ -13,7 +13,7 @@ use crate::{Context, block_gru, block_lstm, lstm, mat_mul};
 /// Defines the trait [`Element`], whose functions are those on the right, and its implementations.
 macro_rules! instances {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $function:path;)*) => {
-        /// An element type of tensors: `f32` or [`f16`]. How its values are stored and converted is [`Storage`].
+        /// An element type of tensors: `f32` or [`struct@f16`]. How its values are stored and converted is [`Storage`].
         ///
         /// The functions are no part of the interface: they are the computations of the ops, with arguments that
         /// are checked.

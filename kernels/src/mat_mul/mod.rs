@@ -3,7 +3,7 @@
 //!
 //! The gradient of a cell's weights is a product `[x | h_prev]^T @ dz` at every step, and the sum of
 //! these over all steps. [`add_n`] computes the whole sum: no product is stored. The gradient of a
-//! cell's inputs is `dz @ w^T`, cut in two; [`slice`] computes the parts. [`bias_add_grad_add_n`] is the
+//! cell's inputs is `dz @ w^T`, cut in two; [`slice()`] computes the parts. [`bias_add_grad_add_n`] is the
 //! sum for the biases.
 //!
 //! Products and sums are in `f32`, whatever the element type, and each result is rounded once. Each

@@ -14,7 +14,7 @@ use crate::{Context, Element, Error, Storage};
 /// The operation's name in TensorFlow.
 pub const SLICE: &str = "BlockcellMatMulSlice";
 
-/// Inputs of [`slice`].
+/// Inputs of [`slice()`].
 #[derive(Clone, Copy, Debug)]
 pub struct SliceInputs<'a, E> {
     /// The left factor, `[k, n]`.
@@ -66,7 +66,7 @@ pub fn slice<E: Element>(
     Ok(())
 }
 
-/// The shapes of [`slice`]'s results, as far as they follow from what is known of the inputs' shapes.
+/// The shapes of [`slice()`]'s results, as far as they follow from what is known of the inputs' shapes.
 ///
 /// # Errors
 ///

@@ -128,7 +128,9 @@ fn sums_of_products() {
 }
 
 /// Rows and columns of the left factor and rows of the right one, with the rows and columns to compute.
-const SLICES: [(usize, usize, usize, i64, &[(i64, i64)]); 10] = [
+type Slice = (usize, usize, usize, i64, &'static [(i64, i64)]);
+
+const SLICES: [Slice; 10] = [
     (1, 1, 1, -1, &[(0, -1)]),
     (0, 3, 4, -1, &[(0, 2), (2, 2)]),
     (3, 0, 4, -1, &[(0, 4)]),
@@ -226,7 +228,8 @@ fn wrong_calls_are_errors() {
     };
     assert_eq!(call(&[], &[&four], &[&five]), Ok(()));
     let name = "BlockcellMatMulAddN";
-    let cases: [(&[&Array2<f32>], &[&Array2<f32>], &[&Array2<f32>], &str); 6] = [
+    type List<'a> = &'a [&'a Array2<f32>];
+    let cases: [(List<'_>, List<'_>, List<'_>, &str); 6] = [
         (&[], &[], &[], "expected 1 summands, got 0"),
         (&[], &[&four], &[&five, &five], "expected 2 matrices in a, got 1"),
         (&[], &[&tall], &[&five], "a[0] must have shape [k_0, m_0] = [2, ?], got [3, 4]"),
