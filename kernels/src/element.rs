@@ -4,7 +4,7 @@ use half::f16;
 
 use crate::simd::Simd;
 
-/// How the elements of a tensor are stored: as `f32` or [`f16`].
+/// How the elements of a tensor are stored: as `f32` or [`struct@f16`].
 pub trait Storage: Copy + Send + Sync + 'static + sealed::Sealed {
     /// Zero.
     const ZERO: Self;
