@@ -314,6 +314,12 @@ def _load_into_tensorflow(library: Path) -> Any:
                 [f"it says: {error}", "it may have been built for another TensorFlow"],
             )
         ) from error
+    if not hasattr(module, "blockcell_info"):
+        # One that was refused because it is for another release stays in the process. TensorFlow
+        # takes it for loaded from then on.
+        raise LibraryError(
+            _explain(f"{library} has registered nothing in TensorFlow {tf.__version__}")
+        )
     # 1.15 has nothing to drop: its eager mode never runs the library's kernels.
     if not tf.__version__.startswith("1."):
         _drop_eager_kernels()
