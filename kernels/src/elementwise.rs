@@ -1,8 +1,7 @@
 //! Elementwise passes: an equation applied to every element of some matrices, in one pass over the data, with sums
 //! over the batch where the equation has them.
 //!
-//! Each equation is compiled once for each instruction set, on rows of `f32`. Rows in half precision are converted
-//! before and after, a part at a time.
+//! Each equation is compiled once for each instruction set and element type, as a function that works on one row.
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -52,9 +51,6 @@ const SUM_ROWS: usize = 64;
 /// How far ahead of a store its cache line is prefetched, in bytes. The hardware prefetches lines that are read in
 /// order, but stores retire one after the other and wait for each line that is not in the cache.
 const AHEAD: usize = 2 * LINE;
-
-/// Elements of a row in half precision that are converted at a time.
-const CONVERTED: usize = 128;
 
 /// Applies `equation` to matrices of one shape, whose rows are contiguous.
 ///
@@ -148,17 +144,11 @@ where
 
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
-        let mut converted = Converted::new();
         let rows = self.outputs[0].nrows();
         for first in (0..rows).step_by(SUM_ROWS) {
             let mut partial: Sums<R> = [[0.0; SUM_COLUMNS]; R];
             for row in first..rows.min(first + SUM_ROWS) {
-                let row = self.row(row, &mut partial);
-                if const { E::IS_HALF } {
-                    converted.run(simd, row);
-                } else {
-                    row.run_f32(simd);
-                }
+                simd.enter(self.row(row, &mut partial));
             }
             for (total, partial) in self.sums.iter_mut().zip(partial) {
                 total.iter_mut().zip(partial).for_each(|(total, partial)| *total += partial);
@@ -218,96 +208,10 @@ struct Row<'r, E, Q, const I: usize, const O: usize, const R: usize, const W: us
     sums: [&'r mut [f32]; R],
 }
 
-impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize> Row<'_, E, Q, I, O, R, W>
+impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize> WithSimd
+    for Row<'_, E, Q, I, O, R, W>
 where
     E: Storage,
-    Q: Equation<I, O, R, W>,
-{
-    /// The equation on a row whose elements are of type `f32`.
-    #[inline(always)]
-    fn run_f32<S: Simd>(self, simd: S) {
-        const EXPECTED: &str = "elements of type f32";
-        let mut inputs = [&[] as &[f32]; I];
-        for (to, input) in inputs.iter_mut().zip(self.inputs) {
-            *to = E::as_f32(input).expect(EXPECTED);
-        }
-        let mut outputs = empty();
-        for (to, output) in outputs.iter_mut().zip(self.outputs) {
-            *to = E::as_f32_mut(output).expect(EXPECTED);
-        }
-        let Row { equation, wide, sums, .. } = self;
-        simd.enter(Row { equation, inputs, outputs, wide, sums });
-    }
-}
-
-/// Memory for a part of a row in half precision, as `f32`.
-struct Converted<const I: usize, const O: usize> {
-    inputs: [[f32; CONVERTED]; I],
-    outputs: [[f32; CONVERTED]; O],
-}
-
-impl<const I: usize, const O: usize> Converted<I, O> {
-    #[inline(always)]
-    fn new() -> Self {
-        Converted { inputs: [[0.0; CONVERTED]; I], outputs: [[0.0; CONVERTED]; O] }
-    }
-
-    /// The equation on a row, part by part.
-    #[inline(always)]
-    fn run<S: Simd, E, Q, const R: usize, const W: usize>(
-        &mut self,
-        simd: S,
-        mut row: Row<'_, E, Q, I, O, R, W>,
-    ) where
-        E: Storage,
-        Q: Equation<I, O, R, W>,
-    {
-        let columns = row.outputs[0].len();
-        for at in (0..columns).step_by(CONVERTED) {
-            let part = at..columns.min(at + CONVERTED);
-            let mut inputs = [&[] as &[f32]; I];
-            for ((to, from), memory) in inputs.iter_mut().zip(row.inputs).zip(&mut self.inputs) {
-                *to = widen(simd, &from[part.clone()], memory);
-            }
-            let mut outputs = empty();
-            let memory = self.outputs.iter_mut();
-            for ((to, from), memory) in outputs.iter_mut().zip(&row.outputs).zip(memory) {
-                *to = widen(simd, &from[part.clone()], memory);
-            }
-            let (mut wide, mut sums) = (empty(), empty());
-            for (to, from) in wide.iter_mut().zip(&mut row.wide) {
-                *to = &mut from[part.clone()];
-            }
-            for (to, from) in sums.iter_mut().zip(&mut row.sums) {
-                *to = &mut from[part.clone()];
-            }
-            simd.enter(Row { equation: row.equation, inputs, outputs, wide, sums });
-            for (to, from) in row.outputs.iter_mut().zip(&self.outputs) {
-                let to = to[part.clone()].chunks_mut(S::LANES);
-                for (to, from) in to.zip(from.chunks_exact(S::LANES)) {
-                    E::store(simd, simd.load(from), to);
-                }
-            }
-        }
-    }
-}
-
-/// Converts `from` to `f32`, into the first places of `memory`.
-#[inline(always)]
-fn widen<'m, S: Simd, E: Storage>(
-    simd: S,
-    from: &[E],
-    memory: &'m mut [f32; CONVERTED],
-) -> &'m mut [f32] {
-    for (from, to) in from.chunks(S::LANES).zip(memory.chunks_exact_mut(S::LANES)) {
-        simd.store(E::load(simd, from), to);
-    }
-    &mut memory[..from.len()]
-}
-
-impl<Q, const I: usize, const O: usize, const R: usize, const W: usize> WithSimd
-    for Row<'_, f32, Q, I, O, R, W>
-where
     Q: Equation<I, O, R, W>,
 {
     type Output = ();
@@ -324,7 +228,7 @@ where
         }
         // Rows of whole matrices start at the same place of a cache line. From the next line on, no
         // vector of theirs crosses lines. In short rows that is not worth a vector more.
-        let line = match self.outputs[0].as_ptr().align_offset(S::LANES * size_of::<f32>()) {
+        let line = match self.outputs[0].as_ptr().align_offset(S::LANES * size_of::<E>()) {
             line if line < S::LANES && columns >= 8 * S::LANES => line,
             _ => 0,
         };
@@ -351,8 +255,9 @@ where
     }
 }
 
-impl<Q, const I: usize, const O: usize, const R: usize, const W: usize> Row<'_, f32, Q, I, O, R, W>
+impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize> Row<'_, E, Q, I, O, R, W>
 where
+    E: Storage,
     Q: Equation<I, O, R, W>,
 {
     /// Elements `at .. at + len`, where `len` is at most [`Simd::LANES`].
@@ -367,17 +272,17 @@ where
         let zero = simd.splat(0.0);
         let (mut values, mut before, mut wide) = ([zero; I], [zero; O], [zero; W]);
         for (value, input) in values.iter_mut().zip(self.inputs) {
-            *value = simd.load(&input[at..at + len]);
+            *value = E::load(simd, &input[at..at + len]);
         }
         for (before, output) in before.iter_mut().zip(&self.outputs) {
-            *before = simd.load(&output[at..at + len]);
+            *before = E::load(simd, &output[at..at + len]);
         }
         for (value, wide) in wide.iter_mut().zip(&self.wide) {
             *value = simd.load(&wide[at..at + len]);
         }
         let (results, wide, terms) = self.equation.apply(simd, values, before, wide);
         for (output, result) in self.outputs.iter_mut().zip(results) {
-            simd.store(result, &mut output[at..at + len]);
+            E::store(simd, result, &mut output[at..at + len]);
         }
         for (to, result) in self.wide.iter_mut().zip(wide).skip(Q::READ) {
             simd.store(result, &mut to[at..at + len]);
