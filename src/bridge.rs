@@ -157,8 +157,8 @@ mod ffi {
         ) -> Status;
 
         /// Computes a call whose inputs [`plan`] has checked, and whose outputs and scratch memory
-        /// are as it told. `number` counts the calls of a node. `in_place` has the inputs that are worked on in place, in the order of
-        /// [`in_place`]; in `inputs` they are without data.
+        /// are as it told. `number` counts the calls of a node. `in_place` has the inputs that are
+        /// worked on in place, in the order of [`in_place`]; in `inputs` they are without data.
         #[allow(clippy::too_many_arguments)]
         fn compute(
             self: &Kernel,
@@ -323,16 +323,13 @@ impl Kernel {
         scratch: &mut usize,
     ) -> Status {
         guarded(self.name(), || {
-            let (shapes, floats) = match self {
-                Kernel::Block(kernel) => kernel.plan(attributes, inputs)?,
-                Kernel::Cudnn(kernel) => kernel.plan(attributes, inputs, outputs.len())?,
+            let floats = match self {
+                Kernel::Block(kernel) => kernel.plan(attributes, inputs, outputs)?,
+                Kernel::Cudnn(kernel) => kernel.plan(attributes, inputs, outputs)?,
             };
             if floats > isize::MAX as usize / size_of::<f32>() {
                 let (op, shape) = (self.name(), format!("[{floats}]"));
                 return Err(Error::Overflow { op, tensor: "the scratch memory", shape });
-            }
-            for (to, dims) in outputs.iter_mut().zip(shapes) {
-                describe(to, dims.into_iter().map(Some));
             }
             *scratch = floats;
             Ok(())

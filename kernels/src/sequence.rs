@@ -191,9 +191,10 @@ pub(crate) fn weight_gradient<E: Storage>(
 }
 
 /// A product that every step has, with packed weights.
+#[derive(Clone, Copy)]
 pub(crate) struct StepProduct<'w> {
-    tiling: Tiling,
-    weights: Weights<'w>,
+    pub(crate) tiling: Tiling,
+    pub(crate) weights: Weights<'w>,
     depth: usize,
 }
 
@@ -218,6 +219,11 @@ impl<'w> StepProduct<'w> {
         StepProduct { tiling, weights, depth }
     }
 
+    /// The processor cycles that a tile may take.
+    pub(crate) fn cost(&self) -> u64 {
+        gemm::cost(self.tiling.rows * self.tiling.columns, self.depth)
+    }
+
     /// Sets `out` to `left @ weights`, or adds that to it.
     pub(crate) fn compute<A: Storage, E: Storage>(
         &self,
@@ -226,10 +232,9 @@ impl<'w> StepProduct<'w> {
         out: ArrayViewMut2<'_, E>,
         add: bool,
     ) {
-        let StepProduct { tiling, weights, depth } = *self;
+        let StepProduct { tiling, weights, .. } = *self;
         let Context { isa, executor } = *context;
-        let cost = gemm::cost(tiling.rows * tiling.columns, depth);
-        for_each(executor, cost, tiling.tiles(out).collect(), |(place, out)| {
+        for_each(executor, self.cost(), tiling.tiles(out).collect(), |(place, out)| {
             gemm::tile_at(isa, &place, |tile| {
                 tile.add(place.rows_of(left), weights.at(&place));
                 if add { tile.add_to(out) } else { tile.store(out) }

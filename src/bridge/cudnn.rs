@@ -8,6 +8,7 @@ use blockcell_kernels::{Context, Element, Error, Storage};
 use bytemuck::Pod;
 use half::f16;
 
+use super::describe;
 use super::ffi::{self, Input, Output};
 use super::tensors::{elements, elements_mut, view, view_mut};
 
@@ -118,7 +119,7 @@ impl<'a> Tensors<'a> {
 }
 
 /// What a call needs: the shapes of its outputs, and how many floats of scratch memory.
-pub(super) type Plan = (Vec<Vec<usize>>, usize);
+type Plan = (Vec<Vec<usize>>, usize);
 
 impl CudnnKernel {
     /// Which inputs the kernel works on in place: reserve_space of the backward pass.
@@ -127,8 +128,21 @@ impl CudnnKernel {
         if self.kind == Kind::Backprop { vec![reserve_space] } else { Vec::new() }
     }
 
-    /// Checks a call, and tells what it needs.
+    /// Checks a call, describes its outputs, and tells how many floats of scratch memory it needs.
     pub(super) fn plan(
+        &self,
+        node: &ffi::Attributes,
+        inputs: &[Input<'_>],
+        outputs: &mut [ffi::Shape],
+    ) -> Result<usize, Error> {
+        let (shapes, floats) = self.needs(node, inputs, outputs.len())?;
+        for (to, dims) in outputs.iter_mut().zip(shapes) {
+            describe(to, dims.into_iter().map(Some));
+        }
+        Ok(floats)
+    }
+
+    fn needs(
         &self,
         node: &ffi::Attributes,
         inputs: &[Input<'_>],
@@ -149,7 +163,7 @@ impl CudnnKernel {
             }
             Kind::ParamsToCanonical => {
                 let layout = self.layout(&attributes, inputs)?;
-                self.check_params(&layout, inputs[3].dims)?;
+                layout.check_params(self.name, inputs[3].dims)?;
                 self.check_counts(node, &layout, outputs)?;
                 let regions = layout.weights().chain(layout.biases());
                 Ok((regions.map(|region| region.shape).collect(), 0))
@@ -230,14 +244,6 @@ impl CudnnKernel {
             })?;
         }
         Layout::new(self.name, attributes, sizes)
-    }
-
-    fn check_params(&self, layout: &Layout, got: &[usize]) -> Result<(), Error> {
-        if *got == [layout.len()] {
-            return Ok(());
-        }
-        let expected = format!("[params_size] = [{}]", layout.len());
-        Err(Error::Shape { op: self.name, tensor: "params", expected, got: got.to_vec() })
     }
 
     /// Checks the numbers of weights and of biases.

@@ -6,7 +6,8 @@ use bytemuck::Pod;
 use half::f16;
 
 use super::cudnn::{self, CudnnKernel};
-use super::ffi::{Attributes, Input};
+use super::describe;
+use super::ffi::{Attributes, Input, Shape};
 use super::tensors::{self, Inputs, Outputs};
 use blockcell_kernels::block_lstm::Variant::{self, BlockLstm, BlockLstmV2};
 use blockcell_kernels::ops::{self, DataType, Op, Sizes};
@@ -68,20 +69,23 @@ pub(super) struct BlockKernel {
 }
 
 impl BlockKernel {
-    /// Checks a call, and tells the shapes of its outputs and how many floats of scratch memory it needs.
+    /// Checks a call, describes its outputs, and tells how many floats of scratch memory it needs.
     pub(super) fn plan(
         &self,
         attributes: &Attributes,
         inputs: &[Input<'_>],
-    ) -> Result<(Vec<Vec<usize>>, usize), Error> {
+        outputs: &mut [Shape],
+    ) -> Result<usize, Error> {
         let op = self.op;
         let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
         let sizes = op.check(attributes.use_optional(), &shapes)?;
         for (input, _) in inputs.iter().zip(op.inputs).filter(|(_, tensor)| tensor.is_steps) {
             op.check_steps(&sizes, tensors::steps(input).into_iter().map(i128::from))?;
         }
-        let dims = |tensor: &ops::Tensor| tensor.dims.iter().map(|&dim| sizes.of(dim)).collect();
-        Ok((op.outputs.iter().map(dims).collect(), (self.scratch)(&sizes, attributes)))
+        for (shape, tensor) in outputs.iter_mut().zip(op.outputs) {
+            describe(shape, tensor.dims.iter().map(|&dim| Some(sizes.of(dim))));
+        }
+        Ok((self.scratch)(&sizes, attributes))
     }
 
     /// Computes a call.

@@ -7,7 +7,7 @@ use ndarray::{
 use super::cell::{self, Gradients, ParametersMut};
 use super::check::check_view;
 use super::forward::Inputs;
-use super::given::{Given, Turned, in_order, in_order_mut, load_state, states_len};
+use super::given::{Given, Turned, in_order, load_state, states_len};
 use super::memory::{Activations, Arena, total};
 use super::rows;
 use super::{Attributes, Network};
@@ -176,7 +176,7 @@ pub(crate) fn compute<E: Storage>(
         last_gradients: [Some(inputs.output_h_backprop), inputs.output_c_backprop]
             .map(|state| state.map(|state| state.reborrow())),
         first_gradients: [Some(&mut outputs.input_h_backprop), outputs.input_c_backprop.as_mut()]
-            .map(|state| state.map(|state| in_order_mut(attributes.time_major, state.view_mut()))),
+            .map(|state| state.map(|state| in_order(attributes.time_major, state.view_mut()))),
         given,
         activations: Activations::new(network, attributes.dropout > 0.0, true),
         saved: inputs.reserve_space,
@@ -191,7 +191,7 @@ pub(crate) fn compute<E: Storage>(
     let output_backprop = in_order(attributes.time_major, inputs.output_backprop);
     pass.start(output_backprop);
     (0..layout.num_layers).rev().for_each(|layer| pass.layer(context, layer));
-    pass.finish(in_order_mut(attributes.time_major, outputs.input_backprop));
+    pass.finish(in_order(attributes.time_major, outputs.input_backprop));
     if E::IS_HALF {
         rows::store(own, outputs.params_backprop.as_slice_mut().expect("a vector without gaps"));
     }

@@ -20,13 +20,10 @@ pub fn params_to_canonical<'a, E: Storage>(
     weights: &mut [&'a mut [E]],
     biases: &mut [&'a mut [E]],
 ) -> Result<(), Error> {
-    let params = check_params(op, layout, params.to_slice(), params.len())?;
-    let lists = [("weights", layout.weights().collect()), ("biases", layout.biases().collect())];
-    let lists: [(_, Vec<Region>); 2] = lists;
-    for ((name, regions), parts) in lists.iter().zip([&*weights, &*biases]) {
-        check_list(op, name, regions, parts.iter().map(|part| part.len()))?;
-    }
-    for ((_, regions), parts) in lists.into_iter().zip([weights, biases]) {
+    layout.check_params(op, params.shape())?;
+    let params = params.to_slice().ok_or(Error::Layout { op, tensor: "params" })?;
+    let lists = regions_of(op, layout, [&*weights, &*biases])?;
+    for (regions, parts) in lists.into_iter().zip([weights, biases]) {
         for (region, part) in regions.into_iter().zip(parts) {
             part.copy_from_slice(&params[region.range]);
         }
@@ -46,14 +43,10 @@ pub fn canonical_to_params<E: Storage>(
     biases: &[&[E]],
     params: ArrayViewMut1<'_, E>,
 ) -> Result<(), Error> {
-    let len = params.len();
-    let params = check_params(op, layout, params.into_slice(), len)?;
-    let lists = [("weights", layout.weights().collect()), ("biases", layout.biases().collect())];
-    let lists: [(_, Vec<Region>); 2] = lists;
-    for ((name, regions), parts) in lists.iter().zip([weights, biases]) {
-        check_list(op, name, regions, parts.iter().map(|part| part.len()))?;
-    }
-    for ((_, regions), parts) in lists.into_iter().zip([weights, biases]) {
+    layout.check_params(op, params.shape())?;
+    let params = params.into_slice().ok_or(Error::Layout { op, tensor: "params" })?;
+    let lists = regions_of(op, layout, [weights, biases])?;
+    for (regions, parts) in lists.into_iter().zip([weights, biases]) {
         for (region, part) in regions.into_iter().zip(parts) {
             params[region.range].copy_from_slice(part);
         }
@@ -61,17 +54,19 @@ pub fn canonical_to_params<E: Storage>(
     Ok(())
 }
 
-fn check_params<T>(
+/// The regions of all weights and of all biases, which have the sizes of these parts.
+fn regions_of<E>(
     op: &'static str,
     layout: &Layout,
-    params: Option<T>,
-    got: usize,
-) -> Result<T, Error> {
-    if got != layout.len() {
-        let expected = format!("[params_size] = [{}]", layout.len());
-        return Err(Error::Shape { op, tensor: "params", expected, got: vec![got] });
+    [weights, biases]: [&[impl AsRef<[E]>]; 2],
+) -> Result<[Vec<Region>; 2], Error> {
+    let lists = [layout.weights().collect::<Vec<_>>(), layout.biases().collect()];
+    for ((name, regions), parts) in
+        ["weights", "biases"].into_iter().zip(&lists).zip([weights, biases])
+    {
+        check_list(op, name, regions, parts.iter().map(|part| part.as_ref().len()))?;
     }
-    params.ok_or(Error::Layout { op, tensor: "params" })
+    Ok(lists)
 }
 
 /// Checks the sizes of a list. A part may have another shape of the same size, as in TensorFlow.

@@ -5,6 +5,7 @@ use ndarray::{ArrayBase, Data, Dimension};
 use super::memory::Activations;
 use super::{Attributes, Layout, Mode};
 use crate::Error;
+use crate::error::known;
 
 /// The shapes of the inputs of a call.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +96,7 @@ impl Network {
         if attributes.rnn_mode == Mode::Lstm {
             check.tensor("input_c", shapes.input_c, network.cell_state())?;
         }
-        check.vector("params", shapes.params, ("params_size", network.layout.len()))?;
+        network.layout.check_params(op, shapes.params)?;
         if let Some(lengths) = shapes.sequence_lengths {
             check.vector("sequence_lengths", lengths, ("batch", batch))?;
         }
@@ -261,12 +262,11 @@ impl Check {
             return Ok(sizes);
         }
         let symbols = dims.map(|(symbol, _)| symbol).join(", ");
-        let numbers =
-            dims.map(|(_, size)| size.map_or_else(|| "?".to_owned(), |size| size.to_string()));
-        let expected = if dims.iter().all(|(_, size)| size.is_none()) {
+        let sizes = dims.map(|(_, size)| size);
+        let expected = if sizes.iter().all(Option::is_none) {
             format!("[{symbols}]")
         } else {
-            format!("[{symbols}] = [{}]", numbers.join(", "))
+            format!("[{symbols}] = [{}]", known(&sizes))
         };
         Err(Error::Shape { op: self.op, tensor, expected, got: got.to_vec() })
     }

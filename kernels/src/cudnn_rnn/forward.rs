@@ -4,7 +4,7 @@ use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
 use super::cell::{self, Cell};
 use super::check::{Shapes, check_view};
-use super::given::{Given, Turned, in_order_mut};
+use super::given::{Given, Turned, in_order};
 use super::memory::{Activations, Arena, total};
 use super::{Attributes, Mode, Network, dropout, rows};
 use crate::lengths::Lengths;
@@ -158,7 +158,7 @@ pub(crate) fn compute<E: Storage>(
     if network.batch == 0 || layout.num_units == 0 {
         return;
     }
-    let order = |tensor| in_order_mut(attributes.time_major, tensor);
+    let order = |tensor| in_order(attributes.time_major, tensor);
     let states = [Some(output_h), output_c].map(|states| states.map(order));
     let lengths = inputs.lengths(&network);
     let lengths = Lengths::new(ArrayView1::from(&lengths));

@@ -1,6 +1,6 @@
 //! What a pass is given, in the form that the sequence kernels take.
 
-use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
+use ndarray::{ArrayBase, ArrayView2, ArrayView3, Axis, Ix3, RawData};
 
 use super::cell::{Cell, Parameters};
 use super::forward::Inputs;
@@ -11,15 +11,10 @@ use crate::Storage;
 use crate::lengths::Lengths;
 
 /// A tensor with its first two axes in the order of a time-major one.
-pub(super) fn in_order<T>(time_major: bool, tensor: ArrayView3<'_, T>) -> ArrayView3<'_, T> {
-    if time_major { tensor } else { tensor.permuted_axes([1, 0, 2]) }
-}
-
-/// [`in_order`] of a tensor to be written.
-pub(super) fn in_order_mut<T>(
+pub(super) fn in_order<S: RawData>(
     time_major: bool,
-    tensor: ArrayViewMut3<'_, T>,
-) -> ArrayViewMut3<'_, T> {
+    tensor: ArrayBase<S, Ix3>,
+) -> ArrayBase<S, Ix3> {
     if time_major { tensor } else { tensor.permuted_axes([1, 0, 2]) }
 }
 

@@ -104,6 +104,19 @@ impl Layout {
         self.weights_len(self.num_layers).saturating_add(biases)
     }
 
+    /// Checks the shape of a buffer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] for one of another rank or size.
+    pub fn check_params(&self, op: &'static str, got: &[usize]) -> Result<(), Error> {
+        if *got == [self.len()] {
+            return Ok(());
+        }
+        let expected = format!("[params_size] = [{}]", self.len());
+        Err(Error::Shape { op, tensor: "params", expected, got: got.to_vec() })
+    }
+
     /// The number of pseudo-layers.
     #[must_use]
     pub fn pseudo_layers(&self) -> usize {

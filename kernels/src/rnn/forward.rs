@@ -1,18 +1,17 @@
 //! The forward steps: one product and one elementwise pass each.
 
-use std::ops::Range;
-
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
 
 use super::Activation;
 use crate::Context;
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
-use crate::gemm::{self, Right, Weights, weights_len};
+use crate::gemm;
 use crate::lengths::Lengths;
-use crate::sequence::{all_rows, at_step, input_products, state_before, steps_at_once};
+use crate::sequence::{
+    StepProduct, all_rows, at_step, input_products, state_before, steps_at_once,
+};
 use crate::simd::Simd;
-use crate::tiles::Tiling;
 
 /// What the steps of a sequence are computed from. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
@@ -31,7 +30,7 @@ pub(crate) struct Sequence<'a> {
 /// How many elements of scratch memory [`Sequence::compute`] needs.
 pub(crate) fn forward_scratch(time: usize, batch: usize, cell_size: usize) -> usize {
     let rows = steps_at_once(time, batch).saturating_mul(batch);
-    weights_len(cell_size, 1, cell_size).saturating_add(rows.saturating_mul(cell_size))
+    StepProduct::memory(cell_size, cell_size).saturating_add(rows.saturating_mul(cell_size))
 }
 
 impl Sequence<'_> {
@@ -49,11 +48,9 @@ impl Sequence<'_> {
         if batch == 0 || cell_size == 0 {
             return;
         }
-        let (weights, products) = scratch.split_at_mut(weights_len(cell_size, 1, cell_size));
-        let tiling = gemm::step_tiling(context, (batch, cell_size), 1);
-        let strips = |cells: &Range<usize>| [cells.clone()];
-        let right = Right::of(self.w_h);
-        let weights = Weights::pack(context, tiling, cell_size, cell_size, right, strips, weights);
+        let memory = StepProduct::memory(cell_size, cell_size);
+        let (weights, products) = scratch.split_at_mut(memory);
+        let of_state = StepProduct::pack(context, batch, self.w_h, weights);
         let at_once = steps_at_once(self.x.dim().0, batch);
         for first in (0..steps).step_by(at_once) {
             let steps = first..steps.min(first + at_once);
@@ -65,27 +62,27 @@ impl Sequence<'_> {
             for (t, products) in steps.zip(products.axis_chunks_iter(Axis(0), batch)) {
                 let ([done], [h]) = at_step(&mut outputs, t);
                 let h_prev = state_before(t, self.h_prev, done.view());
-                self.step(context, t, (tiling, weights), products, h_prev, h);
+                self.step(context, t, of_state, products, h_prev, h);
             }
         }
     }
 
-    /// Step `t`. `products` are those of its x.
+    /// Step `t`. `of_state` is the product with the state, and `products` are those of its x.
     fn step(
         &self,
         context: &Context<'_>,
         t: usize,
-        (tiling, weights): (Tiling, Weights<'_>),
+        of_state: StepProduct<'_>,
         products: ArrayView2<'_, f32>,
         h_prev: ArrayView2<'_, f32>,
         h: ArrayViewMut2<'_, f32>,
     ) {
         let Context { isa, executor } = *context;
-        let cost = gemm::cost(tiling.rows * tiling.columns, h_prev.ncols());
-        for_each(executor, cost, tiling.tiles(h).collect(), |(place, mut h)| {
+        let tiles = of_state.tiling.tiles(h).collect();
+        for_each(executor, of_state.cost(), tiles, |(place, mut h)| {
             gemm::tile_at(isa, &place, |tile| {
                 tile.set(place.rows_of(products));
-                tile.add(place.rows_of(h_prev), weights.at(&place));
+                tile.add(place.rows_of(h_prev), of_state.weights.at(&place));
                 isa.run(elementwise::Pass {
                     equation: Cell(self.activation),
                     inputs: [place.broadcast(self.b, place.columns.clone())],

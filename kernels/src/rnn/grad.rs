@@ -1,18 +1,16 @@
 //! The backward steps: one product and one elementwise pass each, from the last step to the first.
 
-use std::ops::Range;
-
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::Activation;
 use crate::Context;
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
-use crate::gemm::{self, Given, Right, Tile, Weights};
+use crate::gemm::{self, Given, Tile};
 use crate::lengths::Lengths;
-use crate::sequence::{self, WeightGradient, all_rows, input_gradient};
+use crate::sequence::{self, StepProduct, WeightGradient, all_rows, input_gradient};
 use crate::simd::Simd;
-use crate::tiles::{Place, Tiling};
+use crate::tiles::Place;
 
 /// What the gradients of a sequence are computed from. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
@@ -47,24 +45,21 @@ impl GradSequence<'_> {
         sums: &mut [f32],
     ) {
         let Context { isa, executor } = *context;
-        let (batch, cell_size) = self.h_prev.dim();
-        let tiling = gemm::step_tiling(context, (batch, cell_size), 1);
-        let strips = |cells: &Range<usize>| [cells.clone()];
-        let right = Right::of(self.w_h.reversed_axes());
-        let weights = Weights::pack(context, tiling, cell_size, cell_size, right, strips, weights);
+        let batch = self.h_prev.nrows();
+        let through = StepProduct::pack(context, batch, self.w_h.reversed_axes(), weights);
         let steps = self.lengths.longest();
         for t in (0..steps).rev() {
             let (now, next) = d.view_mut().split_at(Axis(0), t + 1);
             let now = now.index_axis_move(Axis(0), t);
             let next = (t + 1 < steps).then(|| next.index_axis_move(Axis(0), 0));
             let next = next.as_ref().map(|d| d.view());
-            self.step(context, t, (tiling, weights), now, next, sums);
+            self.step(context, t, through, now, next, sums);
         }
         let d = d.view().index_axis_move(Axis(0), 0);
-        let tiles = tiling.tiles(h_prev_grad).collect();
-        for_each(executor, cost(tiling, cell_size), tiles, |(place, h_prev_grad)| {
+        let tiles = through.tiling.tiles(h_prev_grad).collect();
+        for_each(executor, through.cost(), tiles, |(place, h_prev_grad)| {
             gemm::tile_at(isa, &place, |tile| {
-                self.add_product(tile, &place, weights, Some(d), 0);
+                self.add_product(tile, &place, through, Some(d), 0);
                 tile.store(h_prev_grad);
             });
         });
@@ -74,18 +69,18 @@ impl GradSequence<'_> {
         &self,
         context: &Context<'_>,
         t: usize,
-        (tiling, weights): (Tiling, Weights<'_>),
+        through: StepProduct<'_>,
         now: ArrayViewMut2<'_, f32>,
         next: Option<ArrayView2<'_, f32>>,
         sums: &mut [f32],
     ) {
         let Context { isa, executor } = *context;
         let h = self.h.index_axis_move(Axis(0), t);
-        let cell_size = h.ncols();
-        let tiles = tiling.tiles(now).zip(tiling.sums_of(cell_size, sums)).collect();
-        for_each(executor, cost(tiling, cell_size), tiles, |((place, d), sums)| {
+        let tiling = through.tiling;
+        let tiles = tiling.tiles(now).zip(tiling.sums_of(h.ncols(), sums)).collect();
+        for_each(executor, through.cost(), tiles, |((place, d), sums)| {
             gemm::tile_at(isa, &place, |tile| {
-                self.add_product(tile, &place, weights, next, t + 1);
+                self.add_product(tile, &place, through, next, t + 1);
                 isa.run(elementwise::Pass {
                     equation: Backward(self.activation),
                     inputs: [place.of(h)],
@@ -102,12 +97,12 @@ impl GradSequence<'_> {
         &self,
         tile: &mut Tile<'_>,
         place: &Place,
-        weights: Weights<'_>,
+        through: StepProduct<'_>,
         d: Option<ArrayView2<'_, f32>>,
         t: usize,
     ) {
         let Some(d) = d else { return };
-        tile.add(place.rows_of(d), weights.at(place));
+        tile.add(place.rows_of(d), through.weights.at(place));
         // The products of rows that have ended are zeros, unless weights are not finite.
         let [strip] = tile.strips_mut();
         self.lengths.clear_ended(place.rows.clone(), t, strip);
@@ -148,11 +143,6 @@ impl GradSequence<'_> {
             }
         });
     }
-}
-
-/// Processor cycles of a tile.
-fn cost(tiling: Tiling, cell_size: usize) -> u64 {
-    gemm::cost(tiling.rows * tiling.columns, cell_size)
 }
 
 #[derive(Clone, Copy)]
