@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "blockcell/src/bridge.rs.h"
+#include "cpp/processors.h"
 
 namespace blockcell {
 namespace {
@@ -117,6 +118,9 @@ class Section {
 // To wake a thread takes longer than a step of a small sequence. So a thread that has found no task
 // left stays for a while, in case the next section follows soon, and is sent back when the call
 // ends. Threads that start late may outlive the call: they share this object, and find it closed.
+//
+// Where all processors have been busy, Linux often wakes a helper on the one that the calling
+// thread is on, and leaves it there for the whole call. Such a helper moves.
 class Team : public std::enable_shared_from_this<Team> {
  public:
   // Makes `section` the one to work on, for `helpers` threads beside the calling one.
@@ -126,6 +130,7 @@ class Team : public std::enable_shared_from_this<Team> {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       section_ = std::move(section);
+      processors_[kCaller] = CurrentProcessor();
       sections_.fetch_add(1, std::memory_order_release);
       if (helpers > helpers_) missing = helpers - helpers_;
       helpers_ += missing;
@@ -146,6 +151,7 @@ class Team : public std::enable_shared_from_this<Team> {
   void Help() {
     const std::size_t thread = Join();
     if (thread == kCaller) return;
+    TakeAProcessor(thread);
     std::size_t seen = 0;
     while (const auto section = Next(thread, &seen)) {
       section->Work(thread);
@@ -161,11 +167,31 @@ class Team : public std::enable_shared_from_this<Team> {
       --helpers_;
       return kCaller;
     }
-    const auto free = std::find(present_.begin(), present_.end(), false);
-    const std::size_t thread = 1 + (free - present_.begin());
-    if (free == present_.end()) present_.push_back(false);
-    present_[thread - 1] = true;
+    const auto free = std::find(processors_.begin() + 1, processors_.end(), kAbsent);
+    const std::size_t thread = free - processors_.begin();
+    if (free == processors_.end()) processors_.push_back(kAbsent);
+    processors_[thread] = kUnknown;
     return thread;
+  }
+
+  // Moves the helper if it has woken up on the processor of another of the team's threads.
+  void TakeAProcessor(std::size_t thread) {
+    const std::vector<int> taken = Taken();
+    if (!taken.empty()) LeaveProcessors(taken);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    processors_[thread] = CurrentProcessor();
+  }
+
+  // The processors that the helper has to leave: none, or those of the team's other threads.
+  std::vector<int> Taken() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const int processor = CurrentProcessor();
+    const auto end = processors_.end();
+    // Where every processor has other work, helpers would move again and again.
+    const bool may_move = moves_ < processors_.size();
+    if (!may_move || std::find(processors_.begin(), end, processor) == end) return {};
+    ++moves_;
+    return processors_;
   }
 
   // The latest section, if it is later than the `seen`th; otherwise the helper leaves.
@@ -173,7 +199,7 @@ class Team : public std::enable_shared_from_this<Team> {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (section_ == nullptr || !Began(*seen)) {
       --helpers_;
-      present_[thread - 1] = false;
+      processors_[thread] = kAbsent;
       return nullptr;
     }
     *seen = sections_.load(std::memory_order_relaxed);
@@ -183,13 +209,18 @@ class Team : public std::enable_shared_from_this<Team> {
   bool Began(std::size_t seen) const { return sections_.load(std::memory_order_acquire) != seen; }
 
   static constexpr std::size_t kCaller = 0;
+  static constexpr int kUnknown = -1;
+  static constexpr int kAbsent = -2;
   const std::thread::id caller_ = std::this_thread::get_id();
   std::mutex mutex_;
   std::shared_ptr<Section> section_;
   // Threads that are in `Help`, or on their way there.
   std::size_t helpers_ = 0;
-  // Which numbers, from 1 on, helpers have.
-  std::vector<bool> present_;
+  // By the thread's number, the processor that it was on when the latest section began (the caller)
+  // or when it joined, or `kAbsent`.
+  std::vector<int> processors_{kUnknown};
+  // How often helpers have left a processor.
+  std::size_t moves_ = 0;
   // Sections that have begun; the end of the call counts as one, too.
   std::atomic<std::size_t> sections_{0};
 };

@@ -1,0 +1,19 @@
+// The processors that threads run on.
+
+#ifndef BLOCKCELL_CPP_PROCESSORS_H_
+#define BLOCKCELL_CPP_PROCESSORS_H_
+
+#include <vector>
+
+namespace blockcell {
+
+// The number of the processor that the calling thread is on; negative if it is not known.
+int CurrentProcessor();
+
+// Moves the calling thread to a processor that is not among `taken`, if it may run on one. The
+// processors that it may run on later stay the same.
+void LeaveProcessors(const std::vector<int>& taken);
+
+}  // namespace blockcell
+
+#endif  // BLOCKCELL_CPP_PROCESSORS_H_
