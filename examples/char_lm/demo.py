@@ -5,7 +5,6 @@ Some training graphs were made by TensorFlow 1.15.5 and are left as they are, ot
 that the losses agree, 1 that they did not, 130 that it was interrupted.
 """
 
-import argparse
 import contextlib
 import pathlib
 import sys
@@ -41,29 +40,22 @@ EXPLANATION = (
 
 def arguments():
     """Parses the command line."""
-    parser = argparse.ArgumentParser(
-        description="Train language models with stock kernels and with blockcell's, and compare."
+    parser = commands.parser_of(
+        "Train language models with stock kernels and with blockcell's, and compare.",
+        "build/demo",
+        "plots and logs",
     )
-    parser.add_argument("--library", type=pathlib.Path, required=True, help="libblockcell.so")
     parser.add_argument("--steps", type=int, default=150, help="steps a model (default: 150)")
     names = {model.name: model for model in models.MODELS}
     parser.add_argument(
         "--models", nargs="+", choices=names, default=list(names), help="which ones (default: all)"
     )
     parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=pathlib.Path("build/demo"),
-        help="folder for plots and logs (default: build/demo)",
-    )
-    parser.add_argument(
         "--verbose",
         action="store_true",
         help="add a table for each model, and what shows which kernel ran",
     )
-    result = parser.parse_args()
-    if not result.library.is_file():
-        parser.error(f"there is no {result.library}; `make lib` builds it")
+    result = commands.parsed(parser)
     if result.steps < 20:
         parser.error("--steps must be 20 or more")
     result.models = [names[name] for name in result.models]

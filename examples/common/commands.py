@@ -1,9 +1,40 @@
-"""How the examples' commands end."""
+"""How the examples' commands begin and end."""
+
+import argparse
+import pathlib
+import sys
 
 from rich.console import Console
 from rich.markup import escape
 
 from common.workers import WorkerError
+
+
+def parser_of(description, output, contents):
+    """Returns a parser of the arguments that all examples have.
+
+    Args:
+      description: What the command does.
+      output: The folder that it writes to by default.
+      contents: What it writes there.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--library", type=pathlib.Path, required=True, help="libblockcell.so")
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=pathlib.Path(output),
+        help=f"folder for {contents} (default: {output})",
+    )
+    return parser
+
+
+def parsed(parser):
+    """Parses the command line, and checks that the library is there."""
+    result = parser.parse_args()
+    if not result.library.is_file():
+        parser.error(f"there is no {result.library}; `make lib` builds it")
+    return result
 
 
 def print_failures(console, failures):
@@ -31,7 +62,8 @@ def call(run, options):
     Returns:
       The exit code: 130 if the command was interrupted, 1 if it failed.
     """
-    console = Console()
+    # Tables of the examples need this width where there is no terminal.
+    console = Console(width=None if sys.stdout.isatty() else 120)
     try:
         return run(console, options)
     except KeyboardInterrupt:

@@ -5,7 +5,6 @@ Exit code 0 means that losses and weights are the same in both trainings, 1 that
 that a process failed.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -16,7 +15,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import cluster  # noqa: E402
-from common import sessions, standard_library  # noqa: E402
+from common import commands, sessions, standard_library  # noqa: E402
 from common.workers import WorkerError  # noqa: E402
 
 BATCH, TIME, SYMBOLS, INPUT_SIZE = 32, 15, 256, 32
@@ -140,25 +139,18 @@ class Trainer:
 
 def arguments():
     """Parses the command line."""
-    parser = argparse.ArgumentParser(
-        description="Train on several workers by MultiWorkerMirroredStrategy, and in one process."
+    parser = commands.parser_of(
+        "Train on several workers by MultiWorkerMirroredStrategy, and in one process.",
+        "build/distributed",
+        "the logs of the processes",
     )
-    parser.add_argument("--library", type=pathlib.Path, required=True, help="libblockcell.so")
     parser.add_argument("--workers", type=int, default=2, help="workers (default: 2)")
     parser.add_argument("--units", type=int, default=64, help="units of a layer (default: 64)")
     parser.add_argument("--steps", type=int, default=60, help="training steps (default: 60)")
     parser.add_argument(
         "--tolerance", type=float, default=1e-5, help="relative difference (default: 1e-5)"
     )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=pathlib.Path("build/distributed"),
-        help="folder for the logs of the processes (default: build/distributed)",
-    )
-    result = parser.parse_args()
-    if not result.library.is_file():
-        parser.error(f"there is no {result.library}; `make lib` builds it")
+    result = commands.parsed(parser)
     if not 1 <= result.workers <= BATCH:
         parser.error(f"--workers must be from 1 to {BATCH}, the rows of a batch")
     return result

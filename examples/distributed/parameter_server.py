@@ -6,7 +6,6 @@ step, which has to give the same losses and weights as one process. Then they tr
 time. Exit code 0 means that it was so and that the loss fell, 1 that it was not.
 """
 
-import argparse
 import contextlib
 import pathlib
 import sys
@@ -18,7 +17,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(EXAMPLES))
 
 import cluster  # noqa: E402
-from common import probes, sessions, standard_library  # noqa: E402
+from common import commands, probes, sessions, standard_library  # noqa: E402
 from common.workers import WorkerError  # noqa: E402
 
 GRAPHS = EXAMPLES / "char_lm" / "graphs"
@@ -167,10 +166,11 @@ class Trainer:
 
 def arguments():
     """Parses the command line."""
-    parser = argparse.ArgumentParser(
-        description="Train a graph of TensorFlow 1.15 on a parameter server and two workers."
+    parser = commands.parser_of(
+        "Train a graph of TensorFlow 1.15 on a parameter server and two workers.",
+        "build/distributed",
+        "the logs of the processes",
     )
-    parser.add_argument("--library", type=pathlib.Path, required=True, help="libblockcell.so")
     parser.add_argument(
         "--graph",
         choices=sorted(path.stem for path in GRAPHS.glob("*.meta")),
@@ -183,15 +183,7 @@ def arguments():
     parser.add_argument(
         "--tolerance", type=float, default=1e-5, help="relative difference (default: 1e-5)"
     )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=pathlib.Path("build/distributed"),
-        help="folder for the logs of the processes (default: build/distributed)",
-    )
-    result = parser.parse_args()
-    if not result.library.is_file():
-        parser.error(f"there is no {result.library}; `make lib` builds it")
+    result = commands.parsed(parser)
     return result
 
 

@@ -3,18 +3,17 @@
 Exit code 0 means that the kernels served, and that both sides learnt the same; 1 that they did not.
 """
 
-import argparse
 import contextlib
 import pathlib
 import sys
 
-from rich.console import Console
 from rich.markup import escape
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import data  # noqa: E402
-from common.workers import Worker, WorkerError  # noqa: E402
+from common import commands  # noqa: E402
+from common.workers import Worker  # noqa: E402
 from training import Trainer  # noqa: E402
 
 LIMIT = 0.02
@@ -23,10 +22,11 @@ LIMIT = 0.02
 
 def arguments():
     """Parses the command line."""
-    parser = argparse.ArgumentParser(
-        description="Train Keras sequence classifiers before and after blockcell.keras.enable()."
+    parser = commands.parser_of(
+        "Train Keras sequence classifiers before and after blockcell.keras.enable().",
+        "build/keras_classifier",
+        "results, plot and logs",
     )
-    parser.add_argument("--library", type=pathlib.Path, required=True, help="libblockcell.so")
     parser.add_argument(
         "--data",
         nargs="+",
@@ -42,15 +42,7 @@ def arguments():
     parser.add_argument("--pieces", type=int, default=4096, help="pieces of text (default: 4096)")
     parser.add_argument("--epochs", type=int, default=6, help="2 or more (default: 6)")
     parser.add_argument("--threads", type=int, default=2, help="(default: 2)")
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=pathlib.Path("build/keras_classifier"),
-        help="folder for results, plot and logs (default: build/keras_classifier)",
-    )
-    result = parser.parse_args()
-    if not result.library.is_file():
-        parser.error(f"there is no {result.library}; `make lib` builds it")
+    result = commands.parsed(parser)
     if result.epochs < 2:
         parser.error("--epochs must be 2 or more: the first is not timed")
     return result
@@ -136,24 +128,8 @@ def run(console, options):
     console.print(results.table(found))
     console.print(results.NOTE, style="dim")
     console.print(f"Results, table and plot: {escape(str(file))}, .md, .svg", soft_wrap=True)
-    for failure in failures:
-        console.print(f"[bold red]FAILED[/] {escape(failure)}", soft_wrap=True)
-    return 1 if failures else 0
-
-
-def main():
-    """Command line."""
-    options = arguments()
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    try:
-        return run(console, options)
-    except KeyboardInterrupt:
-        console.print("Interrupted; the workers are stopped.")
-        return 130
-    except (WorkerError, RuntimeError, OSError) as error:
-        console.print(f"[bold red]FAILED[/] {escape(str(error))}", soft_wrap=True)
-        return 1
+    return commands.print_failures(console, failures)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.call(run, arguments()))

@@ -5,7 +5,6 @@ what is measured. Exit code 0 means that the library's kernels ran and that the 
 they did not, 130 that it was interrupted. What was measured until then is kept.
 """
 
-import argparse
 import pathlib
 import sys
 from typing import Any, List, NamedTuple
@@ -41,8 +40,11 @@ def parser_of(description, sizes, cells, rounds):
       cells: All kinds of cell.
       rounds: How many rounds it takes by default.
     """
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--library", type=pathlib.Path, required=True, help="libblockcell.so")
+    parser = commands.parser_of(
+        description,
+        "build/word_lm",
+        "results, plots and logs",
+    )
     parser.add_argument(
         "--sizes",
         nargs="+",
@@ -62,20 +64,12 @@ def parser_of(description, sizes, cells, rounds):
         type=int,
         help="training steps of a turn (default: as many as `models.py` says for the size)",
     )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=pathlib.Path("build/word_lm"),
-        help="folder for results, plots and logs (default: build/word_lm)",
-    )
     return parser
 
 
 def parsed(parser):
     """Parses the command line, and checks what all runners understand."""
-    result = parser.parse_args()
-    if not result.library.is_file():
-        parser.error(f"there is no {result.library}; `make lib` builds it")
+    result = commands.parsed(parser)
     for name in ("threads", "rounds", "steps"):
         if getattr(result, name) is not None and getattr(result, name) < 1:
             parser.error(f"--{name} must be 1 or more")

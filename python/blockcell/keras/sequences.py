@@ -16,7 +16,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 import tensorflow as tf
 
-from blockcell import keras_weights, own_ops
+from blockcell import keras_weights, lengths, own_ops
 
 
 class Result(NamedTuple):
@@ -73,9 +73,8 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
     w, b = keras_weights.lstm_from_keras(kernel, recurrent_kernel, bias)
     peephole = tf.zeros([recurrent_kernel.shape[0]], x.dtype)
 
-    def run(x: Any, lengths: Optional[Any]) -> _Steps:
-        # Without rows there is no longest one: the pad makes it 0.
-        longest = tf.shape(x)[0] if lengths is None else tf.reduce_max(tf.pad(lengths, [[1, 0]]))
+    def run(x: Any, sequence_length: Optional[Any]) -> _Steps:
+        longest = tf.shape(x)[0] if sequence_length is None else lengths.longest(sequence_length)
         steps = tf.raw_ops.BlockLSTMV2(
             seq_len_max=tf.cast(longest, tf.int64),
             x=x,
@@ -88,9 +87,9 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
             b=b,
         )
         pairs = ((h_prev, steps.h), (cs_prev, steps.cs))
-        if lengths is None:
+        if sequence_length is None:
             return _Steps(steps.h, [of_steps[-1] for _, of_steps in pairs])
-        return _Steps(steps.h, [_at(_joined(*pair), lengths) for pair in pairs])
+        return _Steps(steps.h, [lengths.after_last(*pair, sequence_length) for pair in pairs])
 
     return _layer(run, x, h_prev, mask, options)
 
@@ -116,11 +115,11 @@ def gru(
     kernel, recurrent_kernel, bias = _cast(weights, x.dtype)
     converted = keras_weights.gru_from_keras(kernel, recurrent_kernel, bias, reset_after)
 
-    def run(x: Any, lengths: Optional[Any]) -> _Steps:
+    def run(x: Any, sequence_length: Optional[Any]) -> _Steps:
         steps = own_ops.block_gru(
             x=x,
             h_prev=h_prev,
-            sequence_length=lengths,
+            sequence_length=sequence_length,
             reset_after=reset_after,
             **converted._asdict(),
         )
@@ -160,36 +159,23 @@ def _masked(
 ) -> Tuple[Any, Any, List[Any]]:
     """The outputs, time-major (None if only the last is wanted), the last output, the states."""
     done = tf.cumsum(tf.cast(mask, tf.int64))  # How many steps count, up to and with each.
-    lengths = tf.reduce_sum(tf.cast(mask, tf.int64), axis=0)
+    sequence_length = tf.reduce_sum(tf.cast(mask, tf.int64), axis=0)
     # The steps that count, in their order, then the others. Those may hold anything, even NaN, and
     # an LSTM runs through them as far as the longest row goes.
     order = tf.argsort(tf.cast(~mask, tf.int32), axis=0, stable=True)
-    valid = tf.transpose(tf.sequence_mask(lengths, tf.shape(x)[0]))
-    front = tf.where(
-        valid[:, :, tf.newaxis], _at(x, tf.cast(order, tf.int64)), tf.zeros([], x.dtype)
-    )
-    h, states = run(front, lengths)
+    valid = tf.transpose(tf.sequence_mask(sequence_length, tf.shape(x)[0]))
+    front = tf.where(valid[:, :, tf.newaxis], lengths.at(x, order), tf.zeros([], x.dtype))
+    h, states = run(front, sequence_length)
     zero = tf.zeros([], x.dtype)
     if options.return_sequences:
-        outputs = _at(_joined(tf.zeros_like(h_prev), h), done)
+        outputs = lengths.at(lengths.joined(tf.zeros_like(h_prev), h), done)
         if options.zero_output_for_mask:
             outputs = tf.where(mask[:, :, tf.newaxis], outputs, zero)
         return outputs, outputs[-1], states
-    counts = mask[-1] if options.zero_output_for_mask else lengths > 0
+    counts = mask[-1] if options.zero_output_for_mask else sequence_length > 0
     return None, tf.where(counts[:, tf.newaxis], states[0], zero), states
 
 
 def _cast(weights: Any, dtype: Any) -> List[Any]:
     """Weights as tensors of this type."""
     return [value if value is None else tf.cast(value, dtype) for value in weights]
-
-
-def _joined(before: Any, steps: Any) -> Any:
-    """What holds before the first step, then after each: `[time + 1, batch, units]`."""
-    return tf.concat([before[tf.newaxis], steps], axis=0)
-
-
-def _at(sequence: Any, steps: Any) -> Any:
-    """The rows of a time-major sequence at these steps, `[batch]` or `[n, batch]`, int64."""
-    rows = tf.broadcast_to(tf.range(tf.shape(steps, tf.int64)[-1]), tf.shape(steps))
-    return tf.gather_nd(sequence, tf.stack([steps, rows], axis=-1))

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from blockcell.rnn import states
 from blockcell.rnn.layer import Layer, input_size, static_or_dynamic
+from blockcell.rnn.parameters import LSTM, add_gru_variables, check_state
 
 
 class RNNCell(Layer):
@@ -164,7 +165,7 @@ class GRUBlockCellV2(GRUBlockCell):
     _names = ("gates/kernel", "gates/bias", "candidate/kernel", "candidate/bias")
 
 
-class LSTMBlockCell(RNNCell):
+class LSTMBlockCell(LSTM, RNNCell):
     """The LSTM cell on the op `LSTMBlockCell` (Zaremba et al., 2014); float32 or float16.
 
     Variables: `kernel` [input_size + num_units, 4 * num_units], `bias` [4 * num_units], initially
@@ -200,89 +201,17 @@ class LSTMBlockCell(RNNCell):
         Raises:
           LibraryError: As `blockcell.load`.
         """
-        super().__init__(name, dtype, reuse)
-        self._num_units = num_units
-        self._forget_bias = forget_bias
-        self._cell_clip = -1.0 if cell_clip is None else cell_clip
-        self._use_peephole = use_peephole
-
-    @property
-    def state_size(self) -> Any:
-        """A `LSTMStateTuple` of two times the number of units."""
-        return states.LSTMStateTuple(self._num_units, self._num_units)
+        super().__init__(num_units, forget_bias, cell_clip, use_peephole, dtype, reuse, name)
 
     @property
     def output_size(self) -> int:
         """The number of units."""
         return self._num_units
 
-    def build(self, input_shape: Any) -> None:
-        """Creates the variables for inputs of a shape `[batch, input_size]`."""
-        size = input_size(self, input_shape)
-        add_lstm_variables(self, size, self._num_units, self._use_peephole)
-        super().build(input_shape)
-
     def call(self, inputs: Any, state: Any) -> Tuple[Any, Any]:
         """A step, as `__call__` says."""
-        if len(state) != 2:
-            raise ValueError(
-                f"{self.name}: the state must be a pair (c, h), got {len(state)} parts"
-            )
-        cs_prev, h_prev = (tf.convert_to_tensor(part) for part in state)
-        check_state(self, "cs_prev", cs_prev, self._num_units)
-        check_state(self, "h_prev", h_prev, self._num_units)
+        cs_prev, h_prev = self._pair("the state", state)
         step = tf.raw_ops.LSTMBlockCell(
-            x=inputs,
-            cs_prev=cs_prev,
-            h_prev=h_prev,
-            forget_bias=self._forget_bias,
-            cell_clip=self._cell_clip,
-            use_peephole=self._use_peephole,
-            **lstm_weights(self, self._num_units, self._use_peephole),
+            x=inputs, cs_prev=cs_prev, h_prev=h_prev, **self._op_arguments()
         )
         return step.h, states.LSTMStateTuple(step.cs, step.h)
-
-
-def add_gru_variables(layer: Layer, names: Tuple[str, ...], inputs: int, units: int) -> None:
-    """Creates the variables of a GRU: weights and bias of the gates, then of the candidate."""
-    gates_kernel, gates_bias, candidate_kernel, candidate_bias = names
-    layer.add_variable(gates_kernel, [inputs + units, 2 * units])
-    layer.add_variable(gates_bias, [2 * units], tf.compat.v1.constant_initializer(1.0))
-    layer.add_variable(candidate_kernel, [inputs + units, units])
-    layer.add_variable(candidate_bias, [units], tf.compat.v1.constant_initializer(0.0))
-
-
-PEEPHOLES = {"wci": "w_i_diag", "wcf": "w_f_diag", "wco": "w_o_diag"}
-"""Names of the variables by those of the ops' inputs."""
-
-
-def add_lstm_variables(layer: Layer, inputs: int, units: int, use_peephole: bool) -> None:
-    """Creates the variables of an LSTM."""
-    layer.add_variable("kernel", [inputs + units, 4 * units])
-    layer.add_variable("bias", [4 * units], tf.compat.v1.constant_initializer(0.0))
-    if use_peephole:
-        for name in PEEPHOLES.values():
-            layer.add_variable(name, [units])
-
-
-def lstm_weights(layer: Any, units: int, use_peephole: bool) -> Any:
-    """The weights of an LSTM by the names of the ops' inputs."""
-    weights = {"w": layer.kernel, "b": layer.bias}
-    if use_peephole:
-        weights.update({name: getattr(layer, stored) for name, stored in PEEPHOLES.items()})
-    else:
-        weights.update(dict.fromkeys(PEEPHOLES, tf.zeros([units], layer.dtype)))
-    return weights
-
-
-def check_state(layer: Layer, name: str, state: Any, units: int) -> None:
-    """Checks what is known of the shape of a state.
-
-    Raises:
-      ValueError: It is not `[batch, units]`.
-    """
-    if not state.shape.is_compatible_with([None, units]):
-        raise ValueError(
-            f"{layer.name}: {name} must have shape [batch, num_units] = [?, {units}], got "
-            f"{state.shape}"
-        )

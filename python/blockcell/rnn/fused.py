@@ -4,27 +4,23 @@ from typing import Any, List, Optional, Tuple
 
 import tensorflow as tf
 
-from blockcell import own_ops
+from blockcell import lengths, own_ops
 from blockcell.rnn import states
-from blockcell.rnn.cells import (
-    GRUBlockCellV2,
-    add_gru_variables,
-    add_lstm_variables,
-    check_state,
-    lstm_weights,
-)
+from blockcell.rnn.cells import GRUBlockCellV2
 from blockcell.rnn.layer import Layer, input_size, static_or_dynamic
+from blockcell.rnn.parameters import LSTM, add_gru_variables, check_state
 
 
 class FusedCell(Layer):
     """What the cells for whole sequences have in common: their arguments."""
 
     rank = 3
+    _num_units: int
 
     @property
     def num_units(self) -> int:
         """The number of units."""
-        raise NotImplementedError
+        return self._num_units
 
     @property
     def state_size(self) -> Any:
@@ -108,7 +104,7 @@ class FusedCell(Layer):
         return tf.TensorShape([len(inputs)]).concatenate(inputs[0].shape)
 
 
-class LSTMBlockFusedCell(FusedCell):
+class LSTMBlockFusedCell(LSTM, FusedCell):
     """An LSTM over whole sequences on the op `BlockLSTM`; float32 or float16.
 
     Variables: those of `LSTMBlockCell`. The state is a `LSTMStateTuple`.
@@ -140,52 +136,20 @@ class LSTMBlockFusedCell(FusedCell):
         Raises:
           LibraryError: As `blockcell.load`.
         """
-        super().__init__(name, dtype, reuse)
-        self._num_units = num_units
-        self._forget_bias = forget_bias
-        self._cell_clip = -1.0 if cell_clip is None else cell_clip
-        self._use_peephole = use_peephole
-
-    @property
-    def num_units(self) -> int:
-        """The number of units."""
-        return self._num_units
-
-    @property
-    def state_size(self) -> Any:
-        """A `LSTMStateTuple` of two times the number of units."""
-        return states.LSTMStateTuple(self._num_units, self._num_units)
-
-    def build(self, input_shape: Any) -> None:
-        """Creates the variables for inputs of a shape `[time, batch, input_size]`."""
-        size = input_size(self, input_shape)
-        add_lstm_variables(self, size, self._num_units, self._use_peephole)
-        super().build(input_shape)
+        super().__init__(num_units, forget_bias, cell_clip, use_peephole, dtype, reuse, name)
 
     def _checked(self, initial_state: Any) -> Any:
-        if len(initial_state) != 2:
-            raise ValueError(
-                f"{self.name}: initial_state must be a pair (c, h), got {len(initial_state)} parts"
-            )
-        parts = [tf.convert_to_tensor(part) for part in initial_state]
-        for name, part in zip(("cs_prev", "h_prev"), parts):
-            check_state(self, name, part, self._num_units)
-        return states.LSTMStateTuple(*parts)
+        return self._pair("initial_state", initial_state)
 
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
         time = static_or_dynamic(inputs, 0)
-        longest = time
-        if sequence_length is not None:
-            longest = tf.maximum(tf.reduce_max(sequence_length), 0)  # No rows have no maximum.
+        longest = time if sequence_length is None else lengths.longest(sequence_length)
         steps = tf.raw_ops.BlockLSTM(
             seq_len_max=tf.cast(longest, tf.int64),
             x=inputs,
             cs_prev=initial_state.c,
             h_prev=initial_state.h,
-            forget_bias=self._forget_bias,
-            cell_clip=self._cell_clip,
-            use_peephole=self._use_peephole,
-            **lstm_weights(self, self._num_units, self._use_peephole),
+            **self._op_arguments(),
         )
         if sequence_length is None:
             return steps.h, states.LSTMStateTuple(
@@ -194,8 +158,8 @@ class LSTMBlockFusedCell(FusedCell):
         mask = tf.transpose(tf.sequence_mask(sequence_length, time, dtype=inputs.dtype))
         outputs = steps.h * tf.expand_dims(mask, -1)
         return outputs, states.LSTMStateTuple(
-            _last_of_rows(initial_state.c, steps.cs, sequence_length),
-            _last_of_rows(initial_state.h, steps.h, sequence_length),
+            lengths.after_last(initial_state.c, steps.cs, sequence_length),
+            lengths.after_last(initial_state.h, steps.h, sequence_length),
         )
 
 
@@ -204,13 +168,6 @@ def _last(first: Any, steps: Any, time: Any) -> Any:
     if isinstance(time, int) and time > 0:
         return steps[-1]
     return tf.concat([tf.expand_dims(first, 0), steps[-1:]], 0)[-1]
-
-
-def _last_of_rows(first: Any, steps: Any, sequence_length: Any) -> Any:
-    """The state after each row's last step; `first` for rows without steps."""
-    all_states = tf.concat([tf.expand_dims(first, 0), steps], 0)
-    rows = tf.range(tf.size(sequence_length, out_type=sequence_length.dtype))
-    return tf.gather_nd(all_states, tf.stack([sequence_length, rows], axis=1))
 
 
 class GRUBlockFusedCell(FusedCell):
@@ -242,11 +199,6 @@ class GRUBlockFusedCell(FusedCell):
         """
         super().__init__(name, dtype, reuse)
         self._num_units = num_units
-
-    @property
-    def num_units(self) -> int:
-        """The number of units."""
-        return self._num_units
 
     @property
     def state_size(self) -> Any:
