@@ -2,21 +2,17 @@
 
 import gzip
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
 import blockcell
+from helpers import programs
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("rich")
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "word_lm"
-SECONDS = 400  # Three graphs, two processes each, on a busy machine.
+EXAMPLE = programs.ROOT / "examples" / "word_lm"
 
 in_tensorflow_2 = pytest.mark.skipif(
     not hasattr(getattr(tf.nn, "experimental", None), "stateless_dropout"),
@@ -29,19 +25,8 @@ made_by_1_15 = pytest.mark.skipif(
 
 def run(program, *arguments, override=None):
     """Runs a program of the example; returns its exit code and what it printed."""
-    environment = dict(os.environ)
-    environment.pop("BLOCKCELL_OVERRIDE", None)
-    if override is not None:
-        environment["BLOCKCELL_OVERRIDE"] = override
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLE / program), *map(str, arguments)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-    )
-    return done.returncode, done.stdout
+    environment = {} if override is None else {"BLOCKCELL_OVERRIDE": override}
+    return programs.run(EXAMPLE / program, *arguments, environment=environment)
 
 
 def train(output, *arguments, override=None, runner="run.py"):

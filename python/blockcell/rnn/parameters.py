@@ -46,7 +46,7 @@ class LSTM(Layer):
                 self.add_variable(name, [units])
         super().build(input_shape)
 
-    def _pair(self, what: str, state: Any) -> states.LSTMStateTuple:
+    def _pair(self, what: str, state: Any) -> Any:
         """The tensors c and h of a state, which messages call `what`.
 
         Raises:

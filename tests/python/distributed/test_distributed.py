@@ -1,22 +1,15 @@
 """Several processes that train together, over loopback: the examples, and who needs the library."""
 
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
 import blockcell
 import pages
-from helpers import isolated
+from helpers import isolated, programs
 
-ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = ROOT / "examples" / "distributed"
 TF1 = tf.__version__.startswith("1.")
-SECONDS = 300  # The programs end by themselves before.
 CELL, SEQUENCE = "lstm_block_cell", "lstm_block_fused_cell"
 FIRST_LOSS = pytest.approx(math.log(256), abs=0.01)
 """Of a model of bytes that has not learnt yet, in nats a byte."""
@@ -24,19 +17,12 @@ FIRST_LOSS = pytest.approx(math.log(256), abs=0.01)
 
 def train(program, output, *arguments, code=0):
     """Runs a program of the example, and returns what it printed."""
-    environment = dict(os.environ)
-    environment.pop("BLOCKCELL_OVERRIDE", None)
-    command = [sys.executable, EXAMPLE / program, "--library", blockcell.find_library()]
-    done = subprocess.run(
-        list(map(str, [*command, "--output", output, *arguments])),
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
+    library = ("--library", blockcell.find_library())
+    ended, printed = programs.run(
+        f"examples/distributed/{program}", *library, "--output", output, *arguments
     )
-    assert done.returncode == code, done.stdout
-    return done.stdout
+    assert ended == code, printed
+    return printed
 
 
 @pytest.mark.skipif(TF1, reason="the example is for TensorFlow 2")

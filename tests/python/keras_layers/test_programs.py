@@ -1,36 +1,16 @@
 """Keras's own tests on the kernels, and the example."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
 import blockcell
+from helpers.programs import run
 
 if tf.__version__.startswith("1."):
     pytest.skip("blockcell.keras is for TensorFlow 2", allow_module_level=True)
-
-ROOT = Path(__file__).resolve().parents[3]
-SECONDS = 300
-
-
-def run(*command):
-    environment = {name: value for name, value in os.environ.items() if "BLOCKCELL" not in name}
-    done = subprocess.run(
-        [sys.executable, *map(str, command)],
-        cwd=str(ROOT),
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-    )
-    return done.returncode, done.stdout
 
 
 @pytest.mark.skipif(

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pathlib
 
 import tensorflow as tf
 
@@ -40,6 +41,15 @@ def digests():
                 assert len(runs) == 1, f"{op} {sizes}: results differ from run to run"
                 found[f"{grids.name(op, dtype, on)} {sizes}"] = runs.pop()
     return found
+
+
+def processors():
+    """Returns the sets of processors that the threads of this process may run on, as text."""
+    found = set()
+    for status in pathlib.Path("/proc/self/task").glob("*/status"):
+        lines = status.read_text().splitlines()
+        found.update(line for line in lines if line.startswith("Cpus_allowed_list"))
+    return sorted(found)
 
 
 def _digest(outputs):
