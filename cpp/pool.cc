@@ -25,6 +25,13 @@ constexpr auto kPatience = std::chrono::microseconds(50);
 // How often to look for it between two readings of the clock.
 constexpr int kLooks = 16;
 
+// The number of the thread that calls the kernel.
+constexpr std::size_t kCaller = 0;
+
+// In place of a processor: of a thread that has not told its own, and of one that is not there.
+constexpr int kUnknown = -1;
+constexpr int kAbsent = -2;
+
 void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -208,9 +215,6 @@ class Team : public std::enable_shared_from_this<Team> {
 
   bool Began(std::size_t seen) const { return sections_.load(std::memory_order_acquire) != seen; }
 
-  static constexpr std::size_t kCaller = 0;
-  static constexpr int kUnknown = -1;
-  static constexpr int kAbsent = -2;
   const std::thread::id caller_ = std::this_thread::get_id();
   std::mutex mutex_;
   std::shared_ptr<Section> section_;
