@@ -19,6 +19,9 @@ namespace {
 // Cycles of work for which it pays to wake another thread.
 constexpr double kWorthAThread = 30000;
 
+// Cycles of work in a call for which it pays to move a thread to another processor.
+constexpr double kWorthAMove = 500000;
+
 // How long to look for what another thread is about to do.
 constexpr auto kPatience = std::chrono::microseconds(50);
 
@@ -130,13 +133,15 @@ class Section {
 // thread is on, and leaves it there for the whole call. Such a helper moves.
 class Team : public std::enable_shared_from_this<Team> {
  public:
-  // Makes `section` the one to work on, for `helpers` threads beside the calling one.
-  void Begin(std::shared_ptr<Section> section, std::size_t helpers,
+  // Makes `section`, of so many cycles of work, the one to work on, for `helpers` threads beside
+  // the calling one.
+  void Begin(std::shared_ptr<Section> section, double cycles, std::size_t helpers,
              tensorflow::thread::ThreadPool* workers) {
     std::size_t missing = 0;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       section_ = std::move(section);
+      cycles_ += cycles;
       processors_[kCaller] = CurrentProcessor();
       sections_.fetch_add(1, std::memory_order_release);
       if (helpers > helpers_) missing = helpers - helpers_;
@@ -158,9 +163,9 @@ class Team : public std::enable_shared_from_this<Team> {
   void Help() {
     const std::size_t thread = Join();
     if (thread == kCaller) return;
-    TakeAProcessor(thread);
     std::size_t seen = 0;
     while (const auto section = Next(thread, &seen)) {
+      TakeAProcessor(thread);
       section->Work(thread);
       Soon([this, seen] { return Began(seen); });
     }
@@ -181,24 +186,31 @@ class Team : public std::enable_shared_from_this<Team> {
     return thread;
   }
 
-  // Moves the helper if it has woken up on the processor of another of the team's threads.
+  // Moves the helper if it is on the processor of another of the team's threads.
   void TakeAProcessor(std::size_t thread) {
-    const std::vector<int> taken = Taken();
-    if (!taken.empty()) LeaveProcessors(taken);
+    const std::vector<int> taken = Taken(thread);
+    if (taken.empty()) return;
+    LeaveProcessors(taken);
     const std::lock_guard<std::mutex> lock(mutex_);
     processors_[thread] = CurrentProcessor();
   }
 
   // The processors that the helper has to leave: none, or those of the team's other threads.
-  std::vector<int> Taken() {
+  std::vector<int> Taken(std::size_t thread) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    processors_[thread] = kUnknown;  // A helper is not in its own way.
     const int processor = CurrentProcessor();
     const auto end = processors_.end();
+    const bool is_taken = std::find(processors_.begin(), end, processor) != end;
     // Where every processor has other work, helpers would move again and again.
-    const bool may_move = moves_ < processors_.size();
-    if (!may_move || std::find(processors_.begin(), end, processor) == end) return {};
-    ++moves_;
-    return processors_;
+    const bool pays = cycles_ > kWorthAMove && moves_ < processors_.size();
+    std::vector<int> taken;
+    if (is_taken && pays) {
+      ++moves_;
+      taken = processors_;
+    }
+    processors_[thread] = processor;
+    return taken;
   }
 
   // The latest section, if it is later than the `seen`th; otherwise the helper leaves.
@@ -223,6 +235,8 @@ class Team : public std::enable_shared_from_this<Team> {
   // By the thread's number, the processor that it was on when the latest section began (the caller)
   // or when it joined, or `kAbsent`.
   std::vector<int> processors_{kUnknown};
+  // Work of the sections that have begun.
+  double cycles_ = 0;
   // How often helpers have left a processor.
   std::size_t moves_ = 0;
   // Sections that have begun; the end of the call counts as one, too.
@@ -239,13 +253,13 @@ std::size_t Pool::num_threads() const { return workers_->NumThreads(); }
 // every thread that it asked for. And it calls a std::function that has arguments, which Java's
 // TensorFlow 1.15 passes in another way than Python's (shape_fn.cc). `Schedule` takes one without.
 void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const {
-  const double worth = static_cast<double>(tasks) * static_cast<double>(cost) / kWorthAThread;
+  const double cycles = static_cast<double>(tasks) * static_cast<double>(cost);
   const std::size_t most = std::min(tasks, num_threads());
-  const std::size_t threads = std::max(1.0, std::min<double>(worth, most));
+  const std::size_t threads = std::max(1.0, std::min<double>(cycles / kWorthAThread, most));
   if (threads == 1) return task.run(0, tasks);
   const auto section = std::make_shared<Section>(tasks, threads, task);
   if (team_ == nullptr) team_ = std::make_shared<Team>();
-  team_->Begin(section, threads - 1, workers_);
+  team_->Begin(section, cycles, threads - 1, workers_);
   section->Work(0);
   section->Wait();
 }
