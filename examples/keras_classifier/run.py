@@ -40,7 +40,7 @@ def arguments():
     parser.add_argument("--batch", type=int, default=32, help="sequences a step (default: 32)")
     parser.add_argument("--time", type=int, default=50, help="characters of text (default: 50)")
     parser.add_argument("--pieces", type=int, default=4096, help="pieces of text (default: 4096)")
-    parser.add_argument("--epochs", type=int, default=6, help="2 or more (default: 6)")
+    parser.add_argument("--epochs", type=int, default=9, help="2 or more (default: 9)")
     parser.add_argument("--threads", type=int, default=2, help="(default: 2)")
     result = commands.parsed(parser)
     if result.epochs < 2:
