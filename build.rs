@@ -170,9 +170,10 @@ impl TensorFlow {
         // What 1.15 and 2.21 have in common is deprecated in 2.21.
         build.flag("-Wno-deprecated-declarations");
         build.flag("-fvisibility=hidden");
-        // Releases before 2.10 name no standard; their headers are C++14.
+        // Releases before 2.11 name no standard. Theirs is C++14, that of 2.10 is C++17, and a
+        // function that takes a string_view has another name in each.
         if !self.compile_flags.iter().any(|flag| flag.contains("-std=")) {
-            build.std("c++14");
+            build.std(if self.version.starts_with("2.10.") { "c++17" } else { "c++14" });
         }
         for flag in &self.compile_flags {
             match flag.strip_prefix("-I") {

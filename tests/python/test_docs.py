@@ -161,11 +161,13 @@ def mentions(folder, word):
     return any(pattern.search(source.read_text(encoding="utf-8")) for source in sources)
 
 
-def check_options(folder, words):
+def check_options(folder, words, common=None):
+    """The sources in these folders must have each option of a command line."""
+    folders = [folder] if common is None else [folder, common]
     for word in words:
         if word.startswith("--"):
             option = word.split("=")[0]
-            assert mentions(folder, option), f"{folder} has no option {option}"
+            assert any(mentions(each, option) for each in folders), f"{folder} has no {option}"
 
 
 def check_files(words):
