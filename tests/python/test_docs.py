@@ -126,7 +126,7 @@ def test_command_exists(words, make_targets):
         check_options(MODULES[words[2]], words[3:])
     elif program in ("python", "python3") and words[1] != "-m":
         assert (ROOT / words[1]).is_file()
-        check_options(str(Path(words[1]).parent), words[2:])
+        check_options(str(Path(words[1]).parent), words[2:], "examples/common")
     elif program == "blockcell":
         assert mentions(MODULES[program], words[1]), f"blockcell has no {words[1]}"
         check_options(MODULES[program], words[2:])
