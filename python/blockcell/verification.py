@@ -25,6 +25,13 @@ class Case(NamedTuple):
         return ", ".join([self.dtype, *(f"{k}={v}" for k, v in sorted(self.attributes.items()))])
 
     @property
+    def group(self) -> str:
+        """The line of a table that the case belongs to: networks of cuDNN have a line a mode."""
+        if "rnn_mode" not in self.attributes:
+            return self.variant
+        return f"{self.dtype}, rnn_mode={self.attributes['rnn_mode']}"
+
+    @property
     def shape(self) -> str:
         """The sizes: time, batch, input_size, cell_size."""
         order = ("time", "batch", "input_size", "cell_size")
@@ -103,7 +110,7 @@ def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
         got = sides.run(case.op, inputs, sides.OURS, **case.attributes)
         found = references.accuracy(case.op, inputs, got, most=tolerance, **case.attributes)
     except Exception as error:  # Of any kind: a kernel that fails is a finding.
-        return Result(case, None, None, None, None, _first_line(error))
+        return Result(case, None, None, None, None, first_line(error))
     # The output that comes closest to its limit, or is farthest above; NaN counts as most.
     worst = max(found, key=lambda one: np.inf if np.isnan(one.error) else one.error / one.limit)
     problem = None if worst.accurate else str(worst)
@@ -128,14 +135,15 @@ def _stock_error(case: Case, inputs: Dict[str, np.ndarray]) -> Optional[float]:
     return max(references.scaled_error(got[name], want[name]) for name in want)
 
 
-def _excess(result: Result) -> float:
+def excess(result: Result) -> float:
     """How close a result comes to its limit; NaN is farthest above."""
     if result.error is None or not result.limit or np.isnan(result.error):
         return float("inf")
     return result.error / result.limit
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of what an exception says; its type if it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -155,19 +163,19 @@ class Line(NamedTuple):
 
 
 def summary(results: List[Result]) -> List[Line]:
-    """A line for each op, type and set of options, with the worst error of either side."""
+    """A line for each op and `Case.group`, with the worst error of either side."""
     groups: Dict[Any, List[Result]] = {}
     for result in results:
-        groups.setdefault((result.case.op, result.case.variant), []).append(result)
+        groups.setdefault((result.case.op, result.case.group), []).append(result)
     lines = []
     for (op, variant), group in groups.items():
         ran = [result for result in group if result.error is not None]
-        worst = max(ran, key=_excess, default=None)
+        worst = max(ran, key=excess, default=None)
         stock = [result.stock_error for result in group if result.stock_error is not None]
         lines.append(
             Line(
                 op,
-                "gradient" if op in GRADIENTS else "forward",
+                "gradient" if op in GRADIENTS or "Backprop" in op else "forward",
                 variant,
                 len(group),
                 sum(result.problem is not None for result in group),

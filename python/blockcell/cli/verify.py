@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from blockcell import verification
+from blockcell import cudnn_verification, verification
 from blockcell.cli.console import (
     CommandError,
     import_tensorflow,
@@ -66,7 +66,12 @@ def command(
     if graph:
         cases = _cases_of_graph(graph, batch, time, names)
     else:
-        cases = list(verification.grid(names, dtypes or ("float32", "float16"), quick))
+        types = dtypes or ("float32", "float16")
+        block_ops = [name for name in names if name in OPS]
+        cases = [
+            *verification.grid(block_ops, types, quick),
+            *cudnn_verification.grid(names, types, quick),
+        ]
     if not cases:
         raise CommandError(
             "nothing to verify with these ops and types: see blockcell verify --help"
@@ -76,7 +81,8 @@ def command(
         bar = progress.add_task("verifying", total=len(cases))
         for case in cases:
             progress.update(bar, description=case.op)
-            results.append(verification.check(case, seed, tolerance))
+            kind = cudnn_verification if case.op in cudnn_verification.OPS else verification
+            results.append(kind.check(case, seed, tolerance))
             progress.advance(bar)
     failed = [result for result in results if result.problem is not None]
     _print(console, about, results, failed)
@@ -88,12 +94,13 @@ def command(
 
 
 def _ops(text):
+    known = (*OPS, *cudnn_verification.OPS)
     if not text:
-        return tuple(OPS)
+        return known
     names = tuple(name.strip() for name in text.split(","))
-    unknown = [name for name in names if name not in OPS]
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise CommandError(f"no such op: {', '.join(unknown)}; there are {', '.join(OPS)}")
+        raise CommandError(f"no such op: {', '.join(unknown)}; there are {', '.join(known)}")
     return names
 
 

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import blockcell
-from blockcell import graph_nodes, verification
+from blockcell import cudnn_verification, graph_nodes, verification
 from blockcell.bench import page, report, rows
 from blockcell.reference.op_table import OPS
 
@@ -65,9 +65,11 @@ def test_verify(tmp_path):
     files = [tmp_path / name for name in ("all.json", "all.xml")]
     printed, _ = run("verify", "--quick", "--json", files[0], "--junit", files[1])
     found = json.loads(files[0].read_text())
-    cases = list(verification.grid(tuple(OPS), ("float32", "float16"), True))
+    ops, dtypes = (*OPS, *cudnn_verification.OPS), ("float32", "float16")
+    cases = [*verification.grid(tuple(OPS), dtypes, True)]
+    cases += cudnn_verification.grid(ops, dtypes, True)
     assert found["failed"] == 0 and found["cases"] == len(cases)
-    assert {result["case"]["op"] for result in found["results"]} == set(OPS)
+    assert {result["case"]["op"] for result in found["results"]} == set(ops)
     assert all(result["error"] is not None for result in found["results"])
     assert "\x1b" not in printed  # Readable without colour.
     suite = ElementTree.parse(str(files[1])).getroot()
@@ -75,7 +77,7 @@ def test_verify(tmp_path):
 
 
 @pytest.mark.skipif(not FAILPOINTS.exists(), reason="make test builds it")
-@pytest.mark.parametrize("op", ["GRUBlockCell", "BlockLSTMGrad", "BlockGRU"])
+@pytest.mark.parametrize("op", ["GRUBlockCell", "BlockLSTMGrad", "BlockGRU", "CudnnRNNV3"])
 def test_verify_finds_a_wrong_kernel(op, tmp_path):
     """In the library for tests of panics, a kernel can be made to return zeros."""
     words = ["verify", "--quick", "--dtype", "float32", "--library", FAILPOINTS]
