@@ -210,6 +210,8 @@ def test_links_lead_somewhere(page):
         path, _, fragment = target.partition("#")
         file = ((ROOT / page).parent / path).resolve() if path else ROOT / page
         assert file.exists(), f"{page} links to {target}"
+        if page.startswith("docs") and file.is_dir():  # The site shows a README in its place.
+            assert (file / "README.md").is_file(), f"{page} links to {target}, without README"
         if fragment and file.suffix == ".md":
             headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
             assert fragment in map(anchor, headings), f"{page} links to {target}"
