@@ -97,8 +97,7 @@ class Trainer:
         import tensorflow as tf
 
         # What tunes a dataset sleeps for longer and longer times, and the end of `fit` waits for
-        # it to wake up: with arrays, which Keras makes a tuned dataset of, an epoch of 1.3 s took
-        # 2.6 s in a program that calls `fit` for each.
+        # it to wake up. Keras makes a tuned dataset of arrays.
         options = tf.data.Options()
         if hasattr(options, "autotune"):
             options.autotune.enabled = False
