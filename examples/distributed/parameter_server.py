@@ -183,8 +183,7 @@ def arguments():
     parser.add_argument(
         "--tolerance", type=float, default=1e-5, help="relative difference (default: 1e-5)"
     )
-    result = commands.parsed(parser)
-    return result
+    return commands.parsed(parser)
 
 
 class Found(NamedTuple):

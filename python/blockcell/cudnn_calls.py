@@ -10,16 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from blockcell.reference import cudnn
-from blockcell.reference.cudnn_inputs import FORWARD
+from blockcell.reference.cudnn_inputs import FORWARD, suffix
 
-VERSIONS = (1, 2, 3)
 FORWARD_INPUTS = ("input", "input_h", "input_c", "params", "sequence_lengths")
 """Inputs of the forward ops; only those of version 3 have the last one."""
-
-
-def suffix(version: int) -> str:
-    """What the names of a version's ops end in: nothing, `V2` or `V3`."""
-    return f"V{version}" if version > 1 else ""
 
 
 def forward_op(version: int, tensors: Mapping[str, Any], **attributes: Any) -> Dict[str, Any]:

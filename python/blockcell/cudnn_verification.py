@@ -8,12 +8,12 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from blockcell.reference import cudnn, cudnn_inputs
-from blockcell.reference.inputs import scaled_error
-from blockcell.verification import Case, Result, excess, first_line
+from blockcell.reference.inputs import Accuracy, scaled_error
+from blockcell.verification import Case, Result, first_line, judged
 
 OPS: Dict[str, Tuple[int, bool]] = {
-    f"CudnnRNN{kind}{suffix}": (version, bool(kind))
-    for version, suffix in ((1, ""), (2, "V2"), (3, "V3"))
+    f"CudnnRNN{kind}{cudnn_inputs.suffix(version)}": (version, bool(kind))
+    for version in cudnn_inputs.VERSIONS
     for kind in ("", "Backprop")
 }
 """By name the version of an op, and whether it is the gradient."""
@@ -79,23 +79,19 @@ def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
         time_major=time_major,
     )
     order = {"time_major": time_major} if version == 3 else {}
-    try:
-        got = cudnn_calls.run(network, inputs, version, is_training=is_gradient, **order)
-    except Exception as error:  # Of any kind: a kernel that fails is a finding.
-        return Result(case, None, None, None, None, first_line(error))
-    want = cudnn_inputs.expected(network, inputs, time_major)
     names = cudnn_inputs.BACKPROP if is_gradient else cudnn_inputs.FORWARD
     limit = cudnn_inputs.LIMIT[dtype] if tolerance is None else tolerance
-    results = [
-        Result(case, scaled_error(got[name], want[name]), limit, name, None, None)
-        for name in names
-        if name in want
-    ]
-    worst = max(results, key=excess)
-    if excess(worst) <= 1:
-        return worst
-    problem = f"{worst.output}: scaled error {worst.error:.3g} is above {limit:.3g}"
-    return worst._replace(problem=problem)
+    try:
+        got = cudnn_calls.run(network, inputs, version, is_training=is_gradient, **order)
+        want = cudnn_inputs.expected(network, inputs, time_major)
+        found = [
+            Accuracy(name, scaled_error(got[name], want[name]), limit)
+            for name in names
+            if name in want
+        ]
+    except Exception as error:  # Of any kind: a kernel that fails is a finding.
+        return Result(case, None, None, None, None, first_line(error))
+    return judged(case, found, stock_error=None)
 
 
 def _network(case: Case) -> cudnn.Network:

@@ -111,11 +111,15 @@ def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
         found = references.accuracy(case.op, inputs, got, most=tolerance, **case.attributes)
     except Exception as error:  # Of any kind: a kernel that fails is a finding.
         return Result(case, None, None, None, None, first_line(error))
+    return judged(case, found, _stock_error(case, inputs))
+
+
+def judged(case: Case, found: List[references.Accuracy], stock_error: Optional[float]) -> Result:
+    """What comes of a case whose outputs are as accurate as was found."""
     # The output that comes closest to its limit, or is farthest above; NaN counts as most.
     worst = max(found, key=lambda one: np.inf if np.isnan(one.error) else one.error / one.limit)
     problem = None if worst.accurate else str(worst)
-    stock = _stock_error(case, inputs)
-    return Result(case, worst.error, worst.limit, worst.output, stock, problem)
+    return Result(case, worst.error, worst.limit, worst.output, stock_error, problem)
 
 
 def _stock_error(case: Case, inputs: Dict[str, np.ndarray]) -> Optional[float]:
@@ -135,7 +139,7 @@ def _stock_error(case: Case, inputs: Dict[str, np.ndarray]) -> Optional[float]:
     return max(references.scaled_error(got[name], want[name]) for name in want)
 
 
-def excess(result: Result) -> float:
+def _excess(result: Result) -> float:
     """How close a result comes to its limit; NaN is farthest above."""
     if result.error is None or not result.limit or np.isnan(result.error):
         return float("inf")
@@ -170,7 +174,7 @@ def summary(results: List[Result]) -> List[Line]:
     lines = []
     for (op, variant), group in groups.items():
         ran = [result for result in group if result.error is not None]
-        worst = max(ran, key=excess, default=None)
+        worst = max(ran, key=_excess, default=None)
         stock = [result.stock_error for result in group if result.stock_error is not None]
         lines.append(
             Line(

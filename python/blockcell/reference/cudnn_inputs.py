@@ -6,6 +6,8 @@ import numpy as np
 
 from blockcell.reference import cudnn
 
+VERSIONS = (1, 2, 3)
+"""Of the ops."""
 FORWARD = ("output", "output_h", "output_c")
 """Outputs of the forward ops that an oracle knows."""
 BACKPROP = tuple(name + "_backprop" for name in ("input", "input_h", "input_c", "params"))
@@ -14,6 +16,11 @@ LIMIT: Dict[Any, float] = {np.float32: 1e-5, np.float16: 1e-2}
 """Scaled errors to accept. Half is rounded at every step and between layers."""
 
 Arrays = Dict[str, np.ndarray]
+
+
+def suffix(version: int) -> str:
+    """What the names of a version's ops end in: nothing, `V2` or `V3`."""
+    return f"V{version}" if version > 1 else ""
 
 
 def inputs_of(

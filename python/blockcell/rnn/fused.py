@@ -167,7 +167,7 @@ def _last(first: Any, steps: Any, time: Any) -> Any:
     """The state after the last step; `first` where there may be no step."""
     if isinstance(time, int) and time > 0:
         return steps[-1]
-    return tf.concat([tf.expand_dims(first, 0), steps[-1:]], 0)[-1]
+    return lengths.joined(first, steps[-1:])[-1]
 
 
 class GRUBlockFusedCell(FusedCell):

@@ -4,20 +4,20 @@ import numpy as np
 
 from blockcell.cudnn_calls import (
     FORWARD_INPUTS,
-    VERSIONS,
     backprop_op,
     forward_op,
     run,
-    suffix,
 )
 from blockcell.reference import cudnn
 from blockcell.reference.cudnn_inputs import (
     BACKPROP,
     FORWARD,
     LIMIT,
+    VERSIONS,
     expected,
     inputs_of,
     params_of,
+    suffix,
 )
 from blockcell.reference.inputs import scaled_error
 
