@@ -38,8 +38,8 @@ demo: lib ## Train a language model with TensorFlow's kernels and with ours, sid
 
 test: test-rust test-python test-1.15 test-host test-java ## Run all tests
 
-test-rust: ## Test the kernels alone: no Python, no C++, no TensorFlow
-	cargo test --locked --quiet --package blockcell-kernels
+test-rust: ## Test the kernels and the rewrites alone: no Python, no C++, no TensorFlow
+	cargo test --locked --quiet --package blockcell-kernels --package blockcell-graphs
 
 test-python: lib ## Test the library in the TensorFlow of TF=... or PYTHON=...
 	@scripts/build_lib.sh $(PYTHON) failpoints
@@ -105,21 +105,22 @@ bench-keras: .venv-keras/.complete ## Train Keras classifiers before and after b
 lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of Rust, C++ and Python
 	cargo fmt --all --check
 	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
+	cargo clippy --locked --package blockcell-graphs --all-targets -- -D warnings
 	BLOCKCELL_WERROR=1 scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --package blockcell-kernels --no-deps --quiet
-	.venv-lint/bin/clang-format --dry-run -Werror cpp/*.* cpp/rewrite/*
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --package blockcell-kernels --package blockcell-graphs --no-deps --quiet
+	.venv-lint/bin/clang-format --dry-run -Werror cpp/*.*
 	.venv-lint/bin/ruff check .
 	.venv-lint/bin/ruff format --check .
 	.venv-lint/bin/mypy
 
 format: .venv-lint/.complete ## Format all sources
 	cargo fmt --all
-	.venv-lint/bin/clang-format -i cpp/*.* cpp/rewrite/*
+	.venv-lint/bin/clang-format -i cpp/*.*
 	.venv-lint/bin/ruff check --fix-only --quiet .
 	.venv-lint/bin/ruff format --quiet .
 
 docs: ## Build the Rust documentation in target/doc
-	cargo doc --locked --package blockcell-kernels --no-deps
+	cargo doc --locked --package blockcell-kernels --package blockcell-graphs --no-deps
 
 site: .venv-docs/.complete ## Build the documentation's site in build/site; warnings are errors
 	.venv-docs/bin/mkdocs build --strict --quiet

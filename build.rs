@@ -12,19 +12,14 @@ const FLAGS: &str = "BLOCKCELL_FLAGS";
 const SOURCES: &[&str] = &[
     "cpp/block_gru.cc",
     "cpp/devices.cc",
+    "cpp/graph_pass.cc",
+    "cpp/graphs.cc",
     "cpp/info.cc",
     "cpp/kernels.cc",
     "cpp/library.cc",
     "cpp/pool.cc",
     "cpp/processors.cc",
     "cpp/products.cc",
-    "cpp/rewrite/graph.cc",
-    "cpp/rewrite/pass.cc",
-    "cpp/rewrite/products.cc",
-    "cpp/rewrite/replacement.cc",
-    "cpp/rewrite/shapes.cc",
-    "cpp/rewrite/sums.cc",
-    "cpp/rewrite/transposed.cc",
     "cpp/shape_fn.cc",
     "cpp/status.cc",
     "cpp/takeover.cc",
@@ -32,17 +27,12 @@ const SOURCES: &[&str] = &[
 ];
 const HEADERS: &[&str] = &[
     "cpp/devices.h",
+    "cpp/graphs.h",
     "cpp/hidden.h",
     "cpp/kernels.h",
     "cpp/library.h",
     "cpp/pool.h",
     "cpp/processors.h",
-    "cpp/rewrite/graph.h",
-    "cpp/rewrite/products.h",
-    "cpp/rewrite/replacement.h",
-    "cpp/rewrite/rewrite.h",
-    "cpp/rewrite/rewrites.h",
-    "cpp/rewrite/shapes.h",
     "cpp/shape_fn.h",
     "cpp/status.h",
     "cpp/tensors.h",
@@ -143,7 +133,7 @@ impl TensorFlow {
     }
 
     fn compile(&self) -> Result<(), String> {
-        let mut bridge = cxx_build::bridge("src/bridge.rs");
+        let mut bridge = cxx_build::bridges(["src/bridge.rs", "src/graphs.rs"]);
         self.set_flags(&mut bridge);
         bridge.flag("-include").flag("cpp/hidden.h");
         let mut shim = cc::Build::new();

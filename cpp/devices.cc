@@ -1,16 +1,17 @@
 #include "cpp/devices.h"
 
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/util/device_name_utils.h"
 
 namespace blockcell {
 
-namespace tf = ::tensorflow;
-
-bool OnCpu(const std::string& device) {
-  tf::DeviceNameUtils::ParsedName name;
-  return tf::DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
-         name.type == tf::DEVICE_CPU;
+LocalCpus::LocalCpus(const tensorflow::DeviceSet* devices) {
+  if (devices == nullptr) return;
+  for (const tensorflow::Device* device : devices->devices()) {
+    if (device->IsLocal() && device->device_type() == tensorflow::DEVICE_CPU) {
+      names_.insert(device->name());
+    }
+  }
 }
 
 }  // namespace blockcell

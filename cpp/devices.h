@@ -1,14 +1,27 @@
-// Questions about TensorFlow's devices.
+// Devices that this library serves.
 
 #ifndef BLOCKCELL_CPP_DEVICES_H_
 #define BLOCKCELL_CPP_DEVICES_H_
 
+#include <set>
 #include <string>
+
+#include "tensorflow/core/common_runtime/device_set.h"
 
 namespace blockcell {
 
-// Whether the full name of a device is that of a CPU.
-bool OnCpu(const std::string& device);
+// The CPUs of this process. Another process may not have loaded the library.
+class LocalCpus {
+ public:
+  // Of the devices that TensorFlow names to a graph pass; none if it names none.
+  explicit LocalCpus(const tensorflow::DeviceSet* devices);
+
+  // Whether a node that was placed on the device of this name is on one of them.
+  bool Have(const std::string& device) const { return names_.count(device) > 0; }
+
+ private:
+  std::set<std::string> names_;
+};
 
 }  // namespace blockcell
 

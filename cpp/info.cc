@@ -1,12 +1,10 @@
 // The op BlockcellInfo.
 
 #include <string>
-#include <vector>
 
 #include "blockcell/src/bridge.rs.h"
 #include "cpp/kernels.h"
 #include "cpp/library.h"
-#include "cpp/rewrite/rewrite.h"
 #include "cpp/shape_fn.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
@@ -35,10 +33,7 @@ class BlockcellInfoOp : public tf::OpKernel {
 
   void Compute(tf::OpKernelContext* context) override {
     const std::string& version = RunningTensorFlow();
-    std::vector<Rewritten> rewritten;
-    for (const auto& op : RewrittenNodes()) rewritten.push_back({op.first, op.second});
-    const rust::String json = info(rust::Str(version.data(), version.size()), Name(GetTakeover()),
-                                   RewritesGraphs(), {rewritten.data(), rewritten.size()});
+    const rust::String json = info(rust::Str(version.data(), version.size()), Name(GetTakeover()));
     tf::Tensor* output = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, tf::TensorShape({}), &output));
     output->scalar<tf::tstring>()() = std::string(json.data(), json.size());

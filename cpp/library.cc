@@ -80,7 +80,7 @@ bool RegisterAll() {
   RegisterGraphPass();
   RegisterKernels();
   RegisterProducts();
-  RegisterRewritePass();
+  RegisterRewritePasses();
   return true;
 }
 

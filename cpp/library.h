@@ -18,7 +18,7 @@ void RegisterBlockcellInfo();
 void RegisterGraphPass();
 void RegisterKernels();
 void RegisterProducts();
-void RegisterRewritePass();
+void RegisterRewritePasses();
 
 }  // namespace blockcell
 

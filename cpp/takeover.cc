@@ -55,12 +55,12 @@ namespace tf = ::tensorflow;
 
 constexpr char kLabelAttribute[] = "_kernel";
 
-// Labels every node of a stock operation with a kernel of ours that was placed on a CPU and has no
-// label yet.
+// Labels every node of a stock operation with a kernel of ours that was placed on a CPU of this
+// process and has no label yet.
 //
 // Function bodies are labelled too. They are placed where they are called, or not at all, so that
-// happens only where every device is a CPU: elsewhere a label could send a node to a device that
-// has no kernel for it.
+// happens only where every device is such a CPU: elsewhere a label could send a node to a device
+// that has no kernel for it.
 class LabelPass : public tf::GraphOptimizationPass {
  public:
   LabelPass() {
@@ -71,22 +71,24 @@ class LabelPass : public tf::GraphOptimizationPass {
 
   tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {
     if (options.graph == nullptr || *options.graph == nullptr) return tf::Status::OK();
+    const LocalCpus cpus(options.device_set);
     for (tf::Node* node : (*options.graph)->op_nodes()) {
-      if (Ours(node->type_string()) && OnCpu(node->assigned_device_name()) &&
+      if (Ours(node->type_string()) && cpus.Have(node->assigned_device_name()) &&
           node->attrs().Find(kLabelAttribute) == nullptr) {
         node->AddAttr(kLabelAttribute, kLabel);
       }
     }
-    return OnlyCpus(options.device_set) ? LabelFunctions(options.flib_def) : tf::Status::OK();
+    return OnlyLocalCpus(options.device_set) ? LabelFunctions(options.flib_def) : tf::Status::OK();
   }
 
  private:
   bool Ours(const std::string& op) const { return ops_.count(op) > 0; }
 
-  static bool OnlyCpus(const tf::DeviceSet* devices) {
+  static bool OnlyLocalCpus(const tf::DeviceSet* devices) {
     if (devices == nullptr) return false;
     for (const tf::Device* device : devices->devices()) {
       const std::string& type = device->device_type();
+      if (!device->IsLocal()) return false;
       if (type != tf::DEVICE_CPU && type.compare(0, 4, "XLA_") != 0) return false;
     }
     return true;

@@ -11,16 +11,15 @@ mod status;
 mod tensors;
 mod threads;
 
-use std::collections::BTreeMap;
-
 use blockcell_kernels::{Context, Error, Isa};
-use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Rewritten, Shape, Status};
+use ffi::{Attributes, Input, OpInfo, Output, PartialShape, Pool, Shape, Status};
 use kernels::{BlockKernel, Call, KERNELS, Kernel};
 use products::{
     bias_add_grad_add_n, bias_add_grad_add_n_shape, mat_mul_add_n, mat_mul_add_n_shape,
     mat_mul_slice, mat_mul_slice_shapes,
 };
-use status::{guarded, or_default};
+use status::guarded;
+pub(crate) use status::or_default;
 use tensors::{Inputs, Outputs};
 use threads::Task;
 
@@ -36,12 +35,6 @@ mod ffi {
         half: bool,
         /// Whether TensorFlow has the operation, and kernels for it.
         is_stock: bool,
-    }
-
-    /// How many nodes of an operation the graph pass has put into graphs.
-    struct Rewritten<'a> {
-        op: &'a str,
-        nodes: usize,
     }
 
     /// The attributes of a node. Those that an operation does not have are false, 0 or empty; `is_training` and
@@ -231,12 +224,7 @@ mod ffi {
         ) -> Status;
 
         /// What the op `BlockcellInfo` returns. `tensorflow_running` may be empty: not known.
-        fn info(
-            tensorflow_running: &str,
-            takeover: &str,
-            rewrites: bool,
-            rewritten: &[Rewritten],
-        ) -> String;
+        fn info(tensorflow_running: &str, takeover: &str) -> String;
 
         /// A parallel section of a call, for [`Pool`] to run.
         type Task<'a>;
@@ -393,13 +381,9 @@ fn describe(shape: &mut Shape, dims: impl ExactSizeIterator<Item = Option<usize>
     }
 }
 
-fn info(
-    tensorflow_running: &str,
-    takeover: &str,
-    rewrites: bool,
-    rewritten: &[Rewritten<'_>],
-) -> String {
+fn info(tensorflow_running: &str, takeover: &str) -> String {
     or_default("BlockcellInfo", || {
+        let rewrites = takeover != "off" && crate::graphs::wants_rewrites();
         let names = |wanted: fn(&Kernel) -> bool| -> Vec<_> {
             KERNELS.iter().filter(|kernel| wanted(kernel)).map(|kernel| kernel.name()).collect()
         };
@@ -414,7 +398,7 @@ fn info(
             "override": takeover,
             "taken_over": taken_over,
             "rewrite": if rewrites { "on" } else { "off" },
-            "rewritten": rewritten.iter().map(|one| (one.op, one.nodes)).collect::<BTreeMap<_, _>>(),
+            "rewritten": crate::graphs::rewritten(),
         })
         .to_string()
     })

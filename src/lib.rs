@@ -4,3 +4,4 @@
 //! them into views and calls the kernels of the crate `blockcell_kernels`.
 
 mod bridge;
+mod graphs;

@@ -21,6 +21,7 @@ FLAGS_VARIABLE = "BLOCKCELL_FLAGS"
 
 SOURCES = (
     *("Cargo.toml", "Cargo.lock", "build.rs", "cpp", "src"),
+    *("graphs/Cargo.toml", "graphs/README.md", "graphs/src"),
     *("kernels/Cargo.toml", "kernels/README.md", "kernels/src"),
     *("kernels/benches", "kernels/examples", "scripts/tensorflow_flags.py"),
 )

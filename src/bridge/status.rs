@@ -16,7 +16,7 @@ pub(super) fn guarded(op: &str, call: impl FnOnce() -> Result<(), Error>) -> Sta
 }
 
 /// Runs a `call` that has no status. A panic is said on stderr, and the result is the default.
-pub(super) fn or_default<T: Default>(name: &str, call: impl FnOnce() -> T) -> T {
+pub(crate) fn or_default<T: Default>(name: &str, call: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         eprintln!("{}", complaint(name, &*panic));
         T::default()

@@ -47,7 +47,7 @@ WANT = {
     "biases": (0, 0, 1, {"BiasAddGrad": 2}),
     "bias_added_by_add": (0, 0, 0, {"BiasAddGrad": 1}),
     "slices": (0, 1, 0, {"Slice": 0}),
-    "slices_of_odd_sizes": (0, 1, 0, {"Slice": 0}),
+    "slices_of_odd_sizes": (0, 1, 0, {"Slice": 4}),
     "slices_of_different_rows": (0, 1, 0, {"Slice": 2}),
     "slice_of_later_rows": (0, 1, 0, {"Slice": 1}),
     "slice_of_unknown_size": (0, 1, 0, {"Slice": 1}),

@@ -1,0 +1,142 @@
+#include "cpp/graphs.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+
+namespace blockcell {
+namespace {
+
+namespace tf = ::tensorflow;
+
+// In bytes. Longer constants are weights, whose elements no rewrite looks at.
+constexpr std::size_t kMostOfAConstant = 1024;
+
+rust::Str StrOf(const std::string& text) { return {text.data(), text.size()}; }
+
+rust::Slice<const std::uint8_t> BytesOf(const std::string& bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+// The definition of a node, without inputs and without the elements of a long constant.
+std::string DefinitionOf(const tf::Node& node) {
+  tf::NodeDef definition;
+  for (const auto& attribute : node.def().attr()) {
+    tf::AttrValue& copy = (*definition.mutable_attr())[attribute.first];
+    if (!attribute.second.has_tensor() ||
+        attribute.second.tensor().ByteSizeLong() <= kMostOfAConstant) {
+      copy = attribute.second;
+      continue;
+    }
+    copy.mutable_tensor()->set_dtype(attribute.second.tensor().dtype());
+    *copy.mutable_tensor()->mutable_tensor_shape() = attribute.second.tensor().tensor_shape();
+  }
+  return definition.SerializeAsString();
+}
+
+rust::Slice<const std::int32_t> OutputTypes(const tf::Node& node) {
+  static_assert(sizeof(tf::DataType) == sizeof(std::int32_t), "TensorFlow's numbers have 32 bits");
+  const auto& types = node.output_types();
+  return {reinterpret_cast<const std::int32_t*>(types.data()), types.size()};
+}
+
+bool TakesReferences(const tf::Node& node) {
+  const auto& types = node.input_types();
+  return std::any_of(types.begin(), types.end(), tf::IsRefType);
+}
+
+bool IsTarget(const tf::Node& node) {
+  const auto& edges = node.out_edges();
+  return std::any_of(edges.begin(), edges.end(),
+                     [](const tf::Edge* edge) { return edge->dst()->IsSink(); });
+}
+
+}  // namespace
+
+Description::Description(const tf::Graph& graph, const LocalCpus& cpus) {
+  std::vector<std::size_t> numbers(graph.num_node_ids());
+  for (tf::Node* node : graph.op_nodes()) {
+    numbers[node->id()] = nodes_.size();
+    nodes_.push_back(node);
+  }
+  definitions_.reserve(nodes_.size());  // Slices point into it.
+  described_.reserve(nodes_.size());
+  for (const tf::Node* node : nodes_) Describe(*node, cpus);
+  edges_.reserve(graph.num_edges());
+  for (const tf::Edge* edge : graph.edges()) {
+    if (edge->src()->IsSource() || edge->dst()->IsSink()) continue;
+    edges_.push_back({numbers[edge->src()->id()], edge->src_output(), numbers[edge->dst()->id()],
+                      edge->dst_input()});
+  }
+}
+
+void Description::Describe(const tf::Node& node, const LocalCpus& cpus) {
+  const std::string& device = node.assigned_device_name();
+  definitions_.push_back(reads_attributes(StrOf(node.type_string())) ? DefinitionOf(node)
+                                                                     : std::string());
+  described_.push_back({StrOf(node.name()), StrOf(node.type_string()), StrOf(device),
+                        cpus.Have(device), TakesReferences(node), IsTarget(node), OutputTypes(node),
+                        BytesOf(definitions_.back())});
+}
+
+std::size_t Description::Apply(const Changes& changes, tf::Graph* graph) {
+  if (!AddNodes(changes, graph)) return 0;
+  for (const Change& change : changes.changes) {
+    switch (change.kind) {
+      case ChangeKind::AddEdge:
+        AddEdge(change.edge, graph);
+        break;
+      case ChangeKind::RemoveControlEdge:
+        RemoveControlEdge(change.edge, graph);
+        break;
+      default:
+        graph->RemoveNode(nodes_[change.edge.to]);
+    }
+  }
+  return changes.changes.size();
+}
+
+bool Description::AddNodes(const Changes& changes, tf::Graph* graph) {
+  const std::size_t before = nodes_.size();
+  for (const NewNode& node : changes.nodes) {
+    tf::NodeDef definition;
+    tf::Status status;
+    if (definition.ParseFromArray(node.definition.data(), node.definition.size())) {
+      nodes_.push_back(graph->AddNode(definition, &status));
+    }
+    if (nodes_.back() == nullptr || !status.ok() || definition.name().empty()) {
+      for (std::size_t added = before; added < nodes_.size(); ++added) {
+        if (nodes_[added] != nullptr) graph->RemoveNode(nodes_[added]);
+      }
+      return false;
+    }
+    nodes_.back()->set_assigned_device_name({node.device.data(), node.device.size()});
+  }
+  return true;
+}
+
+void Description::AddEdge(const GraphEdge& edge, tf::Graph* graph) const {
+  tf::Node* const from = nodes_[edge.from];
+  tf::Node* const to = nodes_[edge.to];
+  if (edge.output < 0) {
+    graph->AddControlEdge(from, to);
+    return;
+  }
+  const tf::Edge* replaced = nullptr;
+  if (to->input_edge(edge.input, &replaced).ok()) graph->RemoveEdge(replaced);
+  graph->AddEdge(from, edge.output, to, edge.input);
+}
+
+void Description::RemoveControlEdge(const GraphEdge& edge, tf::Graph* graph) const {
+  for (const tf::Edge* candidate : nodes_[edge.to]->in_edges()) {
+    if (candidate->IsControlEdge() && candidate->src() == nodes_[edge.from]) {
+      graph->RemoveEdge(candidate);
+      return;
+    }
+  }
+}
+
+}  // namespace blockcell

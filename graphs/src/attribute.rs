@@ -1,0 +1,76 @@
+//! What a node says of itself beside its inputs: attributes, types and constants.
+
+/// An element type, by TensorFlow's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DataType(pub i32);
+
+impl DataType {
+    /// `tf.float32`
+    pub const FLOAT: DataType = DataType(1);
+    /// `tf.int32`
+    pub const INT32: DataType = DataType(3);
+    /// `tf.int64`
+    pub const INT64: DataType = DataType(9);
+    /// `tf.float16`
+    pub const HALF: DataType = DataType(19);
+
+    /// TensorFlow adds this to the type of a tensor that is a variable's own memory.
+    const REFERENCE: i32 = 100;
+
+    /// The type of a reference to a variable of this type.
+    #[must_use]
+    pub fn reference(self) -> DataType {
+        DataType(self.0 + Self::REFERENCE)
+    }
+
+    /// Whether a tensor of this type is a variable's own memory.
+    #[must_use]
+    pub fn is_reference(self) -> bool {
+        self.0 > Self::REFERENCE
+    }
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attribute {
+    /// A truth value.
+    Bool(bool),
+    /// A number.
+    Int(i64),
+    /// A floating point number.
+    Float(f32),
+    /// A string.
+    Text(String),
+    /// An element type.
+    Type(DataType),
+    /// A list of numbers.
+    Ints(Vec<i64>),
+    /// A shape: sizes, -1 for those that are not known, or None if not even their number is known.
+    Shape(Option<Vec<i64>>),
+    /// A constant tensor.
+    Constant(Constant),
+    /// Something that no rewrite looks at.
+    Other,
+}
+
+/// A constant tensor. Those that are too large to be of interest come without their values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constant {
+    /// The element type.
+    pub data_type: DataType,
+    /// The sizes of its dimensions.
+    pub shape: Vec<i64>,
+    /// The elements, row by row.
+    pub values: Values,
+}
+
+/// Elements of a constant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Of `tf.int32` or `tf.int64`.
+    Ints(Vec<i64>),
+    /// Of `tf.float32` or `tf.float16`.
+    Floats(Vec<f32>),
+    /// Of another type, or too many.
+    Unknown,
+}

@@ -1,0 +1,23 @@
+//! Values that are known before a graph runs.
+
+use crate::attribute::{Attribute, Constant, Values};
+use crate::graph::{Graph, Output};
+
+/// The constant that a tensor is, also one that comes into a loop and is the same in every round.
+pub(crate) fn constant(graph: &Graph, mut tensor: Output) -> Option<&Constant> {
+    while graph.op(tensor.node) == "Enter" && graph.node(tensor.node).flag("is_constant") {
+        tensor = graph.input(tensor.node, 0);
+    }
+    match (graph.op(tensor.node), graph.node(tensor.node).attribute("value")) {
+        ("Const", Some(Attribute::Constant(value))) => Some(value),
+        _ => None,
+    }
+}
+
+/// A constant scalar or vector of integers.
+pub(crate) fn integers(graph: &Graph, tensor: Output) -> Option<&[i64]> {
+    match constant(graph, tensor)? {
+        Constant { shape, values: Values::Ints(values), .. } if shape.len() <= 1 => Some(values),
+        _ => None,
+    }
+}

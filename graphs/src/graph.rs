@@ -1,0 +1,303 @@
+//! A graph as plain data, and the changes that are made to it.
+
+use std::collections::HashMap;
+
+use crate::attribute::{Attribute, DataType};
+use crate::edit::Edit;
+
+/// The number of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
+
+/// A tensor: an output of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Output {
+    /// The node.
+    pub node: NodeId,
+    /// Which of its outputs.
+    pub index: usize,
+}
+
+/// One way in which a node depends on another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It takes an output of the other as its input of this number.
+    Data {
+        /// The node that takes it.
+        consumer: NodeId,
+        /// Which of its inputs.
+        input: usize,
+        /// Which output of the other node.
+        output: usize,
+    },
+    /// It waits for the other, by a control edge.
+    Control {
+        /// The node that waits.
+        consumer: NodeId,
+    },
+}
+
+impl Use {
+    /// The node that depends on the other.
+    #[must_use]
+    pub fn consumer(&self) -> NodeId {
+        match *self {
+            Use::Data { consumer, .. } | Use::Control { consumer } => consumer,
+        }
+    }
+}
+
+/// Where a node was placed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// TensorFlow's name of the device.
+    pub name: String,
+    /// Whether it is a CPU of this process. Another process may not have the library.
+    pub is_local_cpu: bool,
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// The operation.
+    pub op: String,
+    /// Where it was placed.
+    pub device: Device,
+    /// Its attributes, as far as rewrites look at those of its operation ([`crate::ops::has_attributes`]).
+    pub attributes: Vec<(String, Attribute)>,
+    /// The tensors it takes, in the order of its inputs.
+    pub inputs: Vec<Output>,
+    /// The nodes it waits for.
+    pub control_inputs: Vec<NodeId>,
+    /// The types of its outputs.
+    pub output_types: Vec<DataType>,
+    /// Whether it takes the memory of variables, and not only values. Then it may write there.
+    pub takes_references: bool,
+    /// Whether a step runs it even if nobody reads its outputs.
+    pub is_target: bool,
+}
+
+impl Node {
+    /// The value of an attribute.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// Whether an attribute is true. One that the node does not have is false.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.attribute(name) == Some(&Attribute::Bool(true))
+    }
+
+    /// A number among the attributes.
+    #[must_use]
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.attribute(name) {
+            Some(&Attribute::Int(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The attribute `T`, the type of what the node computes.
+    #[must_use]
+    pub fn data_type(&self) -> Option<DataType> {
+        match self.attribute("T") {
+            Some(&Attribute::Type(data_type)) => Some(data_type),
+            _ => None,
+        }
+    }
+}
+
+/// A graph. Nodes keep their numbers, those of nodes that were removed stay free.
+#[derive(Debug, Default)]
+pub struct Graph {
+    nodes: Vec<Option<Node>>,
+    uses: Vec<Vec<Use>>,
+    /// What took the place of tensors.
+    moved: HashMap<Output, Output>,
+    edits: Vec<Edit>,
+}
+
+impl Graph {
+    /// The graph of some nodes, whose numbers are their places.
+    ///
+    /// # Panics
+    ///
+    /// If a node depends on one that does not exist.
+    #[must_use]
+    pub fn new(nodes: Vec<Node>) -> Graph {
+        let mut uses = vec![Vec::new(); nodes.len()];
+        for (number, node) in nodes.iter().enumerate() {
+            record_uses(&mut uses, NodeId(number), node);
+        }
+        let nodes = nodes.into_iter().map(Some).collect();
+        Graph { nodes, uses, ..Graph::default() }
+    }
+
+    /// How many numbers of nodes there are, free ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there never was a node.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The numbers of all nodes that there are, in increasing order.
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.len()).map(NodeId).filter(|&id| self.get(id).is_some())
+    }
+
+    /// A node, or None if it was removed.
+    #[must_use]
+    pub fn get(&self, id: NodeId) -> Option<&Node> {
+        self.nodes[id.0].as_ref()
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    ///
+    /// If it was removed.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.get(id).expect("the node is there")
+    }
+
+    /// The operation of a node.
+    #[must_use]
+    pub fn op(&self, id: NodeId) -> &str {
+        &self.node(id).op
+    }
+
+    /// The input of a node.
+    #[must_use]
+    pub fn input(&self, id: NodeId, number: usize) -> Output {
+        self.node(id).inputs[number]
+    }
+
+    /// What depends on a node.
+    #[must_use]
+    pub fn uses(&self, id: NodeId) -> &[Use] {
+        &self.uses[id.0]
+    }
+
+    /// Every node that takes outputs of a node, once for each input.
+    pub fn data_consumers(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        self.uses(id).iter().filter_map(|one| match one {
+            Use::Data { consumer, .. } => Some(*consumer),
+            Use::Control { .. } => None,
+        })
+    }
+
+    /// Every node that waits for a node by control.
+    pub fn waiting(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        self.uses(id).iter().filter_map(|one| match one {
+            Use::Control { consumer } => Some(*consumer),
+            Use::Data { .. } => None,
+        })
+    }
+
+    /// Adds a node.
+    pub fn add(&mut self, node: Node) -> NodeId {
+        let id = NodeId(self.len());
+        self.uses.push(Vec::new());
+        record_uses(&mut self.uses, id, &node);
+        self.edits.push(Edit::Add { node: id, definition: node.clone() });
+        self.nodes.push(Some(node));
+        id
+    }
+
+    /// Makes the consumers of one tensor take another.
+    pub fn redirect(&mut self, from: Output, to: Output) {
+        self.moved.insert(from, to);
+        let moves = |one: &Use| matches!(*one, Use::Data { output, .. } if output == from.index);
+        let (moved, kept) = self.uses[from.node.0].iter().partition(|one| moves(one));
+        self.uses[from.node.0] = kept;
+        for one in moved {
+            let Use::Data { consumer, input, .. } = one else { continue };
+            self.node_mut(consumer).inputs[input] = to;
+            self.uses[to.node.0].push(Use::Data { consumer, input, output: to.index });
+            self.edits.push(Edit::SetInput { node: consumer, input, to });
+        }
+    }
+
+    /// The tensor that has taken the place of another one, or that itself.
+    #[must_use]
+    pub fn current(&self, mut tensor: Output) -> Output {
+        while let Some(&next) = self.moved.get(&tensor) {
+            tensor = next;
+        }
+        tensor
+    }
+
+    /// Makes what waits for one node wait for another.
+    pub fn redirect_control(&mut self, from: NodeId, to: NodeId) {
+        let moves = |one: &Use| matches!(one, Use::Control { .. });
+        let (moved, kept) = self.uses[from.0].iter().partition(|one| moves(one));
+        self.uses[from.0] = kept;
+        for one in moved {
+            let consumer = one.consumer();
+            let waits = &mut self.node_mut(consumer).control_inputs;
+            waits.retain(|&awaited| awaited != from);
+            let is_new = !waits.contains(&to);
+            if is_new {
+                waits.push(to);
+                self.uses[to.0].push(Use::Control { consumer });
+            }
+            self.edits.push(Edit::MoveControl { node: consumer, from, to });
+        }
+    }
+
+    /// Removes a node that nothing depends on, and those that nothing depends on thereby, as far
+    /// as they only compute: the executor would run them.
+    pub fn remove_unused(&mut self, id: NodeId) {
+        let mut unused = vec![id];
+        while let Some(next) = unused.pop() {
+            if self.get(next).is_none() || !self.uses(next).is_empty() {
+                continue;
+            }
+            let inputs = self.remove(next);
+            unused.extend(inputs.into_iter().filter(|input| {
+                let unseen = |node: &Node| !node.is_target && crate::ops::only_computes(&node.op);
+                self.get(*input).is_some_and(unseen)
+            }));
+        }
+    }
+
+    /// Removes a node, and returns those whose outputs it took.
+    fn remove(&mut self, id: NodeId) -> Vec<NodeId> {
+        let node = self.nodes[id.0].take().expect("the node is there");
+        let inputs: Vec<_> = node.inputs.iter().map(|input| input.node).collect();
+        for before in inputs.iter().chain(&node.control_inputs) {
+            self.uses[before.0].retain(|one| one.consumer() != id);
+        }
+        self.edits.push(Edit::Remove { node: id });
+        inputs
+    }
+
+    /// The changes since the graph was made, in their order.
+    #[must_use]
+    pub fn edits(&self) -> &[Edit] {
+        &self.edits
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        self.nodes[id.0].as_mut().expect("the node is there")
+    }
+}
+
+fn record_uses(uses: &mut [Vec<Use>], consumer: NodeId, node: &Node) {
+    for (input, from) in node.inputs.iter().enumerate() {
+        uses[from.node.0].push(Use::Data { consumer, input, output: from.index });
+    }
+    for awaited in &node.control_inputs {
+        uses[awaited.0].push(Use::Control { consumer });
+    }
+}

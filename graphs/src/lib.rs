@@ -1,0 +1,68 @@
+//! Rewrites of computation graphs around recurrent cells, on graphs as plain data.
+//!
+//! A training graph of a cell spends most of its time in the products around the cell. [`rewrite`]
+//! recognises them and puts operations of this library in their place. It knows nothing of TensorFlow's
+//! classes: a program describes its graph as a [`Graph`], and applies the [`Edit`]s that come of it.
+//!
+//! # The rule
+//!
+//! A rewrite may happen only if every consumer gets the same values, at the latest when it would have
+//! got them, whatever else the graph does. What the graph may do:
+//!
+//! * **Be fed and fetched anywhere.** At the point where [`rewrite`] runs, each tensor that is fed or
+//!   fetched has a node of its own. A node is taken away only if nothing depends on it but what takes
+//!   it in (`placement.rs`).
+//! * **Leave branches dead, or feed them later** (`Switch`, `cond`, `partial_run`). A node with several
+//!   outputs has all of them, or none, at one time (`waits.rs`).
+//! * **Change variables.** A tensor may be the memory of a variable, and must then not be read later than
+//!   before (`memory.rs`).
+//! * **Loop.** What is put together is in the same round of the same loop (`replacement.rs`).
+//! * **Run elsewhere.** Another process may not have the library: only nodes on CPUs of this process
+//!   are touched (`placement.rs`).
+//! * **Broadcast.** Two summands of `Add` may have different shapes (`shapes.rs`).
+//!
+//! Where there is doubt, the graph stays as it is, and the [`Report`] says why. Each rewrite, in
+//! `sums.rs` and `slices.rs`, lists its conditions and where they are checked. Nothing is recursive over
+//! the depth of a graph, and the time is proportional to its size.
+
+mod attribute;
+mod constants;
+mod edit;
+mod graph;
+mod memory;
+pub mod ops;
+mod placement;
+mod products;
+mod reason;
+mod replacement;
+mod report;
+mod shapes;
+mod shield;
+mod slices;
+mod sums;
+mod terms;
+pub mod text;
+mod waits;
+
+pub use attribute::{Attribute, Constant, DataType, Values};
+pub use edit::Edit;
+pub use graph::{Device, Graph, Node, NodeId, Output, Use};
+pub use reason::Reason;
+pub use report::{Kept, Report, Rewritten};
+
+/// Rewrites a graph as it is about to run: after TensorFlow's optimizers, pruned, and before it is
+/// cut into devices.
+pub fn rewrite(graph: &mut Graph) -> Report {
+    let mut report = Report::default();
+    sums::rewrite(graph, &mut report);
+    sums::rewrite_products(graph, &mut report);
+    slices::rewrite(graph, &mut report);
+    shield::remove(graph);
+    report.finish(graph);
+    report
+}
+
+/// Prepares a graph for TensorFlow's optimizers: after placement, before they run.
+pub fn shield(graph: &mut Graph) {
+    shield::put(graph);
+}

@@ -1,0 +1,75 @@
+//! Which tensors may change after they were computed.
+//!
+//! A variable of TensorFlow 1 hands out its own memory (types with `_ref`), and so do `Identity` and
+//! others that pass their input on. Whoever reads such a tensor later reads what was assigned
+//! meanwhile. So a rewrite must not let anybody read it later than before. Variables of TensorFlow 2
+//! (resources) copy their memory before they write to it while somebody holds it.
+
+use std::collections::HashSet;
+
+use crate::attribute::Attribute;
+use crate::graph::{Graph, Node, NodeId, Output};
+use crate::ops;
+
+/// The tensors of a graph whose values may change while a step runs.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// By node: whether its outputs may be the memory of a variable that the graph writes to.
+    is_shared: Vec<bool>,
+}
+
+impl Memory {
+    /// Follows the memory of variables through a graph. None if there are operations that write into
+    /// the memory of other tensors.
+    pub(crate) fn of(graph: &Graph) -> Option<Memory> {
+        if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
+            return None;
+        }
+        let written = written_variables(graph);
+        let mut is_shared = vec![false; graph.len()];
+        let mut reached = Vec::new();
+        for id in graph.ids() {
+            let node = graph.node(id);
+            let is_reference = node.output_types.iter().any(|data_type| data_type.is_reference());
+            let is_constant = variable(node).is_some_and(|name| !written.contains(name));
+            if is_reference && !is_constant {
+                is_shared[id.0] = true;
+                reached.push(id);
+            }
+        }
+        while let Some(id) = reached.pop() {
+            for consumer in graph.data_consumers(id) {
+                let passes_on = !ops::has_memory_of_its_own(graph.op(consumer));
+                if passes_on && !is_shared[consumer.0] {
+                    is_shared[consumer.0] = true;
+                    reached.push(consumer);
+                }
+            }
+        }
+        Some(Memory { is_shared })
+    }
+
+    /// The first of some tensors that may change after it was computed.
+    pub(crate) fn unstable(&self, tensors: &[Output]) -> Option<NodeId> {
+        tensors.iter().find(|tensor| self.is_shared[tensor.node.0]).map(|tensor| tensor.node)
+    }
+}
+
+/// The names of variables whose memory goes to nodes that may write to it.
+fn written_variables(graph: &Graph) -> HashSet<&str> {
+    let may_be_written =
+        |id: NodeId| graph.data_consumers(id).any(|consumer| graph.node(consumer).takes_references);
+    let variables = graph.ids().filter_map(|id| Some((id, variable(graph.node(id))?)));
+    variables.filter(|&(id, _)| may_be_written(id)).map(|(_, name)| name).collect()
+}
+
+/// The name of a variable's memory, which several nodes may share.
+fn variable(node: &Node) -> Option<&str> {
+    if !matches!(node.op.as_str(), "Variable" | "VariableV2") {
+        return None;
+    }
+    match node.attribute("shared_name") {
+        Some(Attribute::Text(name)) if !name.is_empty() => Some(name),
+        _ => Some(&node.name),
+    }
+}

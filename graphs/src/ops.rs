@@ -1,0 +1,178 @@
+//! What rewrites know of operations.
+
+use std::sync::LazyLock;
+
+use blockcell_kernels::ops::{GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
+
+use crate::graph::{Graph, Output};
+
+/// The sum of products in place of `AddN`.
+pub const MAT_MUL_ADD_N: &str = "BlockcellMatMulAddN";
+/// The product with its slices in place of `MatMul` and `Slice`.
+pub const MAT_MUL_SLICE: &str = "BlockcellMatMulSlice";
+/// The sum over rows in place of `BiasAddGrad` and `AddN`.
+pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
+
+/// The operations that rewrites put into graphs.
+pub const REPLACEMENTS: [&str; 3] = [BIAS_ADD_GRAD_ADD_N, MAT_MUL_ADD_N, MAT_MUL_SLICE];
+
+/// An output of a cell's gradient operation that is a factor of the gradients of weights and bias:
+/// the gradient with respect to the pre-activations of gates.
+#[derive(Debug)]
+pub struct PreactivationGrad {
+    /// The cell's gradient operation.
+    pub op: &'static str,
+    /// Which output.
+    pub output: usize,
+    /// Which input is x.
+    pub x: usize,
+    /// Which input is h_prev.
+    pub h_prev: usize,
+    /// Which input h_prev is multiplied by before the product with the weights, if any.
+    pub r: Option<usize>,
+    /// Which input the weights are.
+    pub weights: usize,
+    /// Which input the bias is.
+    pub bias: usize,
+}
+
+static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 3]> = LazyLock::new(|| {
+    let entry = |op: &'static Op, output: &str, weights: &str, bias: &str, r: Option<&str>| {
+        let find = |tensors: &[blockcell_kernels::ops::Tensor], name: &str| {
+            tensors.iter().position(|tensor| tensor.name == name).expect("the op has this tensor")
+        };
+        PreactivationGrad {
+            op: op.name,
+            output: find(op.outputs, output),
+            x: find(op.inputs, "x"),
+            h_prev: find(op.inputs, "h_prev"),
+            r: r.map(|name| find(op.inputs, name)),
+            weights: find(op.inputs, weights),
+            bias: find(op.inputs, bias),
+        }
+    };
+    [
+        entry(&LSTM_BLOCK_CELL_GRAD, "dicfo", "w", "b", None),
+        entry(&GRU_BLOCK_CELL_GRAD, "d_r_bar_u_bar", "w_ru", "b_ru", None),
+        entry(&GRU_BLOCK_CELL_GRAD, "d_c_bar", "w_c", "b_c", Some("r")),
+    ]
+});
+
+/// The entry for a tensor, if it is such an output.
+#[must_use]
+pub fn preactivation_grad(graph: &Graph, tensor: Output) -> Option<&'static PreactivationGrad> {
+    let op = graph.op(tensor.node);
+    PREACTIVATION_GRADS.iter().find(|entry| entry.op == op && entry.output == tensor.index)
+}
+
+/// Whether graphs with this operation are worth a look at all. Others need not be described.
+#[must_use]
+pub fn starts_rewrites(op: &str) -> bool {
+    PREACTIVATION_GRADS.iter().any(|entry| entry.op == op)
+}
+
+/// Whether rewrites look at the attributes of this operation, beside the type of its outputs.
+#[must_use]
+pub fn has_attributes(op: &str) -> bool {
+    only_computes(op)
+        || starts_rewrites(op)
+        || matches!(op, "VariableV2" | "Variable" | "VarHandleOp" | "Fill" | MAT_MUL_SLICE)
+}
+
+/// Whether an operation does nothing but compute its outputs, so that it is not missed where nobody
+/// reads them. Only those that rewrites take consumers from are listed.
+#[must_use]
+pub fn only_computes(op: &str) -> bool {
+    matches!(
+        op,
+        "Add"
+            | "AddN"
+            | "AddV2"
+            | "BiasAddGrad"
+            | "ConcatV2"
+            | "Const"
+            | "Enter"
+            | "Identity"
+            | "MatMul"
+            | "Slice"
+            | BIAS_ADD_GRAD_ADD_N
+            | MAT_MUL_ADD_N
+    )
+}
+
+/// Whether the outputs of an operation are certainly not the memory of its inputs.
+///
+/// A kernel may pass its input on as its output, or a part of it, as `Identity`, `Reshape` and
+/// `Split` do. Then the output is a variable's memory if the input is. Operations that are not
+/// listed are taken to do that. Kernels that reuse the memory of an input nobody else holds do not
+/// count: a variable holds its memory.
+#[must_use]
+pub fn has_memory_of_its_own(op: &str) -> bool {
+    starts_rewrites(op)
+        || matches!(
+            op,
+            "Add"
+                | "AddV2"
+                | "BiasAdd"
+                | "BiasAddGrad"
+                | "ConcatV2"
+                | "GRUBlockCell"
+                | "GatherV2"
+                | "LSTMBlockCell"
+                | "MatMul"
+                | "Maximum"
+                | "Minimum"
+                | "Mul"
+                | "Neg"
+                | "Relu"
+                | "Sigmoid"
+                | "SigmoidGrad"
+                | "Square"
+                | "Sub"
+                | "Tanh"
+                | "TanhGrad"
+                | "ZerosLike"
+                | "_FusedMatMul"
+                | BIAS_ADD_GRAD_ADD_N
+                | MAT_MUL_ADD_N
+                | MAT_MUL_SLICE
+        )
+}
+
+/// Whether an operation writes into the memory of an input that is not a variable. No rewrite is
+/// made in a graph with such an operation.
+#[must_use]
+pub fn writes_its_input(op: &str) -> bool {
+    matches!(
+        op,
+        "InplaceAdd"
+            | "InplaceSub"
+            | "InplaceUpdate"
+            | "AliasInplaceAdd"
+            | "AliasInplaceSub"
+            | "AliasInplaceUpdate"
+            | "_ParallelConcatUpdate"
+    )
+}
+
+/// Whether a node runs only if all its inputs have a value, and in the same round of the same loop
+/// as they. Where such a node has a value, everything before it has.
+#[must_use]
+pub fn needs_all_inputs(op: &str) -> bool {
+    !matches!(
+        op,
+        "Merge"
+            | "RefMerge"
+            | "_XlaMerge"
+            | "Enter"
+            | "RefEnter"
+            | "Exit"
+            | "RefExit"
+            | "NextIteration"
+            | "RefNextIteration"
+            | "_Recv"
+            | "_HostRecv"
+            | "Recv"
+            | "HostRecv"
+    )
+}

@@ -1,0 +1,154 @@
+//! Patterns: the products around a cell in a training graph.
+//!
+//! With `dz` a cell's gradient with respect to pre-activations ([`ops::preactivation_grad`]), a
+//! training graph has at every step
+//!
+//! ```text
+//! w_grad = [x | h_prev]^T @ dz       MatMul(ConcatV2(x, h_prev, 1), dz, transpose_a)
+//! b_grad = sum of the rows of dz     BiasAddGrad(dz)
+//! dx_dh  = dz @ w^T                  MatMul(dz, w, transpose_b), and Slices of it
+//! ```
+
+use crate::attribute::Attribute;
+use crate::constants::integers;
+use crate::graph::{Graph, NodeId, Output};
+use crate::memory::Memory;
+use crate::ops::{self, preactivation_grad};
+use crate::placement::{check_replaceable, check_same_device};
+use crate::reason::Reason;
+
+/// `left^T @ dz`, a gradient of weights.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    /// The left factor as one tensor, if there is such a tensor.
+    pub(crate) whole: Option<Output>,
+    /// The left factor as tensors side by side: `[parts[0] | parts[1] | ...]`.
+    pub(crate) parts: Vec<Output>,
+    /// What puts the parts together, if something does.
+    pub(crate) concat: Option<NodeId>,
+    /// The right factor.
+    pub(crate) dz: Output,
+}
+
+impl Product {
+    /// Reads `MatMul(left, dz, transpose_a)`.
+    pub(crate) fn read(graph: &Graph, id: NodeId) -> Option<Product> {
+        let node = graph.node(id);
+        let transposes = (node.flag("transpose_a"), node.flag("transpose_b"));
+        if node.op != "MatMul" || transposes != (true, false) {
+            return None;
+        }
+        let (left, dz) = (node.inputs[0], node.inputs[1]);
+        preactivation_grad(graph, dz)?;
+        let concat = columns(graph, left.node);
+        Some(match concat.filter(|_| check_same_device(graph, left.node, id).is_ok()) {
+            Some(parts) => Product { whole: Some(left), parts, concat: Some(left.node), dz },
+            None => Product { whole: Some(left), parts: vec![left], concat: None, dz },
+        })
+    }
+
+    /// Whether the node of a product may be replaced.
+    pub(crate) fn check(&self, graph: &Graph, id: NodeId) -> Result<(), Reason> {
+        check_replaceable(graph.node(id))?;
+        check_same_device(graph, self.dz.node, id)
+    }
+
+    /// Whether there are two parts, the first of which is the cell's own x.
+    pub(crate) fn starts_with_x(&self, graph: &Graph) -> bool {
+        let cell = &graph.node(self.dz.node).inputs;
+        let entry = preactivation_grad(graph, self.dz).expect("dz is such a tensor");
+        self.parts.len() == 2
+            && skip_identities(graph, self.parts[0]) == skip_identities(graph, cell[entry.x])
+    }
+
+    /// Whether the parts are the cell's own x and h_prev, times r where the weights take that. Then
+    /// the product has the shape of the weights: the cell's kernel checks it.
+    pub(crate) fn is_of_cell(&self, graph: &Graph) -> bool {
+        if !self.starts_with_x(graph) {
+            return false;
+        }
+        let entry = preactivation_grad(graph, self.dz).expect("dz is such a tensor");
+        let cell = &graph.node(self.dz.node).inputs;
+        let is = |tensor, input: usize| {
+            skip_identities(graph, tensor) == skip_identities(graph, cell[input])
+        };
+        let state = skip_identities(graph, self.parts[1]);
+        let Some(r) = entry.r else { return is(state, entry.h_prev) };
+        let Some([left, right]) = binary(graph, state, "Mul") else { return false };
+        (is(left, entry.h_prev) && is(right, r)) || (is(right, entry.h_prev) && is(left, r))
+    }
+
+    /// Whether the parts keep their values until a later node reads them.
+    pub(crate) fn check_parts(&self, graph: &Graph, memory: &Memory) -> Result<(), Reason> {
+        check_stable(graph, memory, &self.parts)
+    }
+
+    /// Whether all that a later node would read of the left factor keeps its value: the whole, where
+    /// there is one.
+    pub(crate) fn check_left(&self, graph: &Graph, memory: &Memory) -> Result<(), Reason> {
+        match self.whole {
+            Some(whole) => check_stable(graph, memory, &[whole]),
+            None => self.check_parts(graph, memory),
+        }
+    }
+}
+
+/// Whether tensors keep their values until a later node reads them.
+pub(crate) fn check_stable(
+    graph: &Graph,
+    memory: &Memory,
+    tensors: &[Output],
+) -> Result<(), Reason> {
+    match memory.unstable(tensors) {
+        Some(node) => Err(Reason::Memory(graph.node(node).name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// `dz` of `BiasAddGrad(dz)`, a gradient of a bias.
+pub(crate) fn read_bias_gradient(graph: &Graph, id: NodeId) -> Option<Output> {
+    let node = graph.node(id);
+    let rows = match node.attribute("data_format") {
+        Some(Attribute::Text(format)) => format == "NHWC",
+        _ => true,
+    };
+    let is_such = node.op == "BiasAddGrad" && rows;
+    is_such.then(|| node.inputs[0]).filter(|&dz| preactivation_grad(graph, dz).is_some())
+}
+
+/// The weights or bias that a tensor is the gradient of, as one cell has it. The cell's kernel makes
+/// sure that the two have the same shape.
+pub(crate) fn parameter_of_gradient(graph: &Graph, tensor: Output) -> Option<Output> {
+    let parameter = |dz: Output, find: fn(&ops::PreactivationGrad) -> usize| {
+        Some(graph.input(dz.node, find(preactivation_grad(graph, dz)?)))
+    };
+    if let Some(product) = Product::read(graph, tensor.node) {
+        let is_of_cell = product.is_of_cell(graph);
+        return parameter(product.dz, |entry| entry.weights).filter(|_| is_of_cell);
+    }
+    parameter(read_bias_gradient(graph, tensor.node)?, |entry| entry.bias)
+}
+
+/// The tensor that a chain of `Identity` passes on.
+pub(crate) fn skip_identities(graph: &Graph, mut tensor: Output) -> Output {
+    while graph.op(tensor.node) == "Identity" {
+        tensor = graph.input(tensor.node, 0);
+    }
+    tensor
+}
+
+/// The inputs of an operation that takes two.
+fn binary(graph: &Graph, tensor: Output, op: &str) -> Option<[Output; 2]> {
+    let node = graph.node(tensor.node);
+    (node.op == op).then(|| [node.inputs[0], node.inputs[1]])
+}
+
+/// The parts of `ConcatV2(parts..., 1)`.
+fn columns(graph: &Graph, id: NodeId) -> Option<Vec<Output>> {
+    let node = graph.node(id);
+    if node.op != "ConcatV2" {
+        return None;
+    }
+    let (axis, parts) = node.inputs.split_last()?;
+    matches!(integers(graph, *axis)?, [1 | -1]).then(|| parts.to_vec())
+}

@@ -1,0 +1,217 @@
+//! The part that knows both TensorFlow's graphs and their rewrites.
+//!
+//! The graph passes in `cpp/graph_pass.cc` describe a graph here and apply the changes that come back.
+//! What is rewritten, and when, is decided in the crate `blockcell_graphs`.
+
+mod log;
+mod node_def;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use blockcell_graphs::{self as graphs, Edit, Graph, Node, NodeId, Output, ops};
+use ffi::{Change, ChangeKind, Changes, GraphEdge, GraphNode, NewNode};
+
+use crate::bridge::or_default;
+
+#[allow(unreachable_pub, unsafe_code)]
+#[cxx::bridge(namespace = "blockcell")]
+mod ffi {
+    /// A node of a graph. Its number is its place.
+    struct GraphNode<'a> {
+        name: &'a str,
+        op: &'a str,
+        /// The device that it was placed on.
+        device: &'a str,
+        is_local_cpu: bool,
+        /// Whether it takes the memory of variables, and not only values.
+        takes_references: bool,
+        /// Whether a step runs it even if nobody reads its outputs.
+        is_target: bool,
+        /// The types of its outputs, by TensorFlow's numbers.
+        output_types: &'a [i32],
+        /// Its serialised `NodeDef` for operations that [`reads_attributes`] names, otherwise empty.
+        definition: &'a [u8],
+    }
+
+    /// An edge of a graph.
+    struct GraphEdge {
+        from: usize,
+        /// -1 for an edge of control.
+        output: i32,
+        to: usize,
+        /// -1 for an edge of control.
+        input: i32,
+    }
+
+    /// A node to add to a graph.
+    struct NewNode {
+        /// Its serialised `NodeDef`, without inputs.
+        definition: Vec<u8>,
+        device: String,
+    }
+
+    enum ChangeKind {
+        /// Add an edge. It takes the place of the one that leads to the same input.
+        AddEdge,
+        /// Remove an edge of control.
+        RemoveControlEdge,
+        /// Remove the node `edge.to`.
+        RemoveNode,
+    }
+
+    struct Change {
+        kind: ChangeKind,
+        edge: GraphEdge,
+    }
+
+    /// What to do with a graph: first add all nodes, whose numbers follow those of the nodes that
+    /// there are, then apply the changes in their order.
+    #[derive(Default)]
+    struct Changes {
+        nodes: Vec<NewNode>,
+        changes: Vec<Change>,
+    }
+
+    extern "Rust" {
+        /// Whether graphs are rewritten, as far as the environment says.
+        fn wants_rewrites() -> bool;
+
+        /// Whether a graph with this operation may be rewritten. Others need not be described.
+        fn starts_rewrites(op: &str) -> bool;
+
+        /// Whether nodes of this operation need a definition in their description.
+        fn reads_attributes(op: &str) -> bool;
+
+        /// The changes before TensorFlow's optimizers run.
+        fn shield_graph(nodes: &[GraphNode], edges: &[GraphEdge]) -> Changes;
+
+        /// The changes before a graph is cut into devices.
+        fn rewrite_graph(nodes: &[GraphNode], edges: &[GraphEdge]) -> Changes;
+
+        /// Notes that a graph was not rewritten because its session does not want that.
+        fn note_unwanted();
+    }
+}
+
+/// How many nodes of each operation were put into graphs of this process.
+static REWRITTEN: [AtomicUsize; ops::REPLACEMENTS.len()] =
+    [const { AtomicUsize::new(0) }; ops::REPLACEMENTS.len()];
+
+/// How many nodes of which operation were put into graphs of this process.
+pub(crate) fn rewritten() -> BTreeMap<&'static str, usize> {
+    let counts = REWRITTEN.iter().map(|count| count.load(Ordering::Relaxed));
+    ops::REPLACEMENTS.into_iter().zip(counts).collect()
+}
+
+/// Whether graphs are rewritten, as far as the environment says. It is read once, while the library
+/// is loaded.
+pub(crate) fn wants_rewrites() -> bool {
+    static WANTED: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+        match std::env::var("BLOCKCELL_REWRITE").as_deref() {
+            Ok("0") => false,
+            Ok("1") | Err(_) => true,
+            Ok(other) => {
+                eprintln!(
+                    "blockcell: BLOCKCELL_REWRITE is {other:?}, expected 0 or 1; graphs are rewritten"
+                );
+                true
+            }
+        }
+    });
+    *WANTED
+}
+
+fn starts_rewrites(op: &str) -> bool {
+    ops::starts_rewrites(op)
+}
+
+fn reads_attributes(op: &str) -> bool {
+    ops::has_attributes(op)
+}
+
+fn shield_graph(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Changes {
+    or_default("the pass before TensorFlow's optimizers", || {
+        let mut graph = graph_of(nodes, edges);
+        graphs::shield(&mut graph);
+        changes_of(&graph)
+    })
+}
+
+fn rewrite_graph(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Changes {
+    or_default("the pass that rewrites graphs", || {
+        let mut graph = graph_of(nodes, edges);
+        log::graph("before", &graph);
+        let report = graphs::rewrite(&mut graph);
+        for new in &report.rewritten {
+            let counter = ops::REPLACEMENTS.iter().position(|op| *op == new.op);
+            REWRITTEN[counter.expect("only these are counted")].fetch_add(1, Ordering::Relaxed);
+        }
+        log::report(&report);
+        log::graph("after", &graph);
+        changes_of(&graph)
+    })
+}
+
+fn note_unwanted() {
+    or_default("the log", || log::line("stays as it is: the configuration of its session says so"));
+}
+
+fn graph_of(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Graph {
+    let mut described: Vec<_> = nodes.iter().map(node_def::describe).collect();
+    let unset = Output { node: NodeId(usize::MAX), index: 0 };
+    for edge in edges {
+        let node: &mut Node = &mut described[edge.to];
+        let from = NodeId(edge.from);
+        match (usize::try_from(edge.output), usize::try_from(edge.input)) {
+            (Ok(index), Ok(input)) => {
+                if node.inputs.len() <= input {
+                    node.inputs.resize(input + 1, unset);
+                }
+                node.inputs[input] = Output { node: from, index };
+            }
+            _ => node.control_inputs.push(from),
+        }
+    }
+    Graph::new(described)
+}
+
+fn changes_of(graph: &Graph) -> Changes {
+    let mut all = Changes::default();
+    let control =
+        |from: NodeId, to: NodeId| GraphEdge { from: from.0, output: -1, to: to.0, input: -1 };
+    let data = |from: Output, to: NodeId, input: usize| GraphEdge {
+        from: from.node.0,
+        output: small(from.index),
+        to: to.0,
+        input: small(input),
+    };
+    for edit in graph.edits() {
+        let mut change = |kind, edge| all.changes.push(Change { kind, edge });
+        match *edit {
+            Edit::Add { node, ref definition } => {
+                for (input, &from) in definition.inputs.iter().enumerate() {
+                    change(ChangeKind::AddEdge, data(from, node, input));
+                }
+                for &awaited in &definition.control_inputs {
+                    change(ChangeKind::AddEdge, control(awaited, node));
+                }
+                let device = definition.device.name.clone();
+                all.nodes.push(NewNode { definition: node_def::encode(definition), device });
+            }
+            Edit::SetInput { node, input, to } => {
+                change(ChangeKind::AddEdge, data(to, node, input))
+            }
+            Edit::MoveControl { node, from, to } => {
+                change(ChangeKind::RemoveControlEdge, control(from, node));
+                change(ChangeKind::AddEdge, control(to, node));
+            }
+            Edit::Remove { node } => change(ChangeKind::RemoveNode, control(node, node)),
+        }
+    }
+    all
+}
+
+fn small(number: usize) -> i32 {
+    i32::try_from(number).expect("TensorFlow numbers inputs and outputs by 32 bits")
+}

@@ -1,0 +1,50 @@
+//! `BLOCKCELL_LOG`: what is rewritten in which graph, on stderr.
+//!
+//! With `1` there is a line for each place. With `2` the graphs are printed, too.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use blockcell_graphs::{Graph, Report};
+
+const VARIABLE: &str = "BLOCKCELL_LOG";
+
+static LEVEL: LazyLock<u8> = LazyLock::new(|| match std::env::var(VARIABLE).as_deref() {
+    Ok("0" | "") | Err(_) => 0,
+    Ok("1") => 1,
+    Ok("2") => 2,
+    Ok(other) => {
+        eprintln!("blockcell: {VARIABLE} is {other:?}, expected 0, 1 or 2; nothing is logged");
+        0
+    }
+});
+
+/// The number of the graph that is looked at.
+static GRAPHS: AtomicUsize = AtomicUsize::new(0);
+
+/// Prints what was done to a graph, and what was not and why.
+pub(super) fn report(report: &Report) {
+    if *LEVEL > 0 {
+        let number = GRAPHS.fetch_add(1, Ordering::Relaxed);
+        let lines: Vec<_> = report.lines().map(|line| prefixed(number, &line)).collect();
+        eprint!("{}", lines.concat());
+    }
+}
+
+/// Prints a line about a graph that is not rewritten.
+pub(super) fn line(words: &str) {
+    if *LEVEL > 0 {
+        eprint!("{}", prefixed(GRAPHS.fetch_add(1, Ordering::Relaxed), words));
+    }
+}
+
+/// Prints a graph.
+pub(super) fn graph(when: &str, graph: &Graph) {
+    if *LEVEL > 1 {
+        eprint!("blockcell: the graph {when} it is rewritten:\n{graph}");
+    }
+}
+
+fn prefixed(number: usize, words: &str) -> String {
+    format!("blockcell: graph {number}: {words}\n")
+}

@@ -1,0 +1,207 @@
+//! TensorFlow's `NodeDef` and a node as plain data.
+//!
+//! The messages have the fields that rewrites look at, with the numbers of TensorFlow's `node_def.proto`,
+//! `attr_value.proto`, `tensor.proto` and `tensor_shape.proto`. Others are skipped.
+
+use std::collections::BTreeMap;
+
+use blockcell_graphs::{Attribute, Constant, DataType, Device, Node, Values};
+use half::f16;
+use prost::{Message, Oneof};
+
+use super::ffi::GraphNode;
+
+/// Patterns look at scalars and short vectors. Longer constants are weights, and the shim leaves their
+/// elements out.
+const MOST_VALUES: usize = 64;
+
+#[derive(Clone, PartialEq, Message)]
+struct NodeDef {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    op: String,
+    #[prost(string, tag = "4")]
+    device: String,
+    #[prost(btree_map = "string, message", tag = "5")]
+    attr: BTreeMap<String, AttrValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct AttrValue {
+    #[prost(oneof = "Value", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    value: Option<Value>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum Value {
+    #[prost(message, tag = "1")]
+    List(ListValue),
+    #[prost(bytes, tag = "2")]
+    S(Vec<u8>),
+    #[prost(int64, tag = "3")]
+    I(i64),
+    #[prost(float, tag = "4")]
+    F(f32),
+    #[prost(bool, tag = "5")]
+    B(bool),
+    #[prost(int32, tag = "6")]
+    Type(i32),
+    #[prost(message, tag = "7")]
+    Shape(TensorShapeProto),
+    #[prost(message, tag = "8")]
+    Tensor(TensorProto),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ListValue {
+    #[prost(int64, repeated, tag = "3")]
+    i: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TensorShapeProto {
+    #[prost(message, repeated, tag = "2")]
+    dim: Vec<Dim>,
+    #[prost(bool, tag = "3")]
+    unknown_rank: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Dim {
+    #[prost(int64, tag = "1")]
+    size: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TensorProto {
+    #[prost(int32, tag = "1")]
+    dtype: i32,
+    #[prost(message, optional, tag = "2")]
+    tensor_shape: Option<TensorShapeProto>,
+    #[prost(bytes, tag = "4")]
+    tensor_content: Vec<u8>,
+    #[prost(float, repeated, tag = "5")]
+    float_val: Vec<f32>,
+    #[prost(int32, repeated, tag = "7")]
+    int_val: Vec<i32>,
+    #[prost(int64, repeated, tag = "10")]
+    int64_val: Vec<i64>,
+    #[prost(int32, repeated, tag = "13")]
+    half_val: Vec<i32>,
+}
+
+/// A node as plain data, without its inputs.
+pub(super) fn describe(node: &GraphNode<'_>) -> Node {
+    // A definition that cannot be read has no attributes, and so matches no pattern.
+    let definition = NodeDef::decode(node.definition).unwrap_or_default();
+    let attributes = definition.attr.into_iter();
+    Node {
+        name: node.name.to_owned(),
+        op: node.op.to_owned(),
+        device: Device { name: node.device.to_owned(), is_local_cpu: node.is_local_cpu },
+        attributes: attributes.map(|(name, value)| (name, attribute_of(value))).collect(),
+        output_types: node.output_types.iter().copied().map(DataType).collect(),
+        takes_references: node.takes_references,
+        is_target: node.is_target,
+        ..Node::default()
+    }
+}
+
+/// The definition of a new node, without its inputs.
+pub(super) fn encode(node: &Node) -> Vec<u8> {
+    let attributes = node.attributes.iter();
+    let attr =
+        attributes.map(|(name, value)| (name.clone(), AttrValue { value: Some(value_of(value)) }));
+    let definition = NodeDef {
+        name: node.name.clone(),
+        op: node.op.clone(),
+        device: node.device.name.clone(),
+        attr: attr.collect(),
+    };
+    definition.encode_to_vec()
+}
+
+fn attribute_of(value: AttrValue) -> Attribute {
+    match value.value {
+        Some(Value::List(list)) => Attribute::Ints(list.i),
+        Some(Value::S(text)) => String::from_utf8(text).map_or(Attribute::Other, Attribute::Text),
+        Some(Value::I(number)) => Attribute::Int(number),
+        Some(Value::F(number)) => Attribute::Float(number),
+        Some(Value::B(flag)) => Attribute::Bool(flag),
+        Some(Value::Type(number)) => Attribute::Type(DataType(number)),
+        Some(Value::Shape(shape)) => Attribute::Shape(sizes_of(&shape)),
+        Some(Value::Tensor(tensor)) => Attribute::Constant(constant_of(&tensor)),
+        None => Attribute::Other,
+    }
+}
+
+/// # Panics
+///
+/// If no rewrite gives a node such an attribute.
+fn value_of(attribute: &Attribute) -> Value {
+    match attribute {
+        Attribute::Bool(flag) => Value::B(*flag),
+        Attribute::Int(number) => Value::I(*number),
+        Attribute::Float(number) => Value::F(*number),
+        Attribute::Text(text) => Value::S(text.clone().into_bytes()),
+        Attribute::Type(data_type) => Value::Type(data_type.0),
+        Attribute::Ints(numbers) => Value::List(ListValue { i: numbers.clone() }),
+        Attribute::Shape(_) | Attribute::Constant(_) | Attribute::Other => {
+            unreachable!("no rewrite gives a node the attribute {attribute:?}")
+        }
+    }
+}
+
+fn sizes_of(shape: &TensorShapeProto) -> Option<Vec<i64>> {
+    (!shape.unknown_rank).then(|| shape.dim.iter().map(|dim| dim.size).collect())
+}
+
+fn constant_of(tensor: &TensorProto) -> Constant {
+    let shape = tensor.tensor_shape.as_ref().and_then(sizes_of).unwrap_or_default();
+    let data_type = DataType(tensor.dtype);
+    let values = values_of(tensor, &shape).unwrap_or(Values::Unknown);
+    Constant { data_type, shape, values }
+}
+
+/// The elements: as bytes, or as numbers, the last of which stands for all that follow. None if
+/// they are of another type, or left out.
+fn values_of(tensor: &TensorProto, shape: &[i64]) -> Option<Values> {
+    let count = shape
+        .iter()
+        .try_fold(1usize, |count, &size| count.checked_mul(usize::try_from(size).ok()?))?;
+    let content = &tensor.tensor_content[..];
+    let floats = |values: Vec<f32>| filled(values, count).map(Values::Floats);
+    let ints = |values: Vec<i64>| filled(values, count).map(Values::Ints);
+    match DataType(tensor.dtype) {
+        DataType::INT32 if content.is_empty() => {
+            ints(tensor.int_val.iter().copied().map(i64::from).collect())
+        }
+        DataType::INT32 => ints(numbers(content, |bytes| i32::from_le_bytes(bytes).into())),
+        DataType::INT64 if content.is_empty() => ints(tensor.int64_val.clone()),
+        DataType::INT64 => ints(numbers(content, i64::from_le_bytes)),
+        DataType::FLOAT if content.is_empty() => floats(tensor.float_val.clone()),
+        DataType::FLOAT => floats(numbers(content, f32::from_le_bytes)),
+        DataType::HALF if content.is_empty() => {
+            let bits = tensor.half_val.iter().map(|&bits| f16::from_bits(bits as u16).to_f32());
+            floats(bits.collect())
+        }
+        DataType::HALF => floats(numbers(content, |bytes| f16::from_le_bytes(bytes).to_f32())),
+        _ => None,
+    }
+}
+
+fn numbers<const N: usize, T>(content: &[u8], number: fn([u8; N]) -> T) -> Vec<T> {
+    let chunks = content.chunks_exact(N);
+    chunks.map(|bytes| number(bytes.try_into().expect("a chunk has this length"))).collect()
+}
+
+/// All `count` elements: TensorFlow leaves out those at the end that equal the last one, or zero if
+/// it writes none at all.
+fn filled<T: Copy + Default>(mut values: Vec<T>, count: usize) -> Option<Vec<T>> {
+    if count > MOST_VALUES || values.len() > count {
+        return None;
+    }
+    values.resize(count, values.last().copied().unwrap_or_default());
+    Some(values)
+}
