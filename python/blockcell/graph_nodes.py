@@ -44,10 +44,11 @@ def read(file: Union[str, Path]) -> List[Node]:
 
     loader.load(take_over=False)  # Graphs with the library's own ops need it to be read.
     nodes = []
-    for graph_def in _graphs(Path(file)):
+    for meta_graph in meta_graphs(file):
+        graph_def = meta_graph.graph_def
         with tf.Graph().as_default() as graph:
             try:
-                tf.import_graph_def(_without_colocation(graph_def), name="")
+                tf.import_graph_def(without_colocation(graph_def), name="")
             except (ValueError, KeyError) as error:
                 first = str(error).splitlines()[0]
                 raise GraphFileError(f"{file} holds a graph that cannot be read: {first}") from None
@@ -58,11 +59,16 @@ def read(file: Union[str, Path]) -> List[Node]:
     return nodes
 
 
-def _graphs(path: Path) -> List[Any]:
-    """The GraphDefs in a file."""
+def meta_graphs(file: Union[str, Path]) -> List[Any]:
+    """The MetaGraphs in a file; one with nothing else in it for a GraphDef.
+
+    Raises:
+      GraphFileError: As of `read`.
+    """
     from tensorflow.core.framework import graph_pb2
     from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
+    path = Path(file)
     if path.is_dir():
         found = [path / name for name in ("saved_model.pb", "saved_model.pbtxt")]
         path = next((one for one in found if one.exists()), path)
@@ -71,15 +77,19 @@ def _graphs(path: Path) -> List[Any]:
     content = path.read_bytes()
     # A file of one kind may parse as another: the names tell the order to try them in.
     kinds = {
-        "graph": (graph_pb2.GraphDef, lambda m: [m], lambda m: len(m.node)),
+        "graph": (
+            graph_pb2.GraphDef,
+            lambda m: [meta_graph_pb2.MetaGraphDef(graph_def=m)],
+            lambda m: len(m.node),
+        ),
         "meta": (
             meta_graph_pb2.MetaGraphDef,
-            lambda m: [m.graph_def],
+            lambda m: [m],
             lambda m: len(m.graph_def.node),
         ),
         "saved": (
             saved_model_pb2.SavedModel,
-            lambda m: [meta.graph_def for meta in m.meta_graphs],
+            lambda m: list(m.meta_graphs),
             lambda m: len(m.meta_graphs),
         ),
     }
@@ -112,7 +122,7 @@ def _parsed(message: Any, content: bytes) -> Any:
         return None
 
 
-def _without_colocation(graph_def: Any) -> Any:
+def without_colocation(graph_def: Any) -> Any:
     """A copy without colocation, whose targets importing would look for."""
     copy = type(graph_def)()
     copy.CopyFrom(graph_def)

@@ -1,6 +1,7 @@
 """`blockcell inspect`."""
 
 import json
+import re
 
 import click
 
@@ -24,12 +25,15 @@ _NOTE = (
 @click.argument("file")
 @click.option("--batch", default=32, show_default=True, help="Where the graph leaves it open.")
 @click.option("--time", default=35, show_default=True, help="Where the graph leaves it open.")
+@click.option("--target", multiple=True, help="A step is what this operation needs.")
 @click.option("--measure/--no-measure", default=True, show_default=True, help="Time the calls.")
 @click.option("--seconds", default=0.2, show_default=True, help="Time for each different call.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def command(file, batch, time, measure, seconds, as_json, quiet):
+def command(file, batch, time, target, measure, seconds, as_json, quiet):
     """List the block RNN nodes of a graph: what runs them, what they cost, and what they gain.
+
+    Then say what the graph passes put in place of the products around them, and what they leave.
 
     FILE is a GraphDef or MetaGraph, binary or as text, or a SavedModel (its folder).
     """
@@ -40,11 +44,13 @@ def command(file, batch, time, measure, seconds, as_json, quiet):
         from blockcell import graph_nodes
 
         nodes = _read(graph_nodes, file)
+        places = _plan(file, target) if nodes else []
         cases = [graph_nodes.case_of(node, batch, time) for node in nodes]
     costs = _measure(cases, seconds, new_console(quiet or as_json)) if measure else {}
     found = [_describe(graph_nodes, *both, costs) for both in zip(nodes, cases)]
     if as_json:
-        print(json.dumps(found, indent=1))
+        passes = [place._asdict() for place in places]
+        print(json.dumps({"nodes": found, "graph_passes": passes}, indent=1))
         return
     if not found:
         console.print(f"{file} has no block RNN nodes.", highlight=False)
@@ -63,6 +69,33 @@ def command(file, batch, time, measure, seconds, as_json, quiet):
             soft_wrap=True,
             highlight=False,
         )
+    for line in _lines(places):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def _plan(file, targets):
+    from blockcell import graph_plan
+    from blockcell.cli.console import CommandError
+
+    try:
+        return graph_plan.read(file, targets)
+    except graph_plan.PlanError as error:
+        raise CommandError(f"TensorFlow does not accept the graph in {file}: {error}") from error
+
+
+def _lines(places):
+    """What the graph passes do, equal things together."""
+    groups = {}
+    for place in places:
+        reason = re.sub(r"\S*[/_]\S*", "", place.reason or "")  # Without the names of nodes.
+        groups.setdefault((place.becomes, place.parts, reason), []).append(place)
+    for group in groups.values():
+        place, others = group[0], f" and {len(group) - 1} more" if len(group) > 1 else ""
+        if place.becomes is None:
+            yield f"Stays: {place.name}{others}: {place.reason}"
+        else:
+            but = f"; no more, because {place.reason}" if place.reason else ""
+            yield f"Becomes {place.becomes} of {place.parts}: {place.name}{others}{but}"
 
 
 def _read(graph_nodes, file):

@@ -1,5 +1,6 @@
 """The command line, each command in a process of its own."""
 
+import collections
 import json
 import os
 import subprocess
@@ -174,14 +175,24 @@ def test_no_graph(tmp_path):
 
 def test_inspect():
     found = json.loads(run("inspect", GRAPH, "--json", "--no-measure")[0])
-    assert [node["op"] for node in found] == ["GRUBlockCell", "GRUBlockCellGrad"]
-    assert {node["runs_on"] for node in found} == {"blockcell"}
+    assert [node["op"] for node in found["nodes"]] == ["GRUBlockCell", "GRUBlockCellGrad"]
+    assert {node["runs_on"] for node in found["nodes"]} == {"blockcell"}
+    becomes = collections.Counter(place["becomes"] for place in found["graph_passes"])
+    assert becomes == {"BlockcellMatMulAddN": 2, "BlockcellBiasAddGradAddN": 2}
+
+
+def test_inspect_says_what_the_passes_do():
+    printed, _ = run("inspect", GRAPH, "--no-measure")
+    assert "Becomes BlockcellMatMulAddN of 1: " in printed
+    printed, _ = run("inspect", GRAPH, "--no-measure", "--target", "no/such/node", code=2)
+    assert not printed
 
 
 def test_inspect_measures(tmp_path):
     tf.io.write_graph(graph_def(2), str(tmp_path), "graph.pb", as_text=False)
     found = json.loads(run("inspect", tmp_path / "graph.pb", "--json", "--seconds", "0.01")[0])
-    assert found[0]["stock_seconds"] > 0 and found[0]["ours_seconds"] > 0
+    first = found["nodes"][0]
+    assert first["stock_seconds"] > 0 and first["ours_seconds"] > 0
 
 
 # bench

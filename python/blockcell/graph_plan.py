@@ -1,0 +1,148 @@
+"""What the library's graph passes do to the graphs of a file, found out without running them.
+
+A session is asked to get ready for a step, but not to run it. TensorFlow then prunes and optimizes the
+graph as for a real step, and calls the passes, which write what they do to the standard error.
+That happens in a process of its own, because the library reads its switches when it is loaded.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Union
+
+_LINE = re.compile(r"blockcell: graph \d+: (?:(\S+) becomes (\S+) of (\d+)|(\S+) \((\S+)\) stays)(.*)")
+
+
+class Place(NamedTuple):
+    """A node that the passes put something in place of, or could have."""
+
+    name: str
+    becomes: Optional[str]
+    """The op that takes its place; None if it stays."""
+    parts: int
+    """How many products, sums or slices that computes."""
+    reason: Optional[str]
+    """Why it stays, or does not do more."""
+
+
+class PlanError(Exception):
+    """The passes could not be asked; says why."""
+
+
+def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
+    """What the passes do to the graphs in a file, and to the bodies of functions one by one.
+
+    Args:
+      file: As of `graph_nodes.read`.
+      targets: Names of operations; a step is what these need. By default those of the collection
+        `train_op`, or else all operations that depend on a block RNN node and that nothing needs.
+
+    Raises:
+      PlanError: TensorFlow does not accept the graph.
+    """
+    environment = dict(os.environ, BLOCKCELL_LOG="1", TF_CPP_MIN_LOG_LEVEL="3")
+    for switch in ("BLOCKCELL_REWRITE", "BLOCKCELL_OVERRIDE"):
+        environment.pop(switch, None)
+    package = str(Path(__file__).resolve().parent.parent)
+    environment["PYTHONPATH"] = os.pathsep.join([package, environment.get("PYTHONPATH", "")])
+    process = subprocess.run(
+        [sys.executable, "-m", "blockcell.graph_plan", str(file), *targets],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+    )
+    if process.returncode:
+        raise PlanError((process.stderr.strip().splitlines() or ["no message"])[-1])
+    return list(_places(process.stderr))
+
+
+def _places(log: str) -> Iterator[Place]:
+    """The places that a log tells."""
+    for found in _LINE.finditer(log):
+        becomes, op, parts, stays, _, rest = found.groups()
+        reason = rest.partition(": " if stays else "because ")[2] or None
+        yield Place(becomes or stays, op, int(parts or 0), reason)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Gets a session ready for a step of each graph in a file."""
+    import tensorflow as tf
+
+    from blockcell import graph_nodes, loader
+
+    loader.load()
+    file, targets = arguments[0], list(arguments[1:])
+    for meta_graph in graph_nodes.meta_graphs(file):
+        graph_def = graph_nodes.without_colocation(meta_graph.graph_def)
+        with tf.Graph().as_default() as graph:
+            tf.import_graph_def(graph_def, name="")
+            _prepare(graph, targets or _targets(graph, meta_graph))
+            for function in graph_def.library.function:
+                _prepare_body(function)
+
+
+def _targets(graph: Any, meta_graph: Any) -> List[str]:
+    """The operations of a step, by default."""
+    trained = list(meta_graph.collection_def["train_op"].node_list.value)
+    names = {operation.name for operation in graph.get_operations()}
+    if trained and names.issuperset(trained):
+        return trained
+    return [operation.name for operation in _after_cells(graph) if not _after(operation)]
+
+
+def _prepare_body(function: Any) -> None:
+    """The same for a function's body with block RNN nodes, if it can be looked at alone."""
+    from tensorflow.python.framework import function_def_to_graph
+
+    from blockcell.reference.op_table import OPS
+
+    if not any(node.op in OPS for node in function.node_def):
+        return
+    try:
+        body = function_def_to_graph.function_def_to_graph(function)
+        _prepare(body, [output.op.name for output in body.outputs])
+    except Exception as error:  # Of any kind: bodies call other functions, which may not be there.
+        name, first = function.signature.name, str(error).splitlines()[0]
+        line = f"blockcell: graph 0: {name} (function) stays: its body alone is no graph: {first}"
+        print(line, file=sys.stderr)
+
+
+def _after_cells(graph: Any) -> List[Any]:
+    """All operations that depend on a block RNN node, and these."""
+    from blockcell.reference.op_table import OPS
+
+    found = [operation for operation in graph.get_operations() if operation.type in OPS]
+    seen = set(found)
+    for operation in found:  # Grows while it is read.
+        for after in _after(operation):
+            if after not in seen:
+                seen.add(after)
+                found.append(after)
+    return found
+
+
+def _after(operation: Any) -> List[Any]:
+    """The operations that depend on one."""
+    consumers = [consumer for output in operation.outputs for consumer in output.consumers()]
+    return consumers + list(operation._control_outputs)
+
+
+def _prepare(graph: Any, targets: List[str]) -> None:
+    """Makes TensorFlow prune, optimize and rewrite a graph as for a step, without running it."""
+    import tensorflow as tf
+    from tensorflow.core.protobuf import config_pb2
+
+    if not targets:
+        return
+    config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
+    options = config_pb2.CallableOptions(target=targets)
+    with tf.compat.v1.Session(graph=graph, config=config) as session:
+        # TensorFlow offers this in no public way. It is the same from 1.15 to 2.21.
+        session._make_callable_from_options(options)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
