@@ -4,8 +4,8 @@ import tensorflow as tf
 
 import blockcell
 import rewrite
-import rewrite_traps
 from helpers import stderr
+from traps.net import Net, add_n
 
 v1 = tf.compat.v1
 
@@ -17,7 +17,7 @@ def prepare():
 def _run(build, config):
     """What the passes say of a graph, and how many nodes they say that they rewrote."""
     with tf.Graph().as_default(), v1.Session(config=config) as session:
-        net = rewrite_traps.Net()
+        net = Net()
         fetches = build(net)
         session.run(v1.global_variables_initializer())
         with stderr.captured() as written:
@@ -31,7 +31,7 @@ def _run(build, config):
 
 def _graph(net):
     """A sum of products; slices that overlap; and a sum over rows with nothing around it."""
-    total = rewrite_traps.add_n(*[net.lstm().product() for _ in range(3)])
+    total = add_n(*[net.lstm().product() for _ in range(3)])
     cell = net.lstm()
     product = cell.transposed()
     slices = [tf.slice(product, [0, begin], [-1, 4]) for begin in (0, 2)]
