@@ -49,9 +49,11 @@ impl Memory {
         Some(Memory { is_shared })
     }
 
-    /// The first of some tensors that may change after it was computed.
+    /// The first of some tensors that may change after it was computed. Nodes that were added since
+    /// have memory of their own, as all replacements have.
     pub(crate) fn unstable(&self, tensors: &[Output]) -> Option<NodeId> {
-        tensors.iter().find(|tensor| self.is_shared[tensor.node.0]).map(|tensor| tensor.node)
+        let is_shared = |node: NodeId| self.is_shared.get(node.0) == Some(&true);
+        tensors.iter().map(|tensor| tensor.node).find(|&node| is_shared(node))
     }
 }
 
