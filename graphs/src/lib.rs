@@ -50,16 +50,28 @@ pub use graph::{Device, Graph, Node, NodeId, Output, Use};
 pub use reason::Reason;
 pub use report::{Kept, Report, Rewritten};
 
+use terms::Terms;
+
 /// Rewrites a graph as it is about to run: after TensorFlow's optimizers, pruned, and before it is
 /// cut into devices.
 pub fn rewrite(graph: &mut Graph) -> Report {
     let mut report = Report::default();
-    sums::rewrite(graph, &mut report);
-    sums::rewrite_products(graph, &mut report);
-    slices::rewrite(graph, &mut report);
+    if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
+        places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
+    } else {
+        sums::rewrite(graph, &mut report);
+        sums::rewrite_products(graph, &mut report);
+        slices::rewrite(graph, &mut report);
+    }
     shield::remove(graph);
     report.finish(graph);
     report
+}
+
+/// The nodes that a rewrite could begin with.
+fn places(graph: &Graph) -> impl Iterator<Item = NodeId> + '_ {
+    let is_place = |id| Terms::read(graph, id).is_some() || slices::is_product(graph, id);
+    graph.ids().filter(move |&id| is_place(id))
 }
 
 /// Prepares a graph for TensorFlow's optimizers: after placement, before they run.

@@ -19,12 +19,9 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Follows the memory of variables through a graph. None if there are operations that write into
-    /// the memory of other tensors.
-    pub(crate) fn of(graph: &Graph) -> Option<Memory> {
-        if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
-            return None;
-        }
+    /// Follows the memory of variables through a graph without operations that write into other
+    /// tensors' memory ([`ops::writes_its_input`]).
+    pub(crate) fn of(graph: &Graph) -> Memory {
         let written = written_variables(graph);
         let mut is_shared = vec![false; graph.len()];
         let mut reached = Vec::new();
@@ -46,12 +43,14 @@ impl Memory {
                 }
             }
         }
-        Some(Memory { is_shared })
+        Memory { is_shared }
     }
 
-    /// The first of some tensors that may change after it was computed.
+    /// The first of some tensors that may change after it was computed. Nodes that were added since
+    /// have memory of their own, as all replacements have.
     pub(crate) fn unstable(&self, tensors: &[Output]) -> Option<NodeId> {
-        tensors.iter().find(|tensor| self.is_shared[tensor.node.0]).map(|tensor| tensor.node)
+        let is_shared = |node: NodeId| self.is_shared.get(node.0) == Some(&true);
+        tensors.iter().map(|tensor| tensor.node).find(|&node| is_shared(node))
     }
 }
 

@@ -155,6 +155,12 @@ pub fn writes_its_input(op: &str) -> bool {
     )
 }
 
+/// Whether only one output of an operation has a value, which its second input chooses.
+#[must_use]
+pub fn is_switch(op: &str) -> bool {
+    matches!(op, "Switch" | "RefSwitch" | "_SwitchN")
+}
+
 /// Whether a node runs only if all its inputs have a value, and in the same round of the same loop
 /// as they. Where such a node has a value, everything before it has.
 #[must_use]
@@ -164,6 +170,7 @@ pub fn needs_all_inputs(op: &str) -> bool {
         "Merge"
             | "RefMerge"
             | "_XlaMerge"
+            | "ControlTrigger"
             | "Enter"
             | "RefEnter"
             | "Exit"

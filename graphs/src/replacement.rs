@@ -23,6 +23,7 @@ impl Replacement {
         let old = graph.node(last);
         let mut node = Node { op: op.to_owned(), ..Node::default() };
         node.name.clone_from(&old.name);
+        node.is_target = old.is_target;
         node.device = old.device.clone();
         let data_type = old.attribute("T").expect("it was found replaceable").clone();
         node.attributes.push(("T".to_owned(), data_type));
@@ -66,6 +67,7 @@ impl Replacement {
         self.node.output_types = vec![data_type; nodes.len()];
         let sources: BTreeSet<_> = self.node.inputs.iter().map(|input| input.node).collect();
         self.node.control_inputs = self.waits.difference(&sources).copied().collect();
+        self.node.is_target |= nodes.iter().any(|&node| graph.node(node).is_target);
         let new = graph.add(self.node);
         for (index, &node) in nodes.iter().enumerate() {
             graph.redirect(Output { node, index: 0 }, Output { node: new, index });

@@ -27,7 +27,7 @@ use crate::waits::{Before, waits_for};
 
 /// Rewrites all such products of a graph.
 pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
-    let Some(memory) = Memory::of(graph) else { return };
+    let memory = Memory::of(graph);
     let ids: Vec<_> = graph.ids().collect();
     for id in ids {
         if graph.get(id).is_none() || !is_product(graph, id) {

@@ -52,7 +52,7 @@ struct Sum {
 
 /// Finds the sums that can be replaced.
 fn plan(graph: &Graph, report: &mut Report) -> Vec<Sum> {
-    let Some(memory) = Memory::of(graph) else { return Vec::new() };
+    let memory = Memory::of(graph);
     let shapes = LazyShapes { graph, shapes: OnceCell::new() };
     let mut forest = Forest::of(graph, &memory, &shapes, report);
     let mut sums = Vec::new();
@@ -296,7 +296,7 @@ fn lefts(products: &[Product], in_parts: bool) -> Vec<Output> {
 /// Conditions: nothing but the product depends on the concatenation ([`check_only_for`]), and its
 /// parts keep their values until the product reads them ([`Product::check_parts`]).
 pub(crate) fn rewrite_products(graph: &mut Graph, report: &mut Report) {
-    let Some(memory) = Memory::of(graph) else { return };
+    let memory = Memory::of(graph);
     let ids: Vec<_> = graph.ids().collect();
     for id in ids {
         let Some(product) = graph.get(id).and_then(|_| Product::read(graph, id)) else { continue };

@@ -72,16 +72,17 @@ fn parse_line(line: &str, numbers: &HashMap<String, NodeId>) -> Result<Node, Str
     Ok(node)
 }
 
-/// Adds the attribute `T`, and the types of the outputs.
+/// Adds the attribute `T`, the types of the outputs, and whether the node takes references.
 fn complete(node: &mut Node) {
     if node.data_type().is_none() {
         node.attributes.insert(0, ("T".to_owned(), Attribute::Type(DataType::FLOAT)));
     }
     let data_type = node.data_type().expect("it has one now");
-    let is_variable =
-        matches!(node.op.as_str(), "Variable" | "VariableV2" | "Assign" | "AssignAdd")
-            || node.op.starts_with("Ref");
-    node.output_types = vec![if is_variable { data_type.reference() } else { data_type }];
+    let is_variable = matches!(node.op.as_str(), "Variable" | "VariableV2");
+    node.takes_references =
+        matches!(node.op.as_str(), "Assign" | "AssignAdd") || node.op.starts_with("Ref");
+    let is_reference = is_variable || node.takes_references;
+    node.output_types = vec![if is_reference { data_type.reference() } else { data_type }];
 }
 
 fn parse_value(key: &str, value: &str) -> Option<Attribute> {

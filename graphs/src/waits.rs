@@ -39,7 +39,7 @@ pub(crate) fn waits_for(graph: &Graph, id: NodeId) -> BTreeSet<NodeId> {
 pub(crate) struct Before<'g> {
     graph: &'g Graph,
     nodes: HashSet<NodeId>,
-    /// Predicates of `Switch`, and which of its outputs has the value.
+    /// What switches by, and which of its outputs has the value.
     branches: HashSet<(Output, usize)>,
 }
 
@@ -50,7 +50,7 @@ impl<'g> Before<'g> {
         let mut open = VecDeque::from([node]);
         while let Some(next) = open.pop_front() {
             for input in &graph.node(next).inputs {
-                if graph.op(input.node) == "Switch" {
+                if ops::is_switch(graph.op(input.node)) {
                     before.branches.insert((graph.input(input.node, 1), input.index));
                 }
             }
@@ -85,7 +85,7 @@ impl<'g> Before<'g> {
     fn follows(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         let has_value = |input: &Output| {
-            let is_switch = self.graph.op(input.node) == "Switch";
+            let is_switch = ops::is_switch(self.graph.op(input.node));
             !is_switch || self.branches.contains(&(self.graph.input(input.node, 1), input.index))
         };
         match node.op.as_str() {

@@ -1,0 +1,44 @@
+//! Deep and large graphs, on a stack as small as any thread's.
+
+use blockcell_graphs::{rewrite, shield};
+
+use crate::common::large;
+use crate::common::notation::graph;
+
+/// Threads of Java have 1 MiB, those of musl 128 KiB.
+const STACK: usize = 128 << 10;
+
+/// The report on a graph that was shielded and rewritten on a small stack.
+fn reported(text: String) -> Vec<String> {
+    let work = move || {
+        let mut graph = graph(&text);
+        shield(&mut graph);
+        rewrite(&mut graph).lines().collect()
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(work);
+    thread.expect("a thread can start").join().expect("it ends without a panic")
+}
+
+#[test]
+fn three_thousand_products_in_a_chain_of_sums() {
+    let want = ["sum2999 becomes BlockcellMatMulAddN of 3000"];
+    assert_eq!(reported(large::chain_of_sums(3000)), want);
+}
+
+#[test]
+fn three_thousand_products_in_a_tree_of_sums() {
+    let want = ["sum2999 becomes BlockcellMatMulAddN of 3000"];
+    assert_eq!(reported(large::tree_of_sums(3000)), want);
+}
+
+#[test]
+fn one_product_below_three_thousand_sums() {
+    let want = ["sum0 becomes BlockcellMatMulAddN of 1"];
+    assert_eq!(reported(large::product_below_sums(3000)), want);
+}
+
+#[test]
+fn two_hundred_thousand_nodes_around_a_cell() {
+    let reported = reported(large::one_cell_among(200_000));
+    assert!(reported.contains(&"q0 becomes BlockcellMatMulSlice of 2".to_owned()));
+}

@@ -1,0 +1,97 @@
+//! Graphs that were saved with operations of this library in them.
+
+use crate::common::rewriting::rewriting;
+
+#[test]
+fn a_sum_of_products_is_a_part_of_the_next_one() {
+    rewriting(
+        "cell1 = lstm(x1, h1)
+        cell2 = lstm(x2, h2)
+        one = BlockcellMatMulAddN(left1, cell1:1, a) N=1 M=1 A=1
+        p2 = product(left2, cell2)
+        sum = AddN(one, p2, b)",
+    )
+    .becomes("sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1, a, b) M=2 N=2 A=2");
+}
+
+#[test]
+fn parts_are_read_where_they_begin_with_x() {
+    let text = |first: &str| {
+        format!(
+            "cell1 = lstm(x1, h1)
+            cell2 = lstm(x2, h2)
+            left2 = concat(x2, h2)
+            one = BlockcellMatMulAddN({first}, h1, cell1:1) N=1 M=2 A=0
+            p2 = product(left2, cell2)
+            sum = AddN(one, p2)"
+        )
+    };
+    rewriting(&text("x1"))
+        .becomes("sum = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1) M=4 N=2 A=0");
+    rewriting(&text("other")).becomes(
+        "one = BlockcellMatMulAddN(other, h1, cell1:1) N=1 M=2 A=0
+        sum = BlockcellMatMulAddN(x2, h2, cell2:1, one) M=2 N=1 A=1",
+    );
+}
+
+/// There is no tensor that has both parts.
+#[test]
+fn parts_and_whole_factors_do_not_meet() {
+    rewriting(
+        "cell1 = lstm(x1, h1)
+        cell2 = lstm(x2, h2)
+        one = BlockcellMatMulAddN(x1, h1, cell1:1) N=1 M=2 A=0
+        p2 = product(left2, cell2)
+        sum = AddN(one, p2)",
+    )
+    .stays()
+    .reports(
+        "one (BlockcellMatMulAddN) stays: the left factors are concatenated in different ways
+        p2 (MatMul) stays: the left factors are concatenated in different ways",
+    );
+}
+
+#[test]
+fn a_sum_of_other_factors_is_any_tensor() {
+    rewriting(
+        "cell1 = lstm(x1, h1)
+        one = BlockcellMatMulAddN(left1, other) N=1 M=1 A=0
+        two = BlockcellBiasAddGradAddN(other) N=1 A=0
+        sum1 = AddN(one, a)
+        sum2 = AddN(two, a)",
+    )
+    .stays()
+    .reports("");
+}
+
+#[test]
+fn sums_over_rows_are_a_part_of_the_next_one() {
+    rewriting(
+        "cell1 = lstm(x1, h1)
+        cell2 = lstm(x2, h2)
+        one = BlockcellBiasAddGradAddN(cell1:1, a) N=1 A=1
+        b2 = bias_grad(cell2)
+        sum = AddN(one, b2)",
+    )
+    .becomes("sum = BlockcellBiasAddGradAddN(cell1:1, cell2:1, a) N=2 A=1");
+}
+
+#[test]
+fn addends_and_parts_that_may_change_are_read_where_they_were() {
+    let text = |part: &str, addend: &str| {
+        format!(
+            "v = VariableV2()
+            written = Assign(v, fed)
+            cell1 = lstm(x1, {part})
+            one = BlockcellMatMulAddN(x1, {part}, cell1:1, {addend}) N=1 M=2 A=1
+            sum = AddN(one, b)"
+        )
+    };
+    rewriting(&text("h1", "a")).reports("sum becomes BlockcellMatMulAddN of 1");
+    for text in [text("v", "a"), text("h1", "v")] {
+        rewriting(&text).stays().reports(
+            "one (BlockcellMatMulAddN) stays: v is a variable's memory, which may change before it \
+             would be read",
+        );
+    }
+}
