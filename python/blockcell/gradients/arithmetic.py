@@ -1,8 +1,14 @@
-"""Products and sums of the gradients: float32 inside, whatever comes in and goes out.
+"""Products and sums of the gradients.
 
 The gradients of the single-step ops leave some products to their caller: `input_gradients`,
-`weight_gradient` and `bias_gradient` are these, and nothing else computes them. They call the
-library's own ops. In a graph, the library's graph pass makes one op of the sum over all steps.
+`weight_gradient` and `bias_gradient` are these, and nothing else computes them.
+
+In eager mode they call the library's own ops. A graph may be saved, and loaded where the library is
+not. So while one is built they make it of TensorFlow's ops, as the gradients of tf.contrib do. When
+it runs, the library's graph pass puts its own ops there, one for the sum over all steps.
+
+The library's ops accumulate in float32 and round once. TensorFlow's product of half tensors
+accumulates in half.
 """
 
 from typing import Any, Sequence, Tuple
@@ -22,8 +28,7 @@ def product(
 ) -> tf.Tensor:
     """Returns the matrix product of `a` and `b`, accumulated in float32 and rounded once.
 
-    TensorFlow's own product of half tensors accumulates in half; and `tf.matmul` chooses the slower
-    product of batches of matrices where it does not know the rank.
+    `tf.matmul` chooses the slower product of batches of matrices where it does not know the rank.
     """
     wide_product = tf.raw_ops.MatMul(
         a=wide(a), b=wide(b), transpose_a=transpose_a, transpose_b=transpose_b
@@ -40,13 +45,14 @@ def input_gradients(d_bar: tf.Tensor, w: tf.Tensor, x: tf.Tensor) -> Tuple[tf.Te
       x: The input [batch, input_size], whose size cuts the product.
     """
     columns = None if x.shape.rank is None else tf.compat.dimension_value(x.shape[1])
-    if columns is None:  # The op takes the number as an attribute.
-        both = product(d_bar, w, transpose_b=True)
-        return both[:, : tf.shape(x)[1]], both[:, tf.shape(x)[1] :]
-    x_grad, h_prev_grad = _ops().blockcell_mat_mul_slice(
-        a=d_bar, b=w, P=2, begins=[0, columns], sizes=[columns, -1]
-    )
-    return x_grad, h_prev_grad
+    if tf.executing_eagerly():
+        x_grad, h_prev_grad = _ops().blockcell_mat_mul_slice(
+            a=d_bar, b=w, P=2, begins=[0, columns], sizes=[columns, -1]
+        )
+        return x_grad, h_prev_grad
+    input_size = tf.shape(x)[1] if columns is None else columns
+    both = tf.raw_ops.MatMul(a=d_bar, b=w, transpose_b=True)
+    return tf.slice(both, [0, 0], [-1, input_size]), tf.slice(both, [0, input_size], [-1, -1])
 
 
 def weight_gradient(parts: Sequence[tf.Tensor], d_bar: tf.Tensor) -> tf.Tensor:
@@ -56,12 +62,17 @@ def weight_gradient(parts: Sequence[tf.Tensor], d_bar: tf.Tensor) -> tf.Tensor:
       parts: What the weights multiply: tensors with the rows of `d_bar`, such as x and h_prev.
       d_bar: The gradient with respect to what enters the gates.
     """
-    return _ops().blockcell_mat_mul_add_n(a=list(parts), b=[d_bar], addends=[])
+    if tf.executing_eagerly():
+        return _ops().blockcell_mat_mul_add_n(a=list(parts), b=[d_bar], addends=[])
+    left = parts[0] if len(parts) == 1 else tf.concat(parts, 1)
+    return tf.raw_ops.MatMul(a=left, b=d_bar, transpose_a=True)
 
 
 def bias_gradient(d_bar: tf.Tensor) -> tf.Tensor:
-    """Returns the sum over the first dimension, accumulated in float32 and rounded once."""
-    return _ops().blockcell_bias_add_grad_add_n(out_backprop=[d_bar], addends=[])
+    """Returns the sum over the first dimension."""
+    if tf.executing_eagerly():
+        return _ops().blockcell_bias_add_grad_add_n(out_backprop=[d_bar], addends=[])
+    return tf.raw_ops.BiasAddGrad(out_backprop=d_bar)
 
 
 def _ops() -> Any:

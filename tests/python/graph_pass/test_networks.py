@@ -37,18 +37,25 @@ NODES = {
     "gru_in_cond": (2, 0, 0),
 }
 GRAPHS = [name + optimized for name in NODES for optimized in ("", "_not_optimized")]
-FUNCTIONS = [] if TF1 else ["function_lstm", "function_loop_lstm", "function_gru"]
-FUNCTIONS += [] if TF1 else ["function_loop_gru"]
+
+# The same of functions with our own gradients.
+FUNCTIONS = {
+    "function_lstm": (1, 4, 1),
+    "function_loop_lstm": (1, 1, 1),
+    "function_gru": (2, 0, 2),
+    "function_loop_gru": (2, 0, 2),
+}
+FUNCTIONS = {} if TF1 else FUNCTIONS
 
 
 @pytest.fixture(scope="module")
 def stock():
-    return isolated.run("rewrite", GRAPHS + FUNCTIONS, {"BLOCKCELL_OVERRIDE": "0"})
+    return isolated.run("rewrite", GRAPHS + list(FUNCTIONS), {"BLOCKCELL_OVERRIDE": "0"})
 
 
 @pytest.fixture(scope="module")
 def rewritten():
-    return isolated.run("rewrite", GRAPHS + FUNCTIONS, {"BLOCKCELL_REWRITE": None})
+    return isolated.run("rewrite", GRAPHS + list(FUNCTIONS), {"BLOCKCELL_REWRITE": None})
 
 
 def assert_same_gradients(name, got, want):
@@ -75,7 +82,7 @@ def test_gradients_of_contrib(stock, rewritten, name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_in_functions(stock, rewritten, name):
     got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
-    assert got["rewritten"]["BlockcellMatMulAddN"] == (2 if "gru" in name else 1)
+    assert got["rewritten"] == dict(zip(OPS, FUNCTIONS[name]))
     assert not any(want["rewritten"].values())
     assert_same_gradients(name, got, want)
 

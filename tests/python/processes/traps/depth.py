@@ -10,7 +10,7 @@ from helpers.sampling import WHOLE
 from traps.net import CELL, ROWS, SECONDS, add_n, register, run_graph
 
 STACK = 512 * 1024
-SUMS = 3000
+SUMS, PRODUCTS = 3000, 500
 NODES = 100000 if WHOLE else 10000
 """TensorFlow takes 20 s for the larger number."""
 v1 = tf.compat.v1
@@ -63,7 +63,7 @@ def many_products(net, shape, plus):
     """A sum of products alone, of the same two tensors."""
     cell = net.lstm()
     left = cell.left()
-    return [shape([cell.product(left) for _ in range(SUMS)], plus)]
+    return [shape([cell.product(left) for _ in range(PRODUCTS)], plus)]
 
 
 for _shape in (chain, balanced):
