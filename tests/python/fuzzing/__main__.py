@@ -46,14 +46,16 @@ class Report:
         self.findings = []
         self._kinds = collections.Counter()
         self._rewritten = collections.Counter()
+        self._errors = collections.Counter()
         self._graphs, self._start = 0, time.monotonic()
-        name = "tf-{}-seed-{}.json".format(tensorflow, options.seed)
+        name = f"tf-{tensorflow}-seed-{options.seed}.json"
         self._path, self._tensorflow = options.results / name, tensorflow
         self._wanted, self._seed = options.graphs, options.seed
 
     def add(self, verdict, runner):
         self._graphs += 1
         self._kinds[verdict.kind] += 1
+        self._errors[verdict.error] += verdict.error is not None
         self._rewritten.update(op for op, nodes in verdict.rewritten.items() if nodes)
         self._rewritten["any"] += any(verdict.rewritten.values())
         if not verdict.is_finding:
@@ -82,16 +84,20 @@ class Report:
             )
         )
         for op, share in summary["rewritten"].items():
-            print("  rewritten, {}: {:.1f} %".format(op, 100 * share))
+            print(f"  rewritten, {op}: {100 * share:.1f} %")
+        for error, count in summary["errors"].items():
+            print(f"  TensorFlow alone ends with {error}: {count}")
         for kind, count in summary["kinds"].items():
-            print("  {}: {}".format(kind, count))
-        print("written to {}".format(self._path))
+            print(f"  {kind}: {count}")
+        print(f"written to {self._path}")
 
     def _summary(self):
         kinds = {kind or "the same": count for kind, count in self._kinds.most_common()}
         shares = {op: count / self._graphs for op, count in self._rewritten.most_common()}
         seconds = round(time.monotonic() - self._start, 1)
-        return {"graphs": self._graphs, "seconds": seconds, "rewritten": shares, "kinds": kinds}
+        errors = {error: count for error, count in self._errors.most_common() if count}
+        summary = {"graphs": self._graphs, "seconds": seconds, "rewritten": shares}
+        return dict(summary, kinds=kinds, errors=errors)
 
     def _write(self):
         self._path.parent.mkdir(parents=True, exist_ok=True)

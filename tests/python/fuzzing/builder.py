@@ -1,9 +1,11 @@
 """Puts programs into TensorFlow graphs."""
 
+import itertools
+
 import numpy as np
 import tensorflow as tf
 
-from fuzzing.programs import RESOURCE_ASSIGNMENTS, VARIABLES, full, split
+from fuzzing.programs import RESOURCE_ASSIGNMENTS, VARIABLES, full, plain, split
 
 v1 = tf.compat.v1
 TYPES = {"float": tf.float32, "half": tf.float16, "int32": tf.int32, "bool": tf.bool}
@@ -11,6 +13,9 @@ TYPES = {"float": tf.float32, "half": tf.float16, "int32": tf.int32, "bool": tf.
 PYTHON = {"Gradients", "Call", "While"}
 # The attribute that has a node's type, where it is not T.
 TYPE_ATTRIBUTE = dict.fromkeys(RESOURCE_ASSIGNMENTS + ("ReadVariableOp", "Placeholder"), "dtype")
+
+# A generator of its own for each value takes longer than the graph.
+_RANDOM = np.random.RandomState(24).uniform(-1, 1, 1 << 15)
 
 
 def value(description, dtype, noise=0.0):
@@ -24,10 +29,11 @@ def value(description, dtype, noise=0.0):
     kind = TYPES[dtype].as_numpy_dtype
     if "value" in description:
         return np.array(description["value"], kind)
-    random = np.random.RandomState(description["seed"])
-    array = random.uniform(-1, 1, description["shape"])
+    shape, first = description["shape"], description["seed"] % (_RANDOM.size // 2)
+    count = int(np.prod(shape))
+    array = _RANDOM[first : first + count].reshape(shape)
     if noise:
-        array *= 1 + noise * random.uniform(-1, 1, description["shape"])
+        array = array * (1 + noise * _RANDOM[first + 1 : first + 1 + count].reshape(shape))
     return array.astype(kind)
 
 
@@ -105,8 +111,11 @@ class Builder:
         definition.device = attrs.pop("device", "")
         if node["op"] == "Const":
             array = value(attrs.pop("value"), dtype, self._noise)
-            definition.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(array))
-            definition.attr["dtype"].type = TYPES[dtype].as_datatype_enum
+            proto = definition.attr["value"].tensor
+            proto.dtype = definition.attr["dtype"].type = TYPES[dtype].as_datatype_enum
+            proto.tensor_content = array.tobytes()
+            for size in array.shape:
+                proto.tensor_shape.dim.add().size = size
         else:
             name = TYPE_ATTRIBUTE.get(node["op"], "T")
             definition.attr[name].type = TYPES[dtype].as_datatype_enum
@@ -165,37 +174,45 @@ class Builder:
             return prefix + short
 
         frame = {"frame_name": prefix, "parallel_iterations": attrs["parallel"]}
-        zero = add("Const", "zero", [], "int32", node["after"], value={"value": 0})
-        trips = add("Const", "trips", [], "int32", node["after"], value={"value": attrs["trips"]})
-        one = add("Const", "one", [], "int32", node["after"], value={"value": 1})
+        zero = add("Const", "zero", [], "int32", value={"value": 0})
+        trips = add("Const", "trips", [], "int32", value={"value": attrs["trips"]})
+        one = add("Const", "one", [], "int32", value={"value": 1})
+        # Enter itself cannot wait: TensorFlow 1.15's optimizers end the process.
+        numbers = itertools.count()
+
+        def awaited(tensor, kind=dtype):
+            if not node["after"]:
+                return tensor
+            return add("Identity", f"wait_{next(numbers)}", [tensor], kind, node["after"])
+
         # The counter and the loop variables, with the name of the next value.
         variables = [("i", zero, "int32", "next_i")]
         variables += [
-            ("v{}".format(k), node["inputs"][k], dtype, attrs["results"][k]) for k in range(count)
+            (f"v{k}", node["inputs"][k], dtype, attrs["results"][k]) for k in range(count)
         ]
         for short, start, kind, _ in variables:
-            add("Enter", short + "/enter", [start], kind, node["after"], **frame)
+            add("Enter", short + "/enter", [awaited(start, kind)], kind, **frame)
             merged = [prefix + short + "/enter", prefix + short + "/next"]
             add("Merge", short + "/merge", merged, kind)
         fixed = dict(frame, is_constant=True)
-        limit = add("Enter", "limit", [trips], "int32", node["after"], **fixed)
-        step = add("Enter", "step", [one], "int32", node["after"], **fixed)
+        limit = add("Enter", "limit", [awaited(trips, "int32")], "int32", **fixed)
+        step = add("Enter", "step", [awaited(one, "int32")], "int32", **fixed)
         less = add("Less", "less", [prefix + "i/merge", limit], "int32")
         self._segment.append(v1.NodeDef(name=prefix + "cond", op="LoopCond", input=[less]))
         for short, _, kind, _ in variables:
             add("Switch", short + "/switch", [prefix + short + "/merge", prefix + "cond"], kind)
             add("Exit", short + "/exit", [prefix + short + "/switch:0"], kind)
         pivot = add("Identity", "pivot", [prefix + "i/switch:1"], "int32")
-        body = {"arg_{}".format(k): prefix + "v{}/switch:1".format(k) for k in range(count)}
+        body = {f"arg_{k}": prefix + f"v{k}/switch:1" for k in range(count)}
         for k, captured in enumerate(node["inputs"][count:]):
-            short = "cap_{}".format(k)
-            body[short] = add("Enter", short, [captured], dtype, node["after"], **fixed)
+            short = f"cap_{k}"
+            body[short] = add("Enter", short, [awaited(captured)], dtype, **fixed)
         self._body(attrs["body"], prefix, body, pivot)
         add("Add", "next_i", [prefix + "i/switch:1", step], "int32")
         for short, _, kind, result in variables:
             add("NextIteration", short + "/next", [_renamed(result, prefix, body)], kind)
         for k in range(count):
-            self._aliases["{}:{}".format(name, k)] = prefix + "v{}/exit:0".format(k)
+            self._aliases[f"{name}:{k}"] = prefix + f"v{k}/exit:0"
         self._last[name] = [prefix + short + "/exit" for short, _, _, _ in variables]
 
     def _body(self, nodes, prefix, given, pivot):
@@ -205,6 +222,11 @@ class Builder:
             # A node without inputs would run outside of the loop.
             after += [pivot] if not inputs else []
             self._add(dict(node, inputs=inputs, after=after), prefix)
+
+    def _values(self, node):
+        """A node's inputs, for functions: they take no references."""
+        tensors = [self.tensor(t) for t in node["inputs"]]
+        return [tf.identity(t) if t.dtype.name.endswith("_ref") else t for t in tensors]
 
     def _gradients(self, node):
         of, wanted = node["attrs"]["of"], len(node["shapes"])
@@ -219,17 +241,20 @@ class Builder:
         def body(*args):
             return _inner(attrs["body"], attrs["results"], ["arg"] * len(args), args)
 
-        return tf.function(body, autograph=False)(*[self.tensor(t) for t in node["inputs"]])
+        return tf.function(body, autograph=False)(*self._values(node))
 
     def _while(self, node):
         attrs, count = node["attrs"], len(node["shapes"])
-        tensors = [self.tensor(t) for t in node["inputs"]]
+        tensors = self._values(node)
         kinds = ["arg"] * count + ["cap"] * (len(tensors) - count)
 
         def body(step, *variables):
             captured = [v1.get_default_graph().capture(t) for t in tensors[count:]]
             values = list(variables) + captured
-            return [step + 1] + _inner(attrs["body"], attrs["results"], kinds, values)
+            results = _inner(attrs["body"], attrs["results"], kinds, values)
+            for result, shape in zip(results, node["shapes"]):
+                result.set_shape(shape)  # TensorFlow knows less, and wants to know.
+            return [step + 1] + results
 
         return tf.while_loop(
             lambda step, *_: step < attrs["trips"],
@@ -240,17 +265,11 @@ class Builder:
 
 
 def _a_tensor(operation):
-    """A tensor that is there when an operation is done: graphs can be imported after tensors only."""
+    """A tensor that is there when an operation is done: imported nodes wait for tensors."""
     if operation.outputs:
         return operation.outputs[0]
     with tf.control_dependencies([operation]):
         return tf.constant(0)
-
-
-def plain(op, name, inputs, dtype, after=(), **attrs):
-    """A node whose shapes nobody asks for."""
-    node = {"name": name, "op": op, "inputs": inputs, "after": list(after)}
-    return dict(node, dtype=dtype, shapes=[], attrs=attrs)
 
 
 def _inner(nodes, results, kinds, tensors):
@@ -258,7 +277,7 @@ def _inner(nodes, results, kinds, tensors):
     builder, numbers = Builder(), {}
     for kind, tensor in zip(kinds, tensors):
         number = numbers[kind] = numbers.get(kind, -1) + 1
-        builder.give("{}_{}".format(kind, number), tensor)
+        builder.give(f"{kind}_{number}", tensor)
     builder.build(nodes)
     return [builder.tensor(t) for t in results]
 
@@ -288,4 +307,6 @@ def _set(attribute, setting):
     elif isinstance(setting, str):
         attribute.s = setting.encode()
     else:
-        attribute.shape.CopyFrom(tf.TensorShape(setting).as_proto())
+        attribute.shape.SetInParent()
+        for size in setting:
+            attribute.shape.dim.add().size = size

@@ -34,13 +34,15 @@ def difference(want, got, limit, noisy=None):
     """
     if "error" in got or "error" in want:
         return _difference_of_errors(want, got)
+    if len(want["values"]) != len(got["values"]):
+        return "missing value", f"{len(got['values'])} values of {len(want['values'])}"
     for k, (wanted, value) in enumerate(zip(want["values"], got["values"])):
         allowance = 0.0
         if noisy is not None and "error" not in noisy:
             allowance = 8 * _distance(wanted, noisy["values"][k])
         text = _difference_of_values(wanted, value, limit, allowance)
         if text:
-            return "wrong value", "fetch {}: {}".format(k, text)
+            return "wrong value", f"fetch {k}: {text}"
     return None
 
 
@@ -63,13 +65,13 @@ def _difference_of_errors(want, got):
 def _difference_of_values(want, got, limit, allowance):
     want, got = np.asarray(want, np.float64), np.asarray(got, np.float64)
     if want.shape != got.shape:
-        return "the shape {} instead of {}".format(got.shape, want.shape)
+        return f"the shape {got.shape} instead of {want.shape}"
     if not np.array_equal(np.isfinite(want), np.isfinite(got)):
         return "not the same elements are numbers"
     error, scale = _distance(want, got), _largest(want)
     if error <= limit * scale + allowance:
         return None
-    return "error {:.3g} where the largest element is {:.3g}".format(error, scale)
+    return f"error {error:.3g} where the largest element is {scale:.3g}"
 
 
 def _distance(left, right):

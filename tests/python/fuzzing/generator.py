@@ -16,6 +16,7 @@ from fuzzing.programs import (
     full,
     liveness,
     needed,
+    ordered,
     pruned,
     split,
 )
@@ -32,11 +33,11 @@ def generate(seed, functions=True):
       functions: Whether TensorFlow has tf.function and loops of TensorFlow 2.
     """
     for attempt in range(100):
-        random = standard.Random("{}/{}".format(seed, attempt))
+        random = standard.Random(f"{seed}/{attempt}")
         program = Generator(random, functions).program()
         if program is not None:
             return dict(pruned(program), seed=seed)
-    raise ValueError("no program for the seed {}".format(seed))
+    raise ValueError(f"no program for the seed {seed}")
 
 
 class Generator:
@@ -59,6 +60,7 @@ class Generator:
         runs = self._runs()
         if not runs or any(liveness(maker.nodes, run) is None for run in runs):
             return None
+        assert all(ordered(maker.nodes, run) for run in runs), "a variable changes while it is read"
         return {"seed": None, "nodes": maker.nodes, "runs": runs}
 
     # Pieces.
@@ -68,9 +70,10 @@ class Generator:
         kind = maker.random.random()
         if kind < 0.12:
             self.sums += loops.loop(maker, self.functions, self.batch, self.size, self.cell)
-        elif kind < 0.17 and self.functions:
+        elif kind < 0.18 and self.functions:
             self.sums += loops.call(maker, self.batch, self.size, self.cell)
-        elif kind < 0.25:
+        elif kind < 0.25 and not any(node["op"] == "Loop" for node in maker.nodes):
+            # tf.gradients does not know loops that are made of nodes.
             self.sums += loops.network(maker, self.batch, self.size, self.cell)
         else:
             self._cells()
@@ -147,7 +150,8 @@ class Generator:
         pred = maker.one("Placeholder", [], (), dtype="bool", shape=[])
         data = cells.source(maker, (self.batch, self.cell))
         sides = maker.add("Switch", [data, pred], [data.shape] * 2, hidden=True)
-        pivots = [maker.one("Identity", [side], side.shape, hidden=True) for side in sides]
+        hidden = maker.chance(0.7)  # Else it is data, too, and so is what may be dead.
+        pivots = [maker.one("Identity", [side], side.shape, hidden=hidden) for side in sides]
         self.pivots.append([pivot.tensor for pivot in pivots])
 
     def _guarded(self, make, share):
@@ -190,26 +194,26 @@ class Generator:
         nodes = [
             node
             for node in maker.nodes
-            if node["op"] not in ("Placeholder", "Merge", "Const", "Switch") + VARIABLES
+            if node["op"] not in ("Placeholder", "Merge", "Switch") + VARIABLES
         ]
         before = {node["name"]: k for k, node in enumerate(maker.nodes)}
         for _ in range(maker.random.choice([0, 0, 1, 1, 2, 4])):
             node = maker.random.choice(nodes)
-            earlier = [
+            earlier = late or [
                 n["name"] for n in maker.nodes[: before[node["name"]]] if n["op"] != "Switch"
             ]
-            chosen = maker.random.choice(late or earlier)
-            if chosen not in node["after"]:
+            chosen = maker.random.choice(earlier) if earlier else None
+            if chosen and chosen not in node["after"]:
                 node["after"].append(chosen)
 
     # Runs.
 
     def _runs(self):
         maker = self.maker
-        read = self._last_reads()
         runs = [self._run() for _ in range(maker.random.choice([1, 1, 1, 2]))]
         if None in runs:
             return None
+        read = self._last_reads()
         if read:
             runs.append({"feeds": {}, "fetches": read, "targets": [], "stages": None})
         return runs
@@ -253,7 +257,9 @@ class Generator:
     def _choose_fetches(self, run, alive):
         """Sums, things inside, and operations as targets."""
         maker, random = self.maker, self.maker.random
-        can = lambda v: full(v.tensor) in alive and not maker.shares_buffer(v)  # noqa: E731
+        fed = {full(tensor) for tensor in run["feeds"]}
+        free = alive - fed  # TensorFlow refuses to fetch what is fed.
+        can = lambda v: full(v.tensor) in free and not maker.shares_buffer(v)  # noqa: E731
         last = [value for value in self.sums if can(value)]
         inside = [value for value in maker.values if can(value)]
         chosen = random.sample(last, min(len(last), random.randint(1, 4)))
@@ -264,17 +270,28 @@ class Generator:
         if ops and maker.chance(0.7):
             run["targets"].append(random.choice(ops))
         if maker.chance(0.1):
-            run["targets"].append(random.choice(maker.nodes)["name"])
+            nodes = [node for node in maker.nodes if node["op"] != "Placeholder"]
+            run["targets"].append(random.choice(nodes)["name"])
         return bool(chosen)
 
     def _feed_inside(self, run):
         """Feeds a tensor that a node computes."""
         maker = self.maker
         names, table = needed(maker.nodes, run), by_name(maker.nodes)
+        numbers = [
+            node for node in maker.nodes if node["dtype"] == "int32" and node["name"] in names
+        ]
+        if numbers and maker.chance(0.2):
+            # What it is anyway: nothing can rely on it.
+            node = maker.random.choice(numbers)
+            run["feeds"][full(node["name"])] = node["attrs"]["value"]
+            return
         inside = [
             value
             for value in maker.values
-            if split(value.tensor)[0] in names and table[split(value.tensor)[0]]["op"] not in HIDDEN
+            if split(value.tensor)[0] in names
+            and table[split(value.tensor)[0]]["op"] not in HIDDEN
+            and value.tensor not in run["fetches"]
         ]
         if inside:
             value = maker.random.choice(inside)

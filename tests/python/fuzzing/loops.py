@@ -1,4 +1,4 @@
-"""Pieces of programs with graphs inside: loops, functions, and networks with TensorFlow's gradients."""
+"""Pieces of programs with graphs inside: loops, functions, networks with TensorFlow's gradients."""
 
 from fuzzing import cells
 from fuzzing.maker import Maker
@@ -39,7 +39,7 @@ def network(maker, batch, size, cell):
 def _inner(maker, shapes, kind):
     """A maker of the nodes of a body, and the body's arguments."""
     body = Maker(maker.random, maker.dtype, fed=False)
-    given = [cells.argument("{}_{}".format(kind, k), s) for k, s in enumerate(shapes)]
+    given = [cells.argument(f"{kind}_{k}", s) for k, s in enumerate(shapes)]
     body.values += given
     return body, given
 
@@ -55,7 +55,7 @@ def loop(maker, functions, batch, size, cell):
     captured = [(batch, size), (batch, cell), (rows, gates), (cell,), (gates,)]
     captured += [] if lstm else [(rows, cell)]
     body, variables = _inner(maker, shapes, "arg")
-    more = [cells.argument("cap_{}".format(k), s) for k, s in enumerate(captured)]
+    more = [cells.argument(f"cap_{k}", s) for k, s in enumerate(captured)]
     body.values += more
     made = kind(body, batch, size, cell, more[2])[0]
     results = []

@@ -1,13 +1,16 @@
 """Adds nodes to a program and keeps it a program with one meaning.
 
 What reads the buffer of a variable is ordered against everything that assigns to it, by control
-edges from one to the other; a path over other nodes would be cut by a feed. A ConcatV2 of a ref variable
-is a snapshot, so what reads the ConcatV2 is free.
+edges from one to the other; a path over other nodes would be cut by a feed. A ConcatV2 of a ref
+variable is a snapshot, so what reads the ConcatV2 is free.
 """
 
 import collections
 
-from fuzzing.programs import ALIASING, REF_ASSIGNMENTS, full
+from fuzzing.programs import REF_ASSIGNMENTS, full, shares_buffer
+
+# What may run on another device: it neither reads a variable nor steers what is alive.
+MOVABLE = ("MatMul", "ConcatV2", "Slice", "BiasAddGrad", "AddN", "Tanh", "LSTMBlockCellGrad")
 
 Value = collections.namedtuple("Value", "tensor shape")
 
@@ -21,10 +24,14 @@ class Maker:
       nodes: The nodes so far.
       values: Tensors of that type, in the order of their making.
       guard: Control inputs of every node to come.
+      fed: Whether there may be placeholders: not in the body of a loop or a function.
+      devices: Whether some nodes are on another device than the others.
+      add_op: "Add" or "AddV2".
     """
 
     def __init__(self, random, dtype, fed=True):
         self.random, self.dtype, self.fed = random, dtype, fed
+        self.devices = fed and random.random() < 0.1
         self.add_op = random.choice(["Add", "AddV2"])
         self.nodes, self.values, self.guard = [], [], []
         self.variables = {}
@@ -40,24 +47,22 @@ class Maker:
         """Adds a node; returns its outputs."""
         short = op.lower()
         self._numbers[short] += 1
-        name = "{}_{}".format(short, self._numbers[short])
+        name = f"{short}_{self._numbers[short]}"
         tensors = [getattr(value, "tensor", value) for value in inputs]
         node = {"name": name, "op": op, "inputs": tensors, "after": []}
         node.update(dtype=dtype or self.dtype, shapes=[list(s) for s in shapes], attrs=attrs)
         buffers = set().union(*[self._buffers.get(full(t), set()) for t in tensors])
-        awaited = list(after) + self.guard
+        # A feed cuts what a placeholder waits for.
+        awaited = list(after) + (self.guard if op != "Placeholder" else [])
         awaited += [self._assigned[v] for v in sorted(buffers) if v in self._assigned]
         node["after"] = sorted(set(awaited), key=awaited.index)
         for variable in buffers:
             self._readers[variable].append(name)
+        if self.devices and op in MOVABLE and not buffers and self.chance(0.1):
+            attrs["device"] = "/cpu:1"
         self.nodes.append(node)
-        outputs = [
-            Value(name if k == 0 else "{}:{}".format(name, k), tuple(s))
-            for k, s in enumerate(shapes)
-        ]
-        alone = op == "AddN" and len(tensors) == 1
-        whole = op == "Slice" and list(shapes[0]) == list(inputs[0].shape)
-        if op in ALIASING or alone or whole:
+        outputs = [Value(name if k == 0 else f"{name}:{k}", tuple(s)) for k, s in enumerate(shapes)]
+        if shares_buffer(node):
             for output in outputs:
                 self._buffers[full(output.tensor)] = buffers
         if node["dtype"] == self.dtype and not hidden:
@@ -118,7 +123,8 @@ class Maker:
             self.add(op, [made, value], [], before)
         else:
             self._buffers.pop(full(name))  # It does not wait for itself.
-            output = self.one(op, [made, value], made.shape, before, hidden=True)
+            hidden = self.chance(0.7)
+            output = self.one(op, [made, value], made.shape, before, hidden=hidden)
             self._buffers[full(name)] = self._buffers[full(output.tensor)] = {name}
         self._assigned[name] = self.nodes[-1]["name"]
         self._readers[name] = []

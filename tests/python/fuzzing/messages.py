@@ -20,7 +20,9 @@ Attributes:
 
 def send(stream, message):
     data = pickle.dumps(message, protocol=4)
-    stream.write(struct.pack("<Q", len(data)) + data)
+    rest = memoryview(struct.pack("<Q", len(data)) + data)
+    while rest:
+        rest = rest[stream.write(rest) :]
     stream.flush()
 
 

@@ -10,8 +10,8 @@ nodes, the control inputs), `dtype` ("float", "half", "int32" or "bool"), `shape
 and `attrs`. Ops are TensorFlow's, but for those of `SPECIAL`.
 
 A run is a dictionary with `feeds` (values by tensor, see `builder.value`), `fetches` (tensors),
-`targets` (names of nodes) and `stages`: None, or for a partial run the lists of feeds and fetches of
-each call.
+`targets` (names of nodes) and `stages`: None, or for a partial run the lists of feeds and fetches
+of each call.
 """
 
 SPECIAL = {
@@ -41,6 +41,12 @@ def full(tensor):
     return "{}:{}".format(*split(tensor))
 
 
+def plain(op, name, inputs, dtype, after=(), **attrs):
+    """A node whose shapes nobody asks for."""
+    node = {"name": name, "op": op, "inputs": inputs, "after": list(after)}
+    return dict(node, dtype=dtype, shapes=[], attrs=attrs)
+
+
 def by_name(nodes):
     return {node["name"]: node for node in nodes}
 
@@ -67,8 +73,8 @@ def liveness(nodes, run):
     """Which nodes and tensors are alive in a run: not on the dead side of a Switch.
 
     Returns:
-      The set of the names of live nodes and live tensors ("node:0"), or None if a Merge has two live
-      inputs, or is awaited by others than data: then the graph has no single meaning.
+      The set of the names of live nodes and live tensors ("node:0"), or None if a Merge has two
+      live inputs: then the graph has no single meaning.
     """
     fed = {full(tensor) for tensor in run["feeds"]}
     alive = set(fed)
@@ -88,7 +94,7 @@ def liveness(nodes, run):
         outputs = range(len(node["shapes"]))
         if node["op"] == "Switch":
             outputs = [int(run["feeds"].get(full(node["inputs"][1]), {}).get("value", False))]
-        alive.update("{}:{}".format(name, k) for k in outputs)
+        alive.update(f"{name}:{k}" for k in outputs)
     return alive
 
 
@@ -105,6 +111,55 @@ def dependencies(nodes, run, tensor=None, target=None):
             read.append(name)
         found.update(fed[full(t)] for t in read if full(t) in fed)
     return found
+
+
+def ordered(nodes, run):
+    """Whether all that reads a variable in a run is ordered against all that changes it.
+
+    Only control edges between the two count, or those over other assignments to the variable: a
+    feed may cut what is between them.
+    """
+    names = needed(nodes, run)
+    readers, assigned = _uses([node for node in nodes if node["name"] in names])
+    table = by_name(nodes)
+    for variable, changes in assigned.items():
+        for earlier, later in zip(changes, changes[1:]):
+            if earlier not in table[later]["after"]:
+                return False
+        for reader in readers.get(variable, []):
+            after = [k for k, change in enumerate(changes) if change in table[reader]["after"]]
+            before = [k for k, change in enumerate(changes) if reader in table[change]["after"]]
+            # It runs between two changes that follow one another, or before or after all.
+            if max(after or [-1]) + 1 != min(before or [len(changes)]):
+                return False
+    return True
+
+
+def _uses(nodes):
+    """The readers of each variable's buffer, and the assignments to it."""
+    buffers, readers, assigned = {}, {}, {}
+    for node in nodes:
+        name, op = node["name"], node["op"]
+        shared = set().union(*[buffers.get(full(t), set()) for t in node["inputs"]])
+        if op in VARIABLES:
+            shared = {name}
+        elif op in ASSIGNMENTS:
+            variable = split(node["inputs"][0])[0]
+            assigned.setdefault(variable, []).append(name)
+            shared.discard(variable)
+        for variable in shared - {name}:
+            readers.setdefault(variable, []).append(name)
+        if op in REF_ASSIGNMENTS:
+            shared = {variable}
+        if op in VARIABLES or shares_buffer(node):
+            buffers.update({f"{name}:{k}": shared for k in range(max(1, len(node["shapes"])))})
+    return readers, assigned
+
+
+def shares_buffer(node):
+    """Whether what reads the outputs of a node may read its inputs."""
+    alone = node["op"] == "AddN" and len(node["inputs"]) == 1
+    return alone or node["op"] in ALIASING + ("Slice",)
 
 
 def pruned(program):
@@ -137,7 +192,7 @@ def text(program):
     lines = ["# seed {}".format(program["seed"])]
     lines += _lines(program["nodes"], "")
     for run in program["runs"]:
-        feeds = ["{} = {}".format(t, _describe(value)) for t, value in run["feeds"].items()]
+        feeds = [f"{t} = {_describe(value)}" for t, value in run["feeds"].items()]
         if run["stages"] is None:
             wanted = run["fetches"] + ["op " + name for name in run["targets"]]
             lines.append("run {}".format(", ".join(wanted)))
@@ -156,7 +211,7 @@ def _lines(nodes, indent):
     for node in nodes:
         attrs = dict(node["attrs"])
         body = attrs.pop("body", None)
-        shown = ["{}={}".format(name, _describe(value)) for name, value in sorted(attrs.items())]
+        shown = [f"{name}={_describe(value)}" for name, value in sorted(attrs.items())]
         shapes = " ".join(str(shape) for shape in node["shapes"])
         line = "{}{} = {}({})".format(
             indent, node["name"], node["op"], ", ".join(node["inputs"] + shown)

@@ -43,16 +43,20 @@ class Worker:
         if answer is None:
             self._process.kill()
             status = self._process.wait()
-            outcome = {"values": [], "error": end, "message": "status {}".format(status)}
+            outcome = {"values": [], "error": end, "message": f"status {status}"}
             outcome["message"] += "\n" + self._said()
             self.close()
             answer = {"outcomes": [outcome] * len(settings), "rewritten": {}}
         return answer
 
+    def kill(self):
+        """Ends the process; the next program finds it dead."""
+        self._process.kill()
+        self._process.wait()
+
     def close(self):
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            self.kill()
             for stream in (self._process.stdin, self._process.stdout, self._log):
                 stream.close()
         self._process = None
@@ -67,7 +71,8 @@ class Worker:
             BLOCKCELL_REWRITE=self._rewrite,
         )
         environment.pop("BLOCKCELL_OVERRIDE", None)
-        self._log = tempfile.TemporaryFile()
+        # What the process says, for the case that it dies.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (open while the process runs)
         self._process = subprocess.Popen(
             [self._python, "-m", "fuzzing.worker"],
             env=environment,
@@ -108,6 +113,10 @@ class Runner:
         self._stock.close()
         self._ours.close()
 
+    def kill_ours(self):
+        """Ends the process that rewrites graphs, as a crash would."""
+        self._ours.kill()
+
     def judge(self, programs):
         """Runs programs; returns a Verdict of each."""
         answers = [
@@ -126,12 +135,13 @@ class Runner:
     def _verdict(self, program, stock, ours):
         for answer in (stock, ours):
             if "invalid" in answer:
-                return Verdict(program, "invalid", answer["invalid"], {})
+                return Verdict(program, "invalid", answer["invalid"], {}, None)
         limit = _of_types(program, LIMITS)
         wanted, got = stock["outcomes"], ours["outcomes"]
+        error = wanted[1].get("error")
         same = [difference(w, g, limit) is None for w, g in zip(wanted, got)]
         if all(same) and difference(wanted[0], wanted[1], limit) is None:
-            return Verdict(program, None, "", ours["rewritten"])
+            return Verdict(program, None, "", ours["rewritten"], error)
         return self._second_look(program, wanted, got, ours["rewritten"])
 
     def _second_look(self, program, wanted, got, rewritten):
@@ -151,12 +161,13 @@ class Runner:
             )
             if found and not like_tensorflow:
                 with_or_without = "with" if setting.optimized else "without"
-                text = "{} TensorFlow's optimizers, {}".format(with_or_without, found[1])
-                return Verdict(program, found[0], text, rewritten)
-        return Verdict(program, OWN if own else None, own[1] if own else "", rewritten)
+                text = f"{with_or_without} TensorFlow's optimizers, {found[1]}"
+                return Verdict(program, found[0], text, rewritten, wanted[1].get("error"))
+        kind, text = (OWN, own[1]) if own else (None, "")
+        return Verdict(program, kind, text, rewritten, wanted[1].get("error"))
 
 
-class Verdict(collections.namedtuple("Verdict", "program kind text rewritten")):
+class Verdict(collections.namedtuple("Verdict", "program kind text rewritten error")):
     """What came of a program.
 
     Attributes:
@@ -164,6 +175,7 @@ class Verdict(collections.namedtuple("Verdict", "program kind text rewritten")):
       kind: A kind of `comparison.KINDS`, `OWN`, "invalid" if it is no graph, or None: all is well.
       text: What is different.
       rewritten: How many nodes of each op the rewrites put into its graphs.
+      error: The error of TensorFlow alone, if it has one.
     """
 
     @property

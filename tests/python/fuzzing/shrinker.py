@@ -2,15 +2,9 @@
 
 import copy
 
-from fuzzing.programs import (
-    dependencies,
-    full,
-    liveness,
-    pruned,
-    split,
-)
+from fuzzing.programs import dependencies, full, liveness, ordered, pruned, split
 
-TRIES = 400
+TRIES = 1000
 
 
 def shrink(program, fails, tries=TRIES):
@@ -67,10 +61,10 @@ def _candidates(program):
 def _valid(program):
     """The program without what nobody needs, or None if it has no meaning."""
     program = pruned(program)
-    if not program["runs"] or not any(run["fetches"] for run in program["runs"]):
+    if not any(run["fetches"] for run in program["runs"]):
         return None
     for run in program["runs"]:
-        if liveness(program["nodes"], run) is None:
+        if liveness(program["nodes"], run) is None or not ordered(program["nodes"], run):
             return None
         _feed_what_is_needed(program, run)
     return program
@@ -140,6 +134,9 @@ def _with_fewer_nodes(program):
     for k, node in enumerate(program["nodes"]):
         if node["op"] == "Placeholder" or not node["shapes"]:
             continue
+        if len(node["shapes"]) > 1:
+            for i in range(len(node["inputs"])):
+                yield from _with_cut(program, k, i)
         if len(node["shapes"]) == 1 and node["dtype"] in ("float", "half"):
             attrs = {"shape": node["shapes"][0]}
             yield _with_node(program, k, op="Placeholder", inputs=[], after=[], attrs=attrs)
@@ -147,6 +144,20 @@ def _with_fewer_nodes(program):
             if _shape(program, tensor) == (node["dtype"], node["shapes"][0]):
                 yield _with_tensor(program, node["name"], tensor)
                 break
+
+
+def _with_cut(program, k, i):
+    """With a placeholder in the place of a node's input."""
+    node = program["nodes"][k]
+    dtype, shape = _shape(program, node["inputs"][i])
+    if dtype != node["dtype"]:
+        return
+    name = "cut_{}_{}".format(node["name"], i)
+    cut = {"name": name, "op": "Placeholder", "inputs": [], "after": [], "dtype": dtype}
+    cut.update(shapes=[shape], attrs={"shape": shape})
+    changed = _with_node(program, k, inputs=node["inputs"][:i] + [name] + node["inputs"][i + 1 :])
+    changed["nodes"].insert(k, cut)
+    yield changed
 
 
 def _with_fewer_edges(program):

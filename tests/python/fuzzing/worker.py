@@ -1,7 +1,7 @@
 """A process that runs programs: `python -m fuzzing.worker`.
 
-It says which TensorFlow it has, then reads requests from its input and answers each. A request is a program
-and a list of settings; the answer has an outcome for each of them, and what was rewritten.
+It says which TensorFlow it has, then reads requests from its input and answers each. A request is a
+program and a list of settings; the answer has an outcome for each of them, and what was rewritten.
 """
 
 import os
