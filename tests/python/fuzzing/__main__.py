@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import sys
 import time
@@ -11,23 +12,32 @@ from fuzzing import generator, programs, shrinker
 from fuzzing.runner import Runner
 
 BATCH = 50
-SHRUNK = 3  # Programs of each kind that are made small.
+SHRUNK = 2  # Programs of each kind that are made small.
 
 
 def main(argv=None):
     options = _options(argv)
     with Runner(options.python) as runner:
         report = Report(runner.tensorflow, options)
-        seed = options.seed
-        while seed < options.seed + options.graphs:
-            end = min(seed + BATCH, options.seed + options.graphs)
-            made = [generator.generate(k, runner.functions) for k in range(seed, end)]
+        for made in _batches(options, runner.functions):
             for verdict in runner.judge(made):
                 report.add(verdict, runner)
-            seed = end
             report.progress()
     report.finish()
     return 1 if report.findings else 0
+
+
+def _batches(options, functions):
+    """The programs, each batch made while the one before it runs."""
+    seeds = range(options.seed, options.seed + options.graphs)
+    batches = [seeds[k : k + BATCH] for k in range(0, len(seeds), BATCH)]
+    make = lambda some: [generator.generate(seed, functions) for seed in some]  # noqa: E731
+    with concurrent.futures.ThreadPoolExecutor(1) as maker:
+        ahead = [maker.submit(make, batch) for batch in batches[:1]]
+        for k in range(len(batches)):
+            made = ahead.pop().result()
+            ahead = [maker.submit(make, batch) for batch in batches[k + 1 : k + 2]]
+            yield made
 
 
 def _options(argv):

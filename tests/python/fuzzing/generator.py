@@ -23,6 +23,9 @@ from fuzzing.programs import (
 
 # What nobody feeds or fetches.
 HIDDEN = VARIABLES + ASSIGNMENTS
+# A feed cuts what a placeholder waits for; a Merge with control inputs is alive by other rules.
+NEVER_WAIT = ("Placeholder", "Merge", "Switch") + VARIABLES
+REWRITTEN = ("MatMul", "ConcatV2", "Slice", "BiasAddGrad", "AddN", "Add", "AddV2")
 
 
 def generate(seed, functions=True):
@@ -45,6 +48,7 @@ class Generator:
         self.functions = functions
         self.maker = Maker(random, "half" if random.random() < 0.15 else "float")
         self.pivots = []
+        self.late = []
         self.sums = []
         self.batch = random.randint(1, 3)
         self.size, self.cell = random.randint(1, 4), random.randint(1, 4)
@@ -185,24 +189,21 @@ class Generator:
         maker.assign(name, value)
 
     def _control_edges(self):
-        """Lets nodes wait for others that come before them, by number or by name."""
-        maker = self.maker
-        late = []
+        """Lets nodes wait for others that come before them, or for what is fed last."""
+        maker, random = self.maker, self.maker.random
         if maker.chance(0.25):
-            late.append(maker.placeholder(()).tensor)
+            self.late = [maker.placeholder(()).tensor]
             maker.nodes.insert(0, maker.nodes.pop())
-        nodes = [
-            node
-            for node in maker.nodes
-            if node["op"] not in ("Placeholder", "Merge", "Switch") + VARIABLES
-        ]
+        may_wait = [n for n in maker.nodes if n["op"] not in NEVER_WAIT]
+        rewritten = [n for n in may_wait if n["op"] in REWRITTEN] or may_wait
         before = {node["name"]: k for k, node in enumerate(maker.nodes)}
-        for _ in range(maker.random.choice([0, 0, 1, 1, 2, 4])):
-            node = maker.random.choice(nodes)
-            earlier = late or [
+        for _ in range(random.choice([1, 1, 2, 4] if self.late else [0, 0, 1, 2, 4])):
+            node = random.choice(rewritten if maker.chance(0.5) else may_wait)
+            earlier = [
                 n["name"] for n in maker.nodes[: before[node["name"]]] if n["op"] != "Switch"
             ]
-            chosen = maker.random.choice(earlier) if earlier else None
+            earlier = self.late or earlier
+            chosen = random.choice(earlier) if earlier else None
             if chosen and chosen not in node["after"]:
                 node["after"].append(chosen)
 
@@ -245,7 +246,7 @@ class Generator:
             self._feed_inside(run)
         used = self._used_feeds(run)
         run["feeds"] = {t: value for t, value in run["feeds"].items() if t in used}
-        if maker.chance(0.2) and run["feeds"]:
+        if maker.chance(0.7 if set(self.late) & set(map(_name, used)) else 0.15) and used:
             self._into_stages(run)
         return run
 
@@ -314,6 +315,7 @@ class Generator:
         maker, count = self.maker, self.maker.random.randint(2, 3)
         feeds = sorted(run["feeds"])
         stage_of = {t: maker.random.randrange(count) for t in feeds}
+        stage_of.update({t: count - 1 for t in feeds if _name(t) in self.late})
         stages = [{"feeds": [], "fetches": []} for _ in range(count)]
         for tensor in feeds:
             stages[stage_of[tensor]]["feeds"].append(tensor)
@@ -324,3 +326,7 @@ class Generator:
             stages[last]["fetches"].append(tensor)
         run["targets"] = []
         run["stages"] = [stage for stage in stages if stage["feeds"] or stage["fetches"]]
+
+
+def _name(tensor):
+    return split(tensor)[0]

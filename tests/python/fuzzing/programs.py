@@ -14,6 +14,8 @@ A run is a dictionary with `feeds` (values by tensor, see `builder.value`), `fet
 of each call.
 """
 
+import functools
+
 SPECIAL = {
     "Variable": "a ref variable (VariableV2) with an initial value",
     "ResourceVariable": "a resource variable with an initial value; its output is the handle",
@@ -30,12 +32,14 @@ ASSIGNMENTS = REF_ASSIGNMENTS + RESOURCE_ASSIGNMENTS
 ALIASING = ("Identity", "Switch", "Merge", "Loop", "While", "Call") + REF_ASSIGNMENTS
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def split(tensor):
     """The node's name and the number of the output."""
     name, _, index = tensor.partition(":")
     return name, int(index or 0)
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def full(tensor):
     """The tensor's name as TensorFlow writes it."""
     return "{}:{}".format(*split(tensor))
