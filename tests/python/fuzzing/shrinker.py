@@ -2,9 +2,10 @@
 
 import copy
 
-from fuzzing.programs import dependencies, full, liveness, ordered, pruned, split
+from fuzzing.programs import dependencies, full, liveness, ordered, plain, pruned, split
 
-TRIES = 1000
+TRIES = 500
+BATCH = 8  # As many at a time as the processes take in one go.
 
 
 def shrink(program, fails, tries=TRIES):
@@ -16,20 +17,19 @@ def shrink(program, fails, tries=TRIES):
       tries: How many programs to run at most.
     """
     current, left = pruned(program), tries
-    progress = True
-    while progress and left > 0:
-        progress = False
-        smaller = _candidates(current)
-        start = 0
-        while start < len(smaller) and left > 0:
-            # As many at a time as the processes take in one go.
-            batch = smaller[start : start + 8]
-            left -= len(batch)
-            start += len(batch)
-            better = [c for c, failed in zip(batch, fails(batch)) if failed]
-            if better:
-                current, progress = min(better, key=size), True
+    tried, progress = set(), False
+    while left > 0:
+        batch = [c for c in _candidates(current) if c[0] not in tried][:BATCH]
+        if not batch:
+            if not progress:
                 break
+            tried, progress = set(), False  # What was needed before may not be any more.
+            continue
+        left -= len(batch)
+        tried.update(key for key, _ in batch)
+        better = [c for (_, c), failed in zip(batch, fails([c for _, c in batch])) if failed]
+        if better:
+            current, progress = min(better, key=size), True
     return current
 
 
@@ -47,15 +47,14 @@ def size(program):
 
 
 def _candidates(program):
-    """Smaller programs, those first that take away most."""
-    found = list(_with_less_to_run(program)) + list(_with_fewer_nodes(program))
-    found += list(_with_fewer_edges(program))
-    unlike, sizes = [], size(program)
-    for candidate in found:
-        candidate = _valid(candidate)
-        if candidate is not None and size(candidate) < sizes:
-            unlike.append(candidate)
-    return sorted(unlike, key=size)
+    """Smaller programs, those first that take away most, each behind a key that says what goes."""
+    found, most = [], size(program)
+    for edits in (_with_less_to_run, _with_fewer_nodes, _with_fewer_edges):
+        for key, candidate in edits(program):
+            candidate = _valid(candidate)
+            if candidate is not None and size(candidate) < most:
+                found.append((key, candidate))
+    return sorted(found, key=lambda pair: size(pair[1]))
 
 
 def _valid(program):
@@ -94,25 +93,25 @@ def _feed_what_is_needed(program, run):
 
 def _with_less_to_run(program):
     for k, run in enumerate(program["runs"]):
-        yield dict(program, runs=program["runs"][:k] + program["runs"][k + 1 :])
+        yield ("run", k), dict(program, runs=program["runs"][:k] + program["runs"][k + 1 :])
         for name in ("fetches", "targets"):
             for item in run[name]:
-                yield _changed_run(program, k, name, item)
+                yield (name, k, item), _changed_run(program, k, name, item)
         for tensor in run["feeds"]:
             node = next(n for n in program["nodes"] if n["name"] == split(tensor)[0])
             if node["op"] != "Placeholder":
-                yield _changed_run(program, k, "feeds", tensor)
+                yield ("feeds", k, tensor), _changed_run(program, k, "feeds", tensor)
         if run["stages"] is not None:
             changed = copy.deepcopy(program)
             changed["runs"][k]["stages"] = None
-            yield changed
+            yield ("stages", k), changed
             for stage in range(1, len(run["stages"])):
                 changed = copy.deepcopy(program)
                 stages = changed["runs"][k]["stages"]
                 late = stages.pop(stage)
                 stages[stage - 1]["feeds"] += late["feeds"]
                 stages[stage - 1]["fetches"] += late["fetches"]
-                yield changed
+                yield ("stage", k, stage), changed
 
 
 def _changed_run(program, k, name, item):
@@ -130,51 +129,57 @@ def _changed_run(program, k, name, item):
 
 
 def _with_fewer_nodes(program):
-    """With a placeholder in the place of a node, or another tensor of its shape."""
+    """With placeholders in the place of a node or its inputs, or another tensor of its shape."""
     for k, node in enumerate(program["nodes"]):
+        name = node["name"]
         if node["op"] == "Placeholder" or not node["shapes"]:
             continue
-        if len(node["shapes"]) > 1:
-            for i in range(len(node["inputs"])):
-                yield from _with_cut(program, k, i)
+        yield ("inputs", name), _with_cut(program, k, range(len(node["inputs"])))
+        for i in range(len(node["inputs"])):
+            yield ("input", name, i), _with_cut(program, k, [i])
         if len(node["shapes"]) == 1 and node["dtype"] in ("float", "half"):
+            new = {"op": "Placeholder", "inputs": [], "after": []}
             attrs = {"shape": node["shapes"][0]}
-            yield _with_node(program, k, op="Placeholder", inputs=[], after=[], attrs=attrs)
+            yield ("node", name), _with_node(program, k, attrs=attrs, **new)
         for tensor in node["inputs"]:
             if _shape(program, tensor) == (node["dtype"], node["shapes"][0]):
-                yield _with_tensor(program, node["name"], tensor)
+                yield ("bypass", name), _with_tensor(program, name, tensor)
                 break
 
 
-def _with_cut(program, k, i):
-    """With a placeholder in the place of a node's input."""
+def _with_cut(program, k, which):
+    """With placeholders in the place of some of a node's inputs, one for each shape."""
     node = program["nodes"][k]
-    dtype, shape = _shape(program, node["inputs"][i])
-    if dtype != node["dtype"]:
-        return
-    name = "cut_{}_{}".format(node["name"], i)
-    cut = {"name": name, "op": "Placeholder", "inputs": [], "after": [], "dtype": dtype}
-    cut.update(shapes=[shape], attrs={"shape": shape})
-    changed = _with_node(program, k, inputs=node["inputs"][:i] + [name] + node["inputs"][i + 1 :])
-    changed["nodes"].insert(k, cut)
-    yield changed
+    inputs, cuts = list(node["inputs"]), {}
+    for i in which:
+        dtype, shape = _shape(program, inputs[i])
+        if dtype == node["dtype"]:
+            name = "cut_{}_{}".format(node["name"], "x".join(map(str, shape)))
+            attrs = {"shape": shape}
+            cuts[name] = dict(plain("Placeholder", name, [], dtype, **attrs), shapes=[shape])
+            inputs[i] = name
+    changed = _with_node(program, k, inputs=inputs)
+    there = {node["name"] for node in program["nodes"]}
+    changed["nodes"][k:k] = [cut for name, cut in cuts.items() if name not in there]
+    return changed
 
 
 def _with_fewer_edges(program):
     for k, node in enumerate(program["nodes"]):
+        name, inputs = node["name"], node["inputs"]
         for awaited in node["after"]:
-            after = [name for name in node["after"] if name != awaited]
-            yield _with_node(program, k, after=after)
-        if node["op"] in ("AddN", "Add", "AddV2") and len(node["inputs"]) > 1:
-            for i in range(len(node["inputs"])):
-                inputs = node["inputs"][:i] + node["inputs"][i + 1 :]
-                yield _with_node(program, k, op="AddN", inputs=inputs)
-        for i, tensor in enumerate(node["inputs"]):
+            after = [other for other in node["after"] if other != awaited]
+            yield ("after", name, awaited), _with_node(program, k, after=after)
+        if node["op"] in ("AddN", "Add", "AddV2") and len(inputs) > 1:
+            for i, tensor in enumerate(inputs):
+                fewer = inputs[:i] + inputs[i + 1 :]
+                yield ("term", name, tensor), _with_node(program, k, op="AddN", inputs=fewer)
+        for i, tensor in enumerate(inputs):
             # The first tensor of its kind is as good as any.
             same = _first_like(program, k, tensor)
             if same not in (None, tensor):
-                inputs = node["inputs"][:i] + [same] + node["inputs"][i + 1 :]
-                yield _with_node(program, k, inputs=inputs)
+                changed = inputs[:i] + [same] + inputs[i + 1 :]
+                yield ("same", name, i), _with_node(program, k, inputs=changed)
 
 
 def _first_like(program, k, tensor):
