@@ -25,7 +25,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-steps bench-tf2 bench-keras lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -49,6 +49,12 @@ test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 	@if scripts/find_python.sh 1.15 > /dev/null || [ -n "$(REQUIRE_TF_1_15)" ]; \
 	then $(MAKE) --no-print-directory test-python TF=1.15; \
 	else echo "skipped TensorFlow 1.15: no Python 3.7 found (put python3.7 on the PATH, or use pyenv)"; fi
+
+# Flags for `make fuzz-graphs`, such as "--graphs=100000 --seed=1".
+FUZZ_FLAGS ?=
+
+fuzz-graphs: lib ## Run random graphs with and without the rewrites (FUZZ_FLAGS="--graphs=100000 --seed=1"; TF=1.15 too)
+	@PYTHONPATH=tests/python $(PYTHON) -m fuzzing --results build/fuzz $(FUZZ_FLAGS)
 
 test-host: lib ## Test the library in a Rust program that hosts TensorFlow without Python
 	@scripts/test_host.sh $(PYTHON)

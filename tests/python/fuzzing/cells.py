@@ -1,0 +1,184 @@
+"""Pieces of programs: gradient ops of cells, the products around them, and sums of these."""
+
+from fuzzing.maker import Value
+
+
+class Cell:
+    """One step's gradient op: what the products around it are made of."""
+
+    def __init__(self, x, h, w, gates):
+        self.x, self.h, self.w, self.gates = x, h, w, gates
+        self.concat = None
+
+
+def source(maker, shape, fresh=0.5):
+    """A value of a shape: one that is there, or a new one of any kind."""
+    there = maker.of_shape(shape)
+    if there and not maker.chance(fresh):
+        return maker.random.choice(there)
+    kind = maker.random.random()
+    if kind < 0.45 and maker.fed:
+        return maker.placeholder(shape)
+    if kind < 0.6 or not maker.fed:
+        return maker.constant(shape)
+    if kind < 0.85:
+        resource = maker.chance(0.3)
+        return maker.read(maker.variable(shape, resource), resource)
+    return maker.one("Tanh", [source(maker, shape, 0.3)], shape)
+
+
+def lstm(maker, batch, size, cell, w=None):
+    """The gradient op of an LSTM's step, sometimes behind the step itself."""
+    w = w or source(maker, (size + cell, 4 * cell))
+    vectors = [source(maker, (cell,), 0.1) for _ in range(3)] + [source(maker, (4 * cell,), 0.3)]
+    x, c, h = (source(maker, (batch, n)) for n in (size, cell, cell))
+    peephole = maker.chance(0.3)
+    states = (batch, cell)
+    if maker.chance(0.25):
+        inputs = [x, c, h, w] + vectors
+        outputs = maker.add("LSTMBlockCell", inputs, [states] * 7, use_peephole=peephole)
+        given = outputs[:6]
+    else:
+        given = [source(maker, states, 0.2) for _ in range(6)]
+    given = given + [source(maker, states, 0.2) for _ in range(2)]
+    shapes = [states, (batch, 4 * cell)] + [(cell,)] * 3
+    inputs = [x, c, h, w] + vectors + given
+    outputs = maker.add("LSTMBlockCellGrad", inputs, shapes, use_peephole=peephole)
+    return [Cell(x, h, w, outputs[1])]
+
+
+def gru(maker, batch, size, cell, w=None):
+    """The gradient op of a GRU's step: a Cell for each of the two weights."""
+    w_ru = w or source(maker, (size + cell, 2 * cell))
+    w_c = source(maker, (size + cell, cell))
+    x, h = source(maker, (batch, size)), source(maker, (batch, cell))
+    inputs = [x, h, w_ru, w_c, source(maker, (2 * cell,), 0.3), source(maker, (cell,), 0.3)]
+    states = (batch, cell)
+    if maker.chance(0.25):
+        given = maker.add("GRUBlockCell", inputs, [states] * 4)[:3]
+    else:
+        given = [source(maker, states, 0.2) for _ in range(3)]
+    inputs = inputs + given + [source(maker, states, 0.2)]
+    shapes = [(batch, size), states, states, (batch, 2 * cell)]
+    outputs = maker.add("GRUBlockCellGrad", inputs, shapes)
+    reset = maker.one("Mul", [h, given[0]] if maker.chance(0.5) else [given[0], h], states)
+    return [Cell(x, h, w_ru, outputs[3]), Cell(x, reset, w_c, outputs[2])]
+
+
+def any_kind(maker):
+    """`lstm` or `gru`, of which TensorFlow has no half."""
+    return lstm if maker.dtype == "half" or maker.chance(0.7) else gru
+
+
+def _left(maker, cell):
+    """The left factor of a product: [x, h] in most programs."""
+    kind, batch = maker.random.random(), cell.x.shape[0]
+    size, units = cell.x.shape[1], cell.h.shape[1]
+    rows = (batch, size + units)
+    if kind < 0.15:
+        return source(maker, rows)
+    if cell.concat is not None and kind < 0.5:
+        return cell.concat
+    parts = [cell.x, cell.h]
+    if kind > 0.94:
+        parts = [source(maker, (batch, units)), source(maker, (batch, size))]
+    elif kind > 0.88:
+        parts = [cell.x, source(maker, (batch, units))]
+    elif kind > 0.84 and units > 1:
+        parts = [cell.x] + [source(maker, (batch, n)) for n in (1, units - 1)]
+    axis = maker.integers(maker.random.choice([1, 1, -1]))
+    left = maker.one("ConcatV2", parts + [axis], rows)
+    if maker.chance(0.7):
+        cell.concat = left
+    return left
+
+
+def product(maker, cell):
+    """The gradient of a cell's weights."""
+    left = _left(maker, cell)
+    shape = (left.shape[1], cell.gates.shape[1])
+    return maker.one("MatMul", [left, cell.gates], shape, transpose_a=True, transpose_b=False)
+
+
+def bias(maker, cell):
+    attrs = {"data_format": "NHWC"} if maker.chance(0.5) else {}
+    return maker.one("BiasAddGrad", [cell.gates], (cell.gates.shape[1],), **attrs)
+
+
+def transposed(maker, cell):
+    """The gradient of x and h."""
+    shape = (cell.gates.shape[0], cell.w.shape[0])
+    inputs = [cell.gates, cell.w]
+    return maker.one("MatMul", inputs, shape, transpose_a=False, transpose_b=True)
+
+
+def slices(maker, whole, size):
+    """Slices of a product: x and h in most programs, else any columns and rows, overlapping too."""
+    rows, columns = whole.shape
+    places = [(0, 0, rows, size), (0, size, rows, columns - size)]
+    if maker.chance(0.4):
+        places = [_place(maker, rows, columns) for _ in range(maker.random.randint(1, 4))]
+    made = []
+    for row, column, high, wide in places:
+        # -1 stands for all that is left.
+        sizes = [
+            -1 if row + high == rows and maker.chance(0.5) else high,
+            -1 if column + wide == columns and maker.chance(0.3) else wide,
+        ]
+        inputs = [whole, maker.integers([row, column]), maker.integers(sizes)]
+        made.append(maker.one("Slice", inputs, (high, wide)))
+    return made
+
+
+def _place(maker, rows, columns):
+    random = maker.random
+    row = 0 if maker.chance(0.8) else random.randint(0, rows - 1)
+    column = random.randint(0, columns - 1)
+    high = rows - row if maker.chance(0.7) else random.randint(1, rows - row)
+    return row, column, high, random.randint(1, columns - column)
+
+
+def total(maker, terms):
+    """A sum: AddN, a tree of Add and AddV2, or both."""
+    terms, shape = list(terms), terms[0].shape
+    random = maker.random
+    if maker.chance(0.3):
+        terms.append(source(maker, shape))
+    if maker.chance(0.1):
+        terms.append(random.choice(terms))
+    random.shuffle(terms)
+    if len(terms) == 1 and maker.chance(0.9):
+        return terms[0]
+    style = random.random()
+    if style < 0.4:
+        return maker.one("AddN", terms, shape)
+    while len(terms) > 1:
+        add_n = maker.chance(0.3 if style < 0.7 else 0.0)
+        taken = [terms.pop(random.randrange(len(terms))) for _ in range(2)]
+        while add_n and terms and maker.chance(0.4):
+            taken.append(terms.pop())
+        terms.append(maker.one("AddN" if add_n else maker.add_op, taken, shape))
+    if maker.chance(0.15):
+        terms.append(_broadcast(maker, terms.pop()))
+    return terms[0]
+
+
+def _broadcast(maker, value):
+    """Adds a row, one number, or on the other side many of them."""
+    shape = (1,) + value.shape[1:] if maker.chance(0.5) else (1,)
+    pair = [value, source(maker, shape)]
+    maker.random.shuffle(pair)
+    return maker.one(maker.add_op, pair, value.shape)
+
+
+def deep(maker, value):
+    """A sum of sums of sums, with other summands."""
+    for _ in range(maker.random.choice([5, 10, 20, 30, 150])):
+        pair = [value, source(maker, value.shape, 0.05)]
+        maker.random.shuffle(pair)
+        value = maker.one(maker.random.choice(["AddN", maker.add_op]), pair, value.shape)
+    return value
+
+
+def argument(name, shape):
+    return Value(name, tuple(shape))
