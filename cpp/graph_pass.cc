@@ -7,6 +7,7 @@
 // before the optimizers only shields the sums from them.
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -63,9 +64,13 @@ class RewritePass : public tf::GraphOptimizationPass {
       if (is_last_) note_unwanted();
       return tf::Status();
     }
+    const auto start = std::chrono::steady_clock::now();
     Description description(*graph, LocalCpus(options.device_set));
+    const std::size_t nodes = description.nodes().size();
     const Changes changes = rewrite_(description.nodes(), description.edges());
     if (description.Apply(changes, graph) > 0) tf::FixupSourceAndSinkEdges(graph);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    if (is_last_) note_time(nodes, passed.count());
     return tf::Status();
   }
 

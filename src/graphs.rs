@@ -89,6 +89,10 @@ mod ffi {
         /// The changes before a graph is cut into devices.
         fn rewrite_graph(nodes: &[GraphNode], edges: &[GraphEdge]) -> Changes;
 
+        /// Notes how long it took to rewrite a graph of so many nodes, to describe it and to apply the
+        /// changes.
+        fn note_time(nodes: usize, seconds: f64);
+
         /// Notes that a graph was not rewritten because its session does not want that.
         fn note_unwanted();
     }
@@ -151,6 +155,10 @@ fn rewrite_graph(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Changes {
         log::graph("after", &graph);
         changes_of(&graph)
     })
+}
+
+fn note_time(nodes: usize, seconds: f64) {
+    or_default("the log", || log::time(nodes, seconds));
 }
 
 fn note_unwanted() {

@@ -19,7 +19,7 @@ static LEVEL: LazyLock<u8> = LazyLock::new(|| match std::env::var(VARIABLE).as_d
     }
 });
 
-/// The number of the graph that is looked at.
+/// How many graphs were looked at.
 static GRAPHS: AtomicUsize = AtomicUsize::new(0);
 
 /// Prints what was done to a graph, and what was not and why.
@@ -35,6 +35,14 @@ pub(super) fn report(report: &Report) {
 pub(super) fn line(words: &str) {
     if *LEVEL > 0 {
         eprint!("{}", prefixed(GRAPHS.fetch_add(1, Ordering::Relaxed), words));
+    }
+}
+
+/// Prints what the pass cost.
+pub(super) fn time(nodes: usize, seconds: f64) {
+    if *LEVEL > 0 {
+        let milliseconds = 1e3 * seconds;
+        eprintln!("blockcell: a graph of {nodes} nodes took the pass {milliseconds:.1} ms");
     }
 }
 
