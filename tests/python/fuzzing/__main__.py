@@ -72,8 +72,8 @@ class Report:
             return
         print("\rseed {}: {}: {}".format(verdict.program["seed"], verdict.kind, verdict.text))
         program, small = verdict.program, None
-        if self._kinds[verdict.kind] <= SHRUNK and verdict.kind != "invalid":
-            small = shrinker.shrink(program, lambda some: runner.fail(some, verdict.kind))
+        if self._kinds[verdict.kind] <= SHRUNK:
+            small = shrinker.small(runner, verdict)
             print(programs.text(small))
         finding = {"seed": program["seed"], "kind": verdict.kind, "text": verdict.text}
         self.findings.append(dict(finding, program=program, small=small))

@@ -66,21 +66,23 @@ def _difference_of_values(want, got, limit, allowance):
     want, got = np.asarray(want, np.float64), np.asarray(got, np.float64)
     if want.shape != got.shape:
         return f"the shape {got.shape} instead of {want.shape}"
-    if not np.array_equal(np.isfinite(want), np.isfinite(got)):
+    finite = np.isfinite(want)
+    if not np.array_equal(finite, np.isfinite(got)):
         return "not the same elements are numbers"
-    error, scale = _distance(want, got), _largest(want)
+    error, scale = _distance(want, got), _largest(want[finite])
     if error <= limit * scale + allowance:
         return None
     return f"error {error:.3g} where the largest element is {scale:.3g}"
 
 
 def _distance(left, right):
+    """The largest difference of elements that are numbers."""
     left, right = np.asarray(left, np.float64), np.asarray(right, np.float64)
     if left.shape != right.shape:
         return 0.0
-    return _largest(left - right)
+    finite = np.isfinite(left) & np.isfinite(right)
+    return _largest(left[finite] - right[finite])
 
 
 def _largest(array):
-    array = np.abs(array[np.isfinite(array)])
-    return float(array.max()) if array.size else 0.0
+    return float(np.abs(array).max()) if array.size else 0.0

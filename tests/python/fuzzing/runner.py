@@ -117,22 +117,25 @@ class Runner:
         """Ends the process that rewrites graphs, as a crash would."""
         self._ours.kill()
 
-    def judge(self, programs):
+    def judge(self, programs, timeout=MILLISECONDS):
         """Runs programs; returns a Verdict of each."""
+        settings = [setting._replace(timeout=timeout) for setting in SETTINGS]
         answers = [
-            self._pool.submit(lambda worker=worker: [worker.run(p, SETTINGS) for p in programs])
+            self._pool.submit(lambda worker=worker: [worker.run(p, settings) for p in programs])
             for worker in (self._stock, self._ours)
         ]
         return [
-            self._verdict(program, stock, ours)
+            self._verdict(program, stock, ours, settings)
             for program, stock, ours in zip(programs, *[answer.result() for answer in answers])
         ]
 
     def fail(self, programs, kind):
         """Tells of each of some programs whether it is a finding of this kind."""
-        return [verdict.kind == kind for verdict in self.judge(programs)]
+        # What hung for long once will hang again.
+        timeout = MILLISECONDS // 4 if kind == "hang" else MILLISECONDS
+        return [verdict.kind == kind for verdict in self.judge(programs, timeout)]
 
-    def _verdict(self, program, stock, ours):
+    def _verdict(self, program, stock, ours, settings):
         for answer in (stock, ours):
             if "invalid" in answer:
                 return Verdict(program, "invalid", answer["invalid"], {}, None)
@@ -142,19 +145,22 @@ class Runner:
         same = [difference(w, g, limit) is None for w, g in zip(wanted, got)]
         if all(same) and difference(wanted[0], wanted[1], limit) is None:
             return Verdict(program, None, "", ours["rewritten"], error)
-        return self._second_look(program, wanted, got, ours["rewritten"])
+        if settings == SETTINGS:
+            wanted = _patiently(self._stock, program, wanted)
+            got = _patiently(self._ours, program, got)
+        return self._second_look(program, wanted, got, ours["rewritten"], settings)
 
-    def _second_look(self, program, wanted, got, rewritten):
+    def _second_look(self, program, wanted, got, rewritten, settings):
         """Lets TensorFlow alone run it with other threads, and with values a little different."""
         limit = _of_types(program, LIMITS)
-        settings = [s._replace(noise=_of_types(program, NOISES)) for s in SETTINGS]
-        settings += [s._replace(threads=threads) for s in SETTINGS for threads in (1, 4)]
-        more = self._stock.run(program, settings)["outcomes"]
-        noisy, meanings = more[: len(SETTINGS)], wanted + more[len(SETTINGS) :]
+        others = [s._replace(noise=_of_types(program, NOISES)) for s in settings]
+        others += [s._replace(threads=threads) for s in settings for threads in (1, 4)]
+        more = self._stock.run(program, others)["outcomes"]
+        noisy, meanings = more[: len(settings)], wanted + more[len(settings) :]
         own = None
         for meaning in meanings:
             own = own or difference(wanted[0], meaning, limit, noisy[0])
-        for k, setting in enumerate(SETTINGS):
+        for k, setting in enumerate(settings):
             found = difference(wanted[k], got[k], limit, noisy[k])
             like_tensorflow = own and any(
                 difference(meaning, got[k], limit, noisy[k]) is None for meaning in meanings
@@ -181,6 +187,14 @@ class Verdict(collections.namedtuple("Verdict", "program kind text rewritten err
     @property
     def is_finding(self):
         return self.kind not in (None, OWN)
+
+
+def _patiently(worker, program, outcomes):
+    """Outcomes where what hangs did so for long: a machine may be busy."""
+    if all(outcome.get("error") != "DeadlineExceededError" for outcome in outcomes):
+        return outcomes
+    settings = [setting._replace(timeout=4 * MILLISECONDS) for setting in SETTINGS]
+    return worker.run(program, settings)["outcomes"]
 
 
 def _of_types(program, numbers):

@@ -8,7 +8,16 @@ TRIES = 500
 BATCH = 8  # As many at a time as the processes take in one go.
 
 
-def shrink(program, fails, tries=TRIES):
+def small(runner, verdict, tries=TRIES):
+    """The program of a finding, made small."""
+    if verdict.kind == "invalid":
+        return verdict.program
+    if verdict.kind == "hang":  # Each takes seconds.
+        tries = min(tries, 100)
+    return shrink(verdict.program, lambda some: runner.fail(some, verdict.kind), tries)
+
+
+def shrink(program, fails, tries):
     """The smallest program found that still fails.
 
     Args:

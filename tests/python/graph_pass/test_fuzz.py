@@ -20,19 +20,20 @@ def runner():
 
 
 @pytest.fixture(scope="module")
-def verdicts():
-    """What came of all programs so far."""
-    return []
+def verdicts(runner):
+    """What came of the programs of all seeds."""
+    judged = []
+    for first in range(0, GRAPHS, BATCH):
+        seeds = range(first, first + BATCH)
+        judged += runner.judge([generator.generate(seed, runner.functions) for seed in seeds])
+    return judged
 
 
 @pytest.mark.parametrize("first", range(0, GRAPHS, BATCH))
 def test_same_results(runner, verdicts, first):
-    made = [generator.generate(seed, runner.functions) for seed in range(first, first + BATCH)]
-    judged = runner.judge(made)
-    verdicts += judged
-    for verdict in judged:
+    for verdict in verdicts[first : first + BATCH]:
         if verdict.is_finding:
-            small = _small(runner, verdict)
+            small = shrinker.small(runner, verdict, tries=300)
             text = f"{verdict.kind}: {verdict.text}\n{programs.text(small)}"
             pytest.fail(text, pytrace=False)
 
@@ -45,12 +46,6 @@ def test_graphs_are_of_use(verdicts):
     assert sum(rewritten) > len(verdicts) / 2
     assert len(errors) < len(verdicts) / 20
     assert len(own) < len(verdicts) / 20
-
-
-def _small(runner, verdict):
-    if verdict.kind == "invalid":
-        return verdict.program
-    return shrinker.shrink(verdict.program, lambda some: runner.fail(some, verdict.kind), tries=300)
 
 
 def test_a_process_that_dies_is_a_result(runner):
