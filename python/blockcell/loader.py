@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
-from blockcell import building
+from blockcell import building, linked
 from blockcell.version import __version__
 
 LIBRARY = building.LIBRARY
@@ -96,7 +96,7 @@ def load(
             with _override(take_over):
                 module = _load_into_tensorflow(library)
             _loaded.update(module=module, path=library, take_over=take_over)
-        elif path is not None and Path(path).resolve() != _loaded["path"]:
+        elif path is not None and not _is_loaded(Path(path)):
             raise LibraryError(
                 "blockcell: cannot load {}: this process has loaded {}, and one process can load "
                 "only one library".format(path, _loaded["path"])
@@ -110,6 +110,13 @@ def load(
 
         registry.register(_loaded["module"], replace_gradients)
         return _loaded["module"]
+
+
+def _is_loaded(path: Path) -> bool:
+    """Whether `load` has loaded this file, by whatever path."""
+    with contextlib.suppress(OSError):
+        return path.samefile(_loaded["path"])
+    return path.resolve() == _loaded["path"]  # It may have been removed since.
 
 
 def module() -> Any:
@@ -305,25 +312,61 @@ def _load_into_tensorflow(library: Path) -> Any:
     """Loads a file that `find_library` has found, for eager mode too."""
     import tensorflow as tf
 
-    try:
-        module = tf.load_op_library(str(library))
-    except tf.errors.OpError as error:
+    names = linked.names_of(library)
+    module = _loaded_before(names) if names else _load_first(library)
+    if module is None:
+        # One that was refused stays in the process. TensorFlow takes it for loaded from then on.
         raise LibraryError(
             _explain(
-                f"TensorFlow {tf.__version__} cannot load {library}",
-                [f"it says: {error}", "it may have been built for another TensorFlow"],
+                f"{library} has registered nothing in TensorFlow {tf.__version__}",
+                _other_libraries(library),
             )
-        ) from error
-    if not hasattr(module, "blockcell_info"):
-        # One that was refused because it is for another release stays in the process. TensorFlow
-        # takes it for loaded from then on.
-        raise LibraryError(
-            _explain(f"{library} has registered nothing in TensorFlow {tf.__version__}")
         )
     # 1.15 has nothing to drop: its eager mode never runs the library's kernels.
     if not tf.__version__.startswith("1."):
         _drop_eager_kernels()
     return module
+
+
+def _load_first(library: Path) -> Any:
+    """The module of a file that this process has not loaded before; None if it has no ops."""
+    import tensorflow as tf
+
+    try:
+        return _with_ops(tf.load_op_library(str(library)))
+    except tf.errors.OpError as error:
+        hints = _other_libraries(library) or ["it may have been built for another TensorFlow"]
+        raise LibraryError(
+            _explain(
+                f"TensorFlow {tf.__version__} cannot load {library}",
+                [f"it says: {error}", *hints],
+            )
+        ) from error
+
+
+def _loaded_before(names: Sequence[str]) -> Any:
+    """The module of a file that TensorFlow has loaded under one of these names, or None."""
+    import tensorflow as tf
+
+    for name in names:
+        with contextlib.suppress(tf.errors.OpError):
+            module = _with_ops(tf.load_op_library(name))
+            if module is not None:
+                return module
+    return None
+
+
+def _with_ops(module: Any) -> Any:
+    """The module of an op library; None if that has registered nothing."""
+    return module if hasattr(module, "blockcell_info") else None
+
+
+def _other_libraries(library: Path) -> List[str]:
+    """What to say of other copies of the library in this process."""
+    return [
+        f"this process has loaded {path}, and one process can load only one library"
+        for path in linked.others_like(library)
+    ]
 
 
 def _drop_eager_kernels() -> None:

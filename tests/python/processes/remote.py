@@ -20,6 +20,7 @@ from parameter_server import BATCH, COLLECTIONS, GRAPHS, TIME, start_server  # n
 LIBRARY = os.environ["BLOCKCELL_TEST_LIBRARY"]
 CELL, SEQUENCE = "lstm_block_cell", "lstm_block_fused_cell"
 SECONDS = 100
+STEPS = 3
 WINDOW = np.random.RandomState(1).randint(0, 256, [2, BATCH, TIME]).astype(np.int32)
 
 
@@ -43,8 +44,8 @@ class Task:
     def is_there(self):
         return True
 
-    def step(self, model, task):
-        """The loss of a training step on the process of that task, or the error in words."""
+    def train(self, model, task):
+        """The losses of training steps on the process of that task, or the error in words."""
         v1 = self._tf.compat.v1
         with contextlib.ExitStack() as stack:
             graph = stack.enter_context(self._tf.Graph().as_default())
@@ -57,7 +58,8 @@ class Task:
             )
             session.run(init)
             try:
-                return float(session.run([loss, train], dict(zip((inputs, targets), WINDOW)))[0])
+                window = dict(zip((inputs, targets), WINDOW))
+                return [float(session.run([loss, train], window)[0]) for _ in range(STEPS)]
             except self._tf.errors.OpError as error:
                 return f"{type(error).__name__}: {error.message}"
 
@@ -74,7 +76,7 @@ class Task:
 
 
 def losses_or_errors():
-    """By who has the library and by the model: the loss of a step, or the error in words.
+    """By who has the library and by the model: the losses of steps, or the error in words.
 
     Also the refusals of a call by the session without the library, and by the library's kernel.
     """
@@ -86,12 +88,18 @@ def losses_or_errors():
         ]
         processes.ask(tasks, "is_there")
 
-        def step(session, model, ops):
-            return processes.ask([tasks[session]], "step", model, ops)[0]
+        def train(session, ops):
+            return {
+                model: processes.ask([tasks[session]], "train", model, ops)[0]
+                for model in (CELL, SEQUENCE)
+            }
 
         return {
-            "session": {model: step(0, model, 1) for model in (CELL, SEQUENCE)},
-            "ops": {CELL: step(1, CELL, 2)},
+            "nobody": train(1, 1),
+            "session": train(0, 1),
+            "ops": train(1, 2),
+            "both": train(0, 2),
+            "one process": train(0, 0),
             "refusal": processes.ask(tasks[1:2], "refusal", 2)[0],
             "our_refusal": processes.ask(tasks[2:], "refusal", 2, "blockcell")[0],
         }
