@@ -58,6 +58,10 @@ fn plan(graph: &Graph, report: &mut Report) -> Vec<Sum> {
     let mut sums = Vec::new();
     while let Some(root) = forest.roots.pop_first() {
         let root = forest.without_addends(root);
+        if let Some(term) = forest.has_its_addends(root) {
+            report.stays(term, Reason::NothingToSave);
+            continue;
+        }
         let (terms, absorbed) = forest.expand(root);
         if terms.len() == 0 {
             continue;
@@ -148,6 +152,14 @@ impl<'g> Forest<'g> {
             (above, sum) = (sum, child);
         }
         if self.children(sum).len() == 1 { sum } else { above }
+    }
+
+    /// The only term of a sum, if it is an operation of this library that adds others already. More
+    /// would have to wait, as above.
+    fn has_its_addends(&self, sum: NodeId) -> Option<NodeId> {
+        let &[child] = self.children(sum) else { return None };
+        let terms = Terms::read(self.graph, child)?;
+        (!terms.addends.is_empty()).then_some(child)
     }
 
     /// The terms of a sum in the order of its summands, and the nodes that become a part of it. Inner

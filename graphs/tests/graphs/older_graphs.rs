@@ -34,6 +34,24 @@ fn parts_are_read_where_they_begin_with_x() {
     );
 }
 
+/// As of [sums that are rewritten now](super::trimming).
+#[test]
+fn only_one_addition_of_others_is_taken_in() {
+    rewriting(
+        "cell1 = lstm(x1, h1)
+        one = BlockcellMatMulAddN(left1, cell1:1) N=1 M=1 A=0
+        sum = AddN(one, a)",
+    )
+    .becomes("sum = BlockcellMatMulAddN(left1, cell1:1, a) M=1 N=1 A=1");
+    rewriting(
+        "cell1 = lstm(x1, h1)
+        one = BlockcellMatMulAddN(left1, cell1:1, a) N=1 M=1 A=1
+        sum = AddN(one, b)",
+    )
+    .stays()
+    .reports("one (BlockcellMatMulAddN) stays: nothing around it can be saved");
+}
+
 /// There is no tensor that has both parts.
 #[test]
 fn parts_and_whole_factors_do_not_meet() {
@@ -84,13 +102,15 @@ fn addends_and_parts_that_may_change_are_read_where_they_were() {
             written = Assign(v, fed)
             cell1 = lstm(x1, {part})
             one = BlockcellMatMulAddN(x1, {part}, cell1:1, {addend}) N=1 M=2 A=1
-            sum = AddN(one, b)"
+            two = BlockcellMatMulAddN(x1, h1, cell1:1) N=1 M=2 A=0
+            sum = AddN(one, two)"
         )
     };
-    rewriting(&text("h1", "a")).reports("sum becomes BlockcellMatMulAddN of 1");
+    rewriting(&text("h1", "a")).reports("sum becomes BlockcellMatMulAddN of 2");
     for text in [text("v", "a"), text("h1", "v")] {
-        rewriting(&text).stays().reports(
-            "one (BlockcellMatMulAddN) stays: v is a variable's memory, which may change before it \
+        rewriting(&text).reports(
+            "sum becomes BlockcellMatMulAddN of 1
+            one (BlockcellMatMulAddN) stays: v is a variable's memory, which may change before it \
              would be read",
         );
     }
