@@ -19,11 +19,13 @@ def main(argv=None):
     options = _options(argv)
     with Runner(options.python) as runner:
         report = Report(runner.tensorflow, options)
-        for made in _batches(options, runner.functions):
-            for verdict in runner.judge(made):
-                report.add(verdict, runner)
-            report.progress()
-    report.finish()
+        try:
+            for made in _batches(options, runner.functions):
+                for verdict in runner.judge(made):
+                    report.add(verdict, runner)
+                report.progress()
+        finally:  # Also where somebody ends it before the last graph.
+            report.finish()
     return 1 if report.findings else 0
 
 
@@ -103,7 +105,7 @@ class Report:
 
     def _summary(self):
         kinds = {kind or "the same": count for kind, count in self._kinds.most_common()}
-        shares = {op: count / self._graphs for op, count in self._rewritten.most_common()}
+        shares = {op: count / max(1, self._graphs) for op, count in self._rewritten.most_common()}
         seconds = round(time.monotonic() - self._start, 1)
         errors = {error: count for error, count in self._errors.most_common() if count}
         summary = {"graphs": self._graphs, "seconds": seconds, "rewritten": shares}
