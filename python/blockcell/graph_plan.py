@@ -1,7 +1,7 @@
 """What the library's graph passes do to the graphs of a file, found out without running them.
 
-A session is asked to get ready for a step, but not to run it. TensorFlow then prunes and optimizes the
-graph as for a real step, and calls the passes, which write what they do to the standard error.
+A session is asked to get ready for a step, but not to run it. TensorFlow then prunes and optimizes
+the graph as for a real step, and calls the passes, which write what they do to the standard error.
 That happens in a process of its own, because the library reads its switches when it is loaded.
 """
 
@@ -12,7 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Union
 
-_LINE = re.compile(r"blockcell: graph \d+: (?:(\S+) becomes (\S+) of (\d+)|(\S+) \((\S+)\) stays)(.*)")
+_LINE = re.compile(
+    r"blockcell: graph \d+: (?:(\S+) becomes (\S+) of (\d+)|(\S+) \((\S+)\) stays)(.*)"
+)
 
 
 class Place(NamedTuple):
@@ -50,9 +52,8 @@ def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
     process = subprocess.run(
         [sys.executable, "-m", "blockcell.graph_plan", str(file), *targets],
         env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
+        capture_output=True,
+        text=True,
     )
     if process.returncode:
         raise PlanError((process.stderr.strip().splitlines() or ["no message"])[-1])
