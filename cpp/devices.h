@@ -10,6 +10,10 @@ namespace blockcell {
 // Whether the full name of a device is that of a CPU.
 bool OnCpu(const std::string& device);
 
+// Whether TensorFlow has a GPU in this process: not one that CUDA_VISIBLE_DEVICES hides. Makes no
+// device.
+bool has_gpu();
+
 }  // namespace blockcell
 
 #endif  // BLOCKCELL_CPP_DEVICES_H_
