@@ -10,22 +10,24 @@ const WERROR: &str = "BLOCKCELL_WERROR";
 /// Names a file with what [`ASK`] would print, where somebody has asked already.
 const FLAGS: &str = "BLOCKCELL_FLAGS";
 const SOURCES: &[&str] = &[
-    "cpp/block_gru.cc",
+    "cpp/attributes.cc",
+    "cpp/callback.cc",
     "cpp/devices.cc",
     "cpp/graph_pass.cc",
     "cpp/graphs.cc",
     "cpp/info.cc",
     "cpp/kernels.cc",
     "cpp/library.cc",
+    "cpp/own_ops.cc",
     "cpp/pool.cc",
     "cpp/processors.cc",
-    "cpp/products.cc",
-    "cpp/shape_fn.cc",
     "cpp/status.cc",
     "cpp/takeover.cc",
     "cpp/tensors.cc",
 ];
 const HEADERS: &[&str] = &[
+    "cpp/attributes.h",
+    "cpp/callback.h",
     "cpp/devices.h",
     "cpp/graphs.h",
     "cpp/hidden.h",
@@ -33,7 +35,6 @@ const HEADERS: &[&str] = &[
     "cpp/library.h",
     "cpp/pool.h",
     "cpp/processors.h",
-    "cpp/shape_fn.h",
     "cpp/status.h",
     "cpp/tensors.h",
 ];

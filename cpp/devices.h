@@ -23,6 +23,10 @@ class LocalCpus {
   std::set<std::string> names_;
 };
 
+// Whether TensorFlow has a GPU in this process: not one that CUDA_VISIBLE_DEVICES hides. Makes no
+// device.
+bool has_gpu();
+
 }  // namespace blockcell
 
 #endif  // BLOCKCELL_CPP_DEVICES_H_

@@ -44,18 +44,21 @@ std::string Minor(const std::string& version) {
   return version.substr(0, version.find('.', version.find('.') + 1));
 }
 
-// Makes `tf.load_op_library` fail with `message`: an operation that cannot be registered does that.
-//
-// Elsewhere such an operation would end the process. So it is registered only where TensorFlow
-// loads an operation library at this moment, which shows by its watcher.
-void FailToLoad(const std::string& message) {
+// Whether TensorFlow loads an operation library at this moment, which shows by its watcher.
+bool TensorFlowIsLoading() {
   tf::OpRegistry* const registry = tf::OpRegistry::Global();
   const auto ignore = [](const tf::Status& status, const tf::OpDef&) { return status; };
-  if (registry->SetWatcher(ignore).ok()) {
-    registry->SetWatcher(nullptr).IgnoreError();
-    return;
-  }
-  registry->Register([message](tf::OpRegistrationData*) -> tf::Status {
+  if (!registry->SetWatcher(ignore).ok()) return true;
+  registry->SetWatcher(nullptr).IgnoreError();
+  return false;
+}
+
+// Makes `tf.load_op_library` fail with `message`: an operation that cannot be registered does that.
+// Elsewhere such an operation would end the process.
+void FailToLoad(const std::string& message) {
+  std::fprintf(stderr, "%s\n", message.c_str());
+  if (!TensorFlowIsLoading()) return;
+  tf::OpRegistry::Global()->Register([message](tf::OpRegistrationData*) -> tf::Status {
     return tf::errors::FailedPrecondition(message);
   });
 }
@@ -65,21 +68,33 @@ bool BuiltForRunningTensorFlow() {
   const std::string built_for = BLOCKCELL_TENSORFLOW;
   const std::string& running = RunningTensorFlow();
   if (running.empty() || Minor(running) == Minor(built_for)) return true;
-  const std::string message = "libblockcell.so was built for TensorFlow " + Minor(built_for) +
-                              ", but TensorFlow " + running + " is running: nothing was registered";
-  std::fprintf(stderr, "%s\n", message.c_str());
-  FailToLoad(message);
+  FailToLoad("libblockcell.so was built for TensorFlow " + Minor(built_for) + ", but TensorFlow " +
+             running + " is running: nothing was registered");
   return false;
 }
 
+// TensorFlow refuses every node that two kernels match.
+bool IsFirst() {
+  tf::OpRegistry* const registry = tf::OpRegistry::Global();
+  const tf::OpRegistrationData* data = nullptr;
+  const bool found = registry->LookUp("BlockcellInfo", &data).ok();
+  // A look-up ends what a load begins with: that operations are registered when it ends. An
+  // operation that is registered before then and fails ends the process.
+  if (TensorFlowIsLoading()) registry->DeferRegistrations();
+  if (found) {
+    FailToLoad(
+        "this process has loaded libblockcell.so from another file already: nothing was registered "
+        "by this one, and the first one serves on");
+  }
+  return !found;
+}
+
 bool RegisterAll() {
-  if (!BuiltForRunningTensorFlow()) return false;
-  RegisterBlockGRU();
-  RegisterBlockGRUGrad();
+  if (!BuiltForRunningTensorFlow() || !IsFirst()) return false;
+  RegisterOwnOps();
   RegisterBlockcellInfo();
   RegisterGraphPass();
   RegisterKernels();
-  RegisterProducts();
   RegisterRewritePasses();
   return true;
 }

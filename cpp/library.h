@@ -12,12 +12,10 @@ const std::string& RunningTensorFlow();
 
 // Each registers with TensorFlow what its file is about. `library.cc` calls them, and nothing else
 // registers anything, because that must not happen in a TensorFlow the library was not built for.
-void RegisterBlockGRU();
-void RegisterBlockGRUGrad();
+void RegisterOwnOps();
 void RegisterBlockcellInfo();
 void RegisterGraphPass();
 void RegisterKernels();
-void RegisterProducts();
 void RegisterRewritePasses();
 
 }  // namespace blockcell

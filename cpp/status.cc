@@ -3,12 +3,13 @@
 #include <string>
 
 #include "blockcell/src/bridge.rs.h"
+#include "cpp/tensors.h"
 #include "tensorflow/core/lib/core/errors.h"
 
 namespace blockcell {
 
 tensorflow::Status ToTensorFlow(const Status& status) {
-  const std::string message(status.message.data(), status.message.size());
+  const std::string message = StringOf(status.message);
   switch (status.code) {
     case Code::Ok:
       return tensorflow::Status();

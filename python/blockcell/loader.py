@@ -144,6 +144,7 @@ def info() -> Dict[str, Any]:
       * `ops`: Names of the ops that have a kernel.
       * `taken_over`: Names of those whose stock kernel is replaced.
       * `override`: `"priority"`, `"graph_pass"` or `"off"`.
+      * `cudnn`: Whether there are kernels of cuDNN's ops, `"on"` or `"off"`.
       * `rewrite`: Whether graphs are rewritten, `"on"` or `"off"`.
       * `rewritten`: A dictionary: how many nodes of which op that put into graphs of this process.
 
@@ -171,7 +172,7 @@ def _info_before() -> Dict[str, Any]:
         "problem": problem,
         "tensorflow_running": tf.__version__,
         "tensorflow_built_for": built_for,
-        **dict.fromkeys(("isa", "ops", "taken_over", "override", "rewrite", "rewritten")),
+        **dict.fromkeys(("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten")),
     }
 
 

@@ -1,15 +1,19 @@
 //! The operations on networks whose parameters are one buffer, as cuDNN has them.
 
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use blockcell_kernels::cudnn_rnn::{
-    self, Attributes, BackpropInputs, BackpropOutputs, BackpropShapes, InputMode, Layout, Mode,
-    Network, Outputs, Shapes,
+    self, BackpropInputs, BackpropOutputs, BackpropShapes, InputMode, Layout, Mode, Network,
+    Outputs, Shapes,
 };
-use blockcell_kernels::{Context, Element, Error, Storage};
+use blockcell_kernels::{Element, Error, Storage};
 use bytemuck::Pod;
 use half::f16;
 
-use super::describe;
-use super::ffi::{self, Input, Output};
+use super::attributes::Attributes;
+use super::ffi::{Input, Output, Plan, Shape, has_gpu};
+use super::kernels::{Call, Node, Operation, describe};
 use super::tensors::{elements, elements_mut, view, view_mut};
 
 /// What an operation does.
@@ -22,59 +26,125 @@ enum Kind {
     CanonicalToParams,
 }
 
-/// How an operation is computed.
-pub(super) struct CudnnKernel {
-    pub(super) name: &'static str,
+/// An operation.
+pub(super) struct CudnnOp {
+    name: &'static str,
     kind: Kind,
-    /// Whether it has the input sequence_lengths.
-    has_lengths: bool,
+    /// 2 or 3 if its name ends with `V2` or `V3`, which have more tensors or attributes.
+    version: u8,
+}
+
+impl CudnnOp {
+    const fn new(name: &'static str, kind: Kind, version: u8) -> Self {
+        CudnnOp { name, kind, version }
+    }
+
+    /// Whether it has the input sequence_lengths, and the attribute time_major.
+    fn has_lengths(&self) -> bool {
+        self.is_pass() && self.version == 3
+    }
+
     /// Whether the last output of the forward pass is host_reserved.
-    has_host_reserved: bool,
-}
-
-impl CudnnKernel {
-    const fn forward(name: &'static str, has_lengths: bool, has_host_reserved: bool) -> Self {
-        CudnnKernel { name, kind: Kind::Forward, has_lengths, has_host_reserved }
+    fn has_host_reserved(&self) -> bool {
+        self.kind == Kind::Forward && self.version >= 2
     }
 
-    const fn backprop(name: &'static str, has_lengths: bool) -> Self {
-        CudnnKernel { name, kind: Kind::Backprop, has_lengths, has_host_reserved: false }
+    fn has_projection(&self) -> bool {
+        self.kind == Kind::ParamsSize || self.version == if self.is_pass() { 3 } else { 2 }
     }
 
-    const fn on_params(name: &'static str, kind: Kind) -> Self {
-        CudnnKernel { name, kind, has_lengths: false, has_host_reserved: false }
+    /// Whether it is the forward or the backward pass.
+    fn is_pass(&self) -> bool {
+        matches!(self.kind, Kind::Forward | Kind::Backprop)
     }
 }
 
-/// All of them.
-pub(super) const ALL: [CudnnKernel; 11] = [
-    CudnnKernel::forward("CudnnRNN", false, false),
-    CudnnKernel::forward("CudnnRNNV2", false, true),
-    CudnnKernel::forward("CudnnRNNV3", true, true),
-    CudnnKernel::backprop("CudnnRNNBackprop", false),
-    CudnnKernel::backprop("CudnnRNNBackpropV2", false),
-    CudnnKernel::backprop("CudnnRNNBackpropV3", true),
-    CudnnKernel::on_params("CudnnRNNParamsSize", Kind::ParamsSize),
-    CudnnKernel::on_params("CudnnRNNParamsToCanonical", Kind::ParamsToCanonical),
-    CudnnKernel::on_params("CudnnRNNParamsToCanonicalV2", Kind::ParamsToCanonical),
-    CudnnKernel::on_params("CudnnRNNCanonicalToParams", Kind::CanonicalToParams),
-    CudnnKernel::on_params("CudnnRNNCanonicalToParamsV2", Kind::CanonicalToParams),
+static ALL: [CudnnOp; 11] = [
+    CudnnOp::new("CudnnRNN", Kind::Forward, 1),
+    CudnnOp::new("CudnnRNNV2", Kind::Forward, 2),
+    CudnnOp::new("CudnnRNNV3", Kind::Forward, 3),
+    CudnnOp::new("CudnnRNNBackprop", Kind::Backprop, 1),
+    CudnnOp::new("CudnnRNNBackpropV2", Kind::Backprop, 2),
+    CudnnOp::new("CudnnRNNBackpropV3", Kind::Backprop, 3),
+    CudnnOp::new("CudnnRNNParamsSize", Kind::ParamsSize, 1),
+    CudnnOp::new("CudnnRNNParamsToCanonical", Kind::ParamsToCanonical, 1),
+    CudnnOp::new("CudnnRNNParamsToCanonicalV2", Kind::ParamsToCanonical, 2),
+    CudnnOp::new("CudnnRNNCanonicalToParams", Kind::CanonicalToParams, 1),
+    CudnnOp::new("CudnnRNNCanonicalToParamsV2", Kind::CanonicalToParams, 2),
 ];
 
-/// The attributes of a node.
-fn attributes(attributes: &ffi::Attributes, call: u64) -> Attributes {
-    Attributes {
-        rnn_mode: Mode::by_name(&attributes.rnn_mode).expect("a mode that TensorFlow knows"),
-        input_mode: InputMode::by_name(&attributes.input_mode)
-            .expect("a mode that TensorFlow knows"),
-        bidirectional: attributes.direction == "bidirectional",
-        dropout: attributes.dropout,
-        seed: attributes.seed,
-        seed2: attributes.seed2,
-        call,
-        is_training: attributes.is_training,
-        time_major: attributes.time_major,
-        num_proj: attributes.num_proj,
+/// Those that this process has kernels of.
+pub(super) fn registered() -> impl Iterator<Item = &'static dyn Operation> {
+    ALL.iter().filter(|_| is_on()).map(|op| op as &dyn Operation)
+}
+
+/// Whether it has kernels of them, as `BLOCKCELL_CUDNN` says when it is first asked: while the library
+/// is loaded.
+pub(super) fn is_on() -> bool {
+    static ON: LazyLock<bool> = LazyLock::new(|| {
+        let value = std::env::var_os("BLOCKCELL_CUDNN");
+        let value = value.as_ref().map(|value| value.to_string_lossy());
+        cudnn_rnn::switch(value.as_deref(), has_gpu).unwrap_or_else(|| {
+            eprintln!(
+                "blockcell: BLOCKCELL_CUDNN={} is ignored. The values are auto (kernels of cuDNN's ops \
+                 where there is no GPU, the default), 1 (always) and 0 (never)",
+                value.unwrap_or_default()
+            );
+            !has_gpu()
+        })
+    });
+    *ON
+}
+
+impl Operation for CudnnOp {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error> {
+        let is_params_size = self.kind == Kind::ParamsSize;
+        Ok(Box::new(CudnnNode {
+            op: self,
+            is_half: attributes.is_half()?,
+            size_is_int64: is_params_size && attributes.is_int64("S")?,
+            attributes: self.attributes(attributes)?,
+            counts: self.counts(attributes)?,
+            calls: AtomicU64::new(0),
+        }))
+    }
+}
+
+impl CudnnOp {
+    /// The attributes of a node. An operation that does not have some of them is as those that have
+    /// them with their default values.
+    fn attributes(&self, node: Attributes<'_>) -> Result<cudnn_rnn::Attributes, Error> {
+        let known = "a mode that TensorFlow knows";
+        Ok(cudnn_rnn::Attributes {
+            rnn_mode: Mode::by_name(&node.text("rnn_mode")?).expect(known),
+            input_mode: InputMode::by_name(&node.text("input_mode")?).expect(known),
+            bidirectional: node.text("direction")? == "bidirectional",
+            dropout: node.float("dropout")?,
+            seed: node.number("seed")?,
+            seed2: node.number("seed2")?,
+            call: 0,
+            is_training: self.kind != Kind::Forward || node.flag("is_training")?,
+            time_major: !self.has_lengths() || node.flag("time_major")?,
+            num_proj: if self.has_projection() { node.number("num_proj")? } else { 0 },
+        })
+    }
+
+    /// The attributes that tell how many weights there are, and how many biases: their names and
+    /// values.
+    fn counts(&self, node: Attributes<'_>) -> Result<Vec<(&'static str, i64)>, Error> {
+        let names: &[_] = match (self.kind, self.version) {
+            // There are as many weights as biases.
+            (Kind::ParamsToCanonical | Kind::CanonicalToParams, 1) => &["num_params"],
+            (Kind::ParamsToCanonical | Kind::CanonicalToParams, _) => {
+                &["num_params_weights", "num_params_biases"]
+            }
+            _ => &[],
+        };
+        names.iter().map(|&name| Ok((name, node.number(name)?))).collect()
     }
 }
 
@@ -90,10 +160,10 @@ struct Tensors<'a> {
 }
 
 impl<'a> Tensors<'a> {
-    fn new(kernel: &CudnnKernel, inputs: &'a [Input<'a>]) -> Self {
+    fn new(op: &CudnnOp, inputs: &'a [Input<'a>]) -> Self {
         let ([input, input_h, input_c, params], rest) =
             inputs.split_first_chunk().expect("as many inputs as the operation has");
-        let (lengths, rest) = rest.split_at(usize::from(kernel.has_lengths));
+        let (lengths, rest) = rest.split_at(usize::from(op.has_lengths()));
         Tensors { input, input_h, input_c, params, lengths: lengths.first(), rest }
     }
 
@@ -118,121 +188,118 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// What a call needs: the shapes of its outputs, and how many floats of scratch memory.
-type Plan = (Vec<Vec<usize>>, usize);
+/// The shapes of a call's outputs, and how many floats of scratch memory it needs.
+type Needs = (Vec<Vec<usize>>, usize);
 
-impl CudnnKernel {
-    /// Which inputs the kernel works on in place: reserve_space of the backward pass.
-    pub(super) fn in_place(&self) -> Vec<usize> {
-        let reserve_space = 10 + usize::from(self.has_lengths);
-        if self.kind == Kind::Backprop { vec![reserve_space] } else { Vec::new() }
+struct CudnnNode {
+    op: &'static CudnnOp,
+    is_half: bool,
+    /// Whether the type S of sizes is int64; otherwise it is int32.
+    size_is_int64: bool,
+    attributes: cudnn_rnn::Attributes,
+    /// What [`CudnnOp::counts`] returns.
+    counts: Vec<(&'static str, i64)>,
+    /// How many calls there were.
+    calls: AtomicU64,
+}
+
+impl Node for CudnnNode {
+    /// reserve_space of the backward pass.
+    fn in_place(&self) -> Vec<usize> {
+        let reserve_space = 10 + usize::from(self.op.has_lengths());
+        if self.op.kind == Kind::Backprop { vec![reserve_space] } else { Vec::new() }
     }
 
-    /// Checks a call, describes its outputs, and tells how many floats of scratch memory it needs.
-    pub(super) fn plan(
-        &self,
-        node: &ffi::Attributes,
-        inputs: &[Input<'_>],
-        outputs: &mut [ffi::Shape],
-    ) -> Result<usize, Error> {
-        let (shapes, floats) = self.needs(node, inputs, outputs.len())?;
+    fn plan(&self, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Result<Plan, Error> {
+        let (shapes, floats) = self.needs(inputs, outputs.len())?;
         for (to, dims) in outputs.iter_mut().zip(shapes) {
             describe(to, dims.into_iter().map(Some));
         }
-        Ok(floats)
+        Plan::with_scratch(self.op.name, floats)
     }
 
-    fn needs(
-        &self,
-        node: &ffi::Attributes,
-        inputs: &[Input<'_>],
-        outputs: usize,
-    ) -> Result<Plan, Error> {
-        let attributes = attributes(node, 0);
-        match self.kind {
-            Kind::Forward => self.plan_forward(node, &attributes, inputs),
-            Kind::Backprop => self.plan_backprop(node, &attributes, inputs),
+    fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        if self.is_half { self.compute_in::<f16>(call) } else { self.compute_in::<f32>(call) }
+    }
+}
+
+impl CudnnNode {
+    fn needs(&self, inputs: &[Input<'_>], outputs: usize) -> Result<Needs, Error> {
+        match self.op.kind {
+            Kind::Forward => self.plan_forward(inputs),
+            Kind::Backprop => self.plan_backprop(inputs),
             Kind::ParamsSize => {
-                let layout = self.layout(&attributes, inputs)?;
-                let largest = if node.size_is_int64 { i64::MAX as u64 } else { i32::MAX as u64 };
+                let layout = self.layout(inputs)?;
+                let largest = if self.size_is_int64 { i64::MAX as u64 } else { i32::MAX as u64 };
                 if layout.len() as u64 > largest {
-                    let (op, shape) = (self.name, format!("[{}]", layout.len()));
+                    let (op, shape) = (self.op.name, format!("[{}]", layout.len()));
                     return Err(Error::Overflow { op, tensor: "params", shape });
                 }
                 Ok((vec![vec![1]], 0))
             }
             Kind::ParamsToCanonical => {
-                let layout = self.layout(&attributes, inputs)?;
-                layout.check_params(self.name, inputs[3].dims)?;
-                self.check_counts(node, &layout, outputs)?;
+                let layout = self.layout(inputs)?;
+                layout.check_params(self.op.name, inputs[3].dims)?;
+                self.check_counts(&layout, outputs)?;
                 let regions = layout.weights().chain(layout.biases());
                 Ok((regions.map(|region| region.shape).collect(), 0))
             }
             Kind::CanonicalToParams => {
-                let layout = self.layout(&attributes, inputs)?;
-                self.check_counts(node, &layout, inputs.len() - 3)?;
+                let layout = self.layout(inputs)?;
+                self.check_counts(&layout, inputs.len() - 3)?;
                 Ok((vec![vec![layout.len()]], 0))
             }
         }
     }
 
-    fn plan_forward(
-        &self,
-        node: &ffi::Attributes,
-        attributes: &Attributes,
-        inputs: &[Input<'_>],
-    ) -> Result<Plan, Error> {
-        let tensors = Tensors::new(self, inputs);
-        let network = self.network(attributes, &tensors)?;
+    fn plan_forward(&self, inputs: &[Input<'_>]) -> Result<Needs, Error> {
+        let attributes = &self.attributes;
+        let tensors = Tensors::new(self.op, inputs);
+        let network = self.network(&tensors)?;
         let state = tensors.input_h.dims.to_vec();
         // In the other modes TensorFlow's shape function makes a scalar of it.
         let is_lstm = attributes.rnn_mode == Mode::Lstm;
         let output_c = if is_lstm { tensors.input_c.dims.to_vec() } else { Vec::new() };
         let reserve_space = if attributes.is_training {
-            network.reserve_space(attributes).saturating_mul(of_one_float(node))
+            network.reserve_space(attributes).saturating_mul(self.of_one_float())
         } else {
             0
         };
         let output = network.output_shape(attributes).to_vec();
         let mut shapes = vec![output, state, output_c, vec![reserve_space]];
-        shapes.extend(self.has_host_reserved.then(|| vec![0]));
-        Ok((shapes, cudnn_rnn::forward_scratch(&network, attributes, node.half)))
+        shapes.extend(self.op.has_host_reserved().then(|| vec![0]));
+        Ok((shapes, cudnn_rnn::forward_scratch(&network, attributes, self.is_half)))
     }
 
-    fn plan_backprop(
-        &self,
-        node: &ffi::Attributes,
-        attributes: &Attributes,
-        inputs: &[Input<'_>],
-    ) -> Result<Plan, Error> {
-        let tensors = Tensors::new(self, inputs);
-        let network = self.network(attributes, &tensors)?;
+    fn plan_backprop(&self, inputs: &[Input<'_>]) -> Result<Needs, Error> {
+        let tensors = Tensors::new(self.op, inputs);
+        let network = self.network(&tensors)?;
         let dims = |n: usize| tensors.rest[n].dims;
         let shapes = BackpropShapes {
             outputs: [dims(0), dims(1), dims(2)],
             backprops: [dims(3), dims(4), dims(5)],
-            reserve_space: (dims(6), of_one_float(node)),
+            reserve_space: (dims(6), self.of_one_float()),
         };
-        network.check_backprop(self.name, attributes, &shapes)?;
+        network.check_backprop(self.op.name, &self.attributes, &shapes)?;
         let inputs = [tensors.input, tensors.input_h, tensors.input_c, tensors.params];
         let shapes = inputs.map(|input| input.dims.to_vec()).into();
-        Ok((shapes, cudnn_rnn::backprop_scratch(&network, node.half)))
+        Ok((shapes, cudnn_rnn::backprop_scratch(&network, self.is_half)))
     }
 
-    fn network(&self, attributes: &Attributes, tensors: &Tensors<'_>) -> Result<Network, Error> {
-        let network = Network::new(self.name, attributes, &tensors.shapes())?;
+    fn network(&self, tensors: &Tensors<'_>) -> Result<Network, Error> {
+        let network = Network::new(self.op.name, &self.attributes, &tensors.shapes())?;
         if let Some(lengths) = tensors.lengths {
-            network.check_lengths(self.name, elements(lengths.data))?;
+            network.check_lengths(self.op.name, elements(lengths.data))?;
         }
         Ok(network)
     }
 
     /// The layout of the parameters, from the inputs num_layers, num_units and input_size.
-    fn layout(&self, attributes: &Attributes, inputs: &[Input<'_>]) -> Result<Layout, Error> {
+    fn layout(&self, inputs: &[Input<'_>]) -> Result<Layout, Error> {
         let mut sizes = [0; 3];
         let names = ["num_layers", "num_units", "input_size"];
         for ((size, tensor), input) in sizes.iter_mut().zip(names).zip(inputs) {
-            let op = self.name;
+            let op = self.op.name;
             let &[number] = elements::<i32>(input.data) else {
                 let (expected, got) = ("[]".to_owned(), input.dims.to_vec());
                 return Err(Error::Shape { op, tensor, expected, got });
@@ -243,26 +310,15 @@ impl CudnnKernel {
                 got: number.to_string(),
             })?;
         }
-        Layout::new(self.name, attributes, sizes)
+        Layout::new(self.op.name, &self.attributes, sizes)
     }
 
     /// Checks the numbers of weights and of biases.
-    fn check_counts(
-        &self,
-        node: &ffi::Attributes,
-        layout: &Layout,
-        tensors: usize,
-    ) -> Result<(), Error> {
-        let op = self.name;
+    fn check_counts(&self, layout: &Layout, tensors: usize) -> Result<(), Error> {
+        let op = self.op.name;
         let [weights, biases] = layout.counts();
-        let counts = [
-            ("num_params", node.num_params, weights),
-            ("num_params_weights", node.num_params_weights, weights),
-            ("num_params_biases", node.num_params_biases, biases),
-        ];
-        // An operation has the first one or the others.
-        for (name, got, expected) in counts.into_iter().filter(|&(_, got, _)| got > 0) {
-            if got as usize != expected {
+        for (&(name, got), expected) in self.counts.iter().zip([weights, biases]) {
+            if usize::try_from(got) != Ok(expected) {
                 let (expected, got) = (format!("{name} must be {expected}"), got.to_string());
                 return Err(Error::Attribute { op, expected, got });
             }
@@ -271,20 +327,16 @@ impl CudnnKernel {
         if got == expected { Ok(()) } else { Err(Error::Count { op, what, expected, got }) }
     }
 
-    /// Computes a call that [`CudnnKernel::plan`] has checked.
-    pub(super) fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
-        if call.node.half { self.compute_in::<f16>(call) } else { self.compute_in::<f32>(call) }
-    }
-
     fn compute_in<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
-        let attributes = attributes(call.node, call.number);
-        match self.kind {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        let attributes = cudnn_rnn::Attributes { call: number, ..self.attributes };
+        match self.op.kind {
             Kind::Forward => self.forward_in::<E>(&attributes, call),
             Kind::Backprop => self.backprop_in::<E>(&attributes, call),
             Kind::ParamsSize => {
-                let size = self.layout(&attributes, call.inputs)?.len() as i64;
+                let size = self.layout(call.inputs)?.len() as i64;
                 let to = &mut call.outputs[0].data;
-                if call.node.size_is_int64 {
+                if self.size_is_int64 {
                     to.copy_from_slice(&size.to_ne_bytes());
                 } else {
                     to.copy_from_slice(&(size as i32).to_ne_bytes());
@@ -292,30 +344,30 @@ impl CudnnKernel {
                 Ok(())
             }
             Kind::ParamsToCanonical => {
-                let layout = self.layout(&attributes, call.inputs)?;
+                let layout = self.layout(call.inputs)?;
                 let mut parts: Vec<&mut [E]> =
                     call.outputs.iter_mut().map(|output| elements_mut(output.data)).collect();
                 let (weights, biases) = parts.split_at_mut(layout.counts()[0]);
                 let params = view(&call.inputs[3]);
-                cudnn_rnn::params_to_canonical(self.name, &layout, params, weights, biases)
+                cudnn_rnn::params_to_canonical(self.op.name, &layout, params, weights, biases)
             }
             Kind::CanonicalToParams => {
-                let layout = self.layout(&attributes, call.inputs)?;
+                let layout = self.layout(call.inputs)?;
                 let parts: Vec<&[E]> =
                     call.inputs[3..].iter().map(|input| elements(input.data)).collect();
                 let (weights, biases) = parts.split_at(layout.counts()[0]);
                 let params = view_mut(&mut call.outputs[0]);
-                cudnn_rnn::canonical_to_params(self.name, &layout, weights, biases, params)
+                cudnn_rnn::canonical_to_params(self.op.name, &layout, weights, biases, params)
             }
         }
     }
 
     fn forward_in<E: Element + Pod>(
         &self,
-        attributes: &Attributes,
+        attributes: &cudnn_rnn::Attributes,
         call: Call<'_, '_, '_>,
     ) -> Result<(), Error> {
-        let inputs = Tensors::new(self, call.inputs).views::<E>(attributes.rnn_mode);
+        let inputs = Tensors::new(self.op, call.inputs).views::<E>(attributes.rnn_mode);
         let ([output, output_h, output_c, reserve_space], _) =
             call.outputs.split_first_chunk_mut().expect("as many outputs as the operation has");
         let outputs = Outputs {
@@ -324,15 +376,15 @@ impl CudnnKernel {
             output_c: cells(attributes, output_c),
             reserve_space: elements_mut(reserve_space.data),
         };
-        cudnn_rnn::forward(call.context, self.name, attributes, inputs, outputs, call.scratch)
+        cudnn_rnn::forward(call.context, self.op.name, attributes, inputs, outputs, call.scratch)
     }
 
     fn backprop_in<E: Element + Pod>(
         &self,
-        attributes: &Attributes,
+        attributes: &cudnn_rnn::Attributes,
         call: Call<'_, '_, '_>,
     ) -> Result<(), Error> {
-        let tensors = Tensors::new(self, call.inputs);
+        let tensors = Tensors::new(self.op, call.inputs);
         let [.., output_backprop, output_h_backprop, output_c_backprop] = &tensors.rest[..6] else {
             unreachable!("as many inputs as the operation has");
         };
@@ -352,25 +404,18 @@ impl CudnnKernel {
             input_c_backprop: cells(attributes, input_c),
             params_backprop: view_mut(params),
         };
-        cudnn_rnn::backprop(call.context, self.name, attributes, inputs, outputs, call.scratch)
+        cudnn_rnn::backprop(call.context, self.op.name, attributes, inputs, outputs, call.scratch)
     }
-}
 
-/// A call.
-pub(super) struct Call<'c, 'p, 'o> {
-    pub(super) context: &'c Context<'c>,
-    pub(super) node: &'c ffi::Attributes,
-    /// The number of the call.
-    pub(super) number: u64,
-    pub(super) inputs: &'c [Input<'c>],
-    pub(super) in_place: &'c mut [Output<'p>],
-    pub(super) outputs: &'c mut [Output<'o>],
-    pub(super) scratch: &'c mut [f32],
+    /// How many elements of the node's type have the size of a float.
+    fn of_one_float(&self) -> usize {
+        if self.is_half { 2 } else { 1 }
+    }
 }
 
 /// An output of the state of an LSTM's cells; in the other modes it is set to zeros.
 fn cells<'a, E: Storage + Pod>(
-    attributes: &Attributes,
+    attributes: &cudnn_rnn::Attributes,
     output: &'a mut Output<'_>,
 ) -> Option<ndarray::ArrayViewMut3<'a, E>> {
     if attributes.rnn_mode == Mode::Lstm {
@@ -378,9 +423,4 @@ fn cells<'a, E: Storage + Pod>(
     }
     output.data.fill(0);
     None
-}
-
-/// How many elements of the node's type have the size of a float.
-fn of_one_float(node: &ffi::Attributes) -> usize {
-    if node.half { 2 } else { 1 }
 }

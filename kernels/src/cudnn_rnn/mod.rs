@@ -32,12 +32,14 @@ mod given;
 mod layout;
 mod memory;
 mod rows;
+mod switch;
 
 pub use backprop::{BackpropInputs, BackpropOutputs, backprop, backprop_scratch};
 pub use canonical::{canonical_to_params, params_to_canonical};
 pub use check::{BackpropShapes, Network, Shapes};
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub use layout::{Layout, Region};
+pub use switch::switch;
 
 use crate::Error;
 

@@ -39,6 +39,7 @@ def test_info():
         "ops",
         "taken_over",
         "override",
+        "cudnn",
         "rewrite",
         "rewritten",
     }

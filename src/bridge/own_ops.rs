@@ -1,0 +1,150 @@
+//! The operations that this library defines: their tensors, attributes and documentation.
+//!
+//! The documentation is that of the operation in TensorFlow, which `help()` shows. It is in
+//! TensorFlow's form: text, then `name: description` of each tensor and attribute.
+
+use blockcell_kernels::Error;
+use blockcell_kernels::mat_mul;
+use blockcell_kernels::ops::{self, DataType, Op, PartialShape as Known, Tensor};
+
+use super::attributes::Attributes;
+use super::ffi::{NodeAttributes, OpDefinition, PartialShape, Shape, Status};
+use super::kernels::describe;
+use super::products::{self, Products};
+use super::status::{guarded, or_default};
+
+/// The shapes of all outputs, as far as they are known.
+pub(super) type Shapes = Vec<Vec<Option<usize>>>;
+
+/// An operation that this library defines.
+struct OwnOp {
+    name: &'static str,
+    tensors: Tensors,
+    /// `name: type`, or `name: type = default`; without that of T where the tensors come from a table.
+    attributes: &'static [&'static str],
+    /// Whether calls with the same inputs may have other results.
+    is_stateful: bool,
+    doc: &'static str,
+    /// Checks what is known of the inputs' shapes, and tells what follows for those of the outputs.
+    infer: fn(Attributes<'_>, &[Known]) -> Result<Shapes, Error>,
+}
+
+/// The inputs and outputs of an operation.
+enum Tensors {
+    /// Those of its table, of element type T.
+    Of(&'static Op),
+    /// `name: type` of each input, then of each output.
+    Listed(&'static [&'static str], &'static [&'static str]),
+}
+
+static ALL: [OwnOp; 6] = [
+    OwnOp {
+        name: ops::BLOCK_GRU.name,
+        tensors: Tensors::Of(&ops::BLOCK_GRU),
+        attributes: &["reset_after: bool = false"],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockGRU.txt"),
+        infer: |attributes, inputs| ops::BLOCK_GRU.infer(attributes.flag("reset_after")?, inputs),
+    },
+    OwnOp {
+        name: ops::BLOCK_GRU_GRAD.name,
+        tensors: Tensors::Of(&ops::BLOCK_GRU_GRAD),
+        attributes: &["reset_after: bool = false"],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockGRUGrad.txt"),
+        infer: |attributes, inputs| {
+            ops::BLOCK_GRU_GRAD.infer(attributes.flag("reset_after")?, inputs)
+        },
+    },
+    OwnOp {
+        name: mat_mul::ADD_N,
+        tensors: Tensors::Listed(&["a: M * T", "b: N * T", "addends: A * T"], &["sum: T"]),
+        attributes: &["T: {half, float}", "A: int >= 0", "M: int >= 0", "N: int >= 0"],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellMatMulAddN.txt"),
+        infer: |attributes, inputs| products::AddN::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: mat_mul::SLICE,
+        tensors: Tensors::Listed(&["a: T", "b: T"], &["parts: P * T"]),
+        attributes: &[
+            "T: {half, float}",
+            "P: int >= 1",
+            "begins: list(int)",
+            "sizes: list(int)",
+            "rows: int = -1",
+        ],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellMatMulSlice.txt"),
+        infer: |attributes, inputs| products::Slice::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: mat_mul::BIAS_ADD_GRAD_ADD_N,
+        tensors: Tensors::Listed(&["out_backprop: N * T", "addends: A * T"], &["sum: T"]),
+        attributes: &["T: {half, float}", "A: int >= 0", "N: int >= 0"],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellBiasAddGradAddN.txt"),
+        infer: |attributes, inputs| products::BiasAddGradAddN::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: "BlockcellInfo",
+        tensors: Tensors::Listed(&[], &["info: string"]),
+        attributes: &[],
+        is_stateful: true,
+        doc: include_str!("own_ops/BlockcellInfo.txt"),
+        infer: |_, _| Ok(vec![Vec::new()]),
+    },
+];
+
+pub(super) fn own_ops() -> Vec<OpDefinition> {
+    or_default("own_ops", || ALL.iter().map(OwnOp::definition).collect())
+}
+
+pub(super) fn infer(
+    op: &str,
+    attributes: &NodeAttributes,
+    inputs: &[PartialShape<'_>],
+    outputs: &mut [Shape],
+) -> Status {
+    guarded(op, || {
+        let own = ALL.iter().find(|own| own.name == op).expect("an operation of this library");
+        let known = |shape: &PartialShape<'_>| {
+            let dims = shape.dims.iter().map(|&dim| usize::try_from(dim).ok());
+            shape.has_rank.then(|| dims.collect())
+        };
+        let inputs: Vec<_> = inputs.iter().map(known).collect();
+        let shapes = (own.infer)(Attributes::new(own.name, attributes), &inputs)?;
+        for (output, dims) in outputs.iter_mut().zip(shapes) {
+            describe(output, dims.into_iter());
+        }
+        Ok(())
+    })
+}
+
+impl OwnOp {
+    fn definition(&self) -> OpDefinition {
+        let owned = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect();
+        let mut attributes: Vec<_> = owned(self.attributes);
+        let (inputs, outputs) = match self.tensors {
+            Tensors::Of(op) => {
+                attributes.push(element_type(op));
+                (op.inputs.iter().map(tensor).collect(), op.outputs.iter().map(tensor).collect())
+            }
+            Tensors::Listed(inputs, outputs) => (owned(inputs), owned(outputs)),
+        };
+        let OwnOp { name, is_stateful, doc, .. } = *self;
+        OpDefinition { name, inputs, outputs, attributes, doc, is_stateful }
+    }
+}
+
+/// A tensor of a table, as `name: type`.
+fn tensor(tensor: &Tensor) -> String {
+    format!("{}: {}", tensor.name, if tensor.is_steps { "int64" } else { "T" })
+}
+
+/// The attribute T of a table.
+fn element_type(op: &Op) -> String {
+    let all = [(DataType::Half, "half"), (DataType::Float, "float")];
+    let names = all.into_iter().filter(|(kind, _)| op.types.contains(kind)).map(|(_, name)| name);
+    format!("T: {{{}}}", names.collect::<Vec<_>>().join(", "))
+}
