@@ -25,7 +25,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-passes bench-steps bench-tf2 bench-keras lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -85,6 +85,9 @@ bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, K
 bench-cudnn: .venv-peers/.complete .venv-1.15/.complete ## Time networks made for cuDNN against the cells of TensorFlow 1.15, and PyTorch
 	@for python in .venv-1.15/bin/python .venv-peers/bin/python; do \
 	  scripts/build_lib.sh $$python && $$python -m bench.cudnn || exit; done
+
+bench-passes: lib ## Time the graph passes on large and deep graphs (10 minutes)
+	@$(PYTHON) -m bench.passes
 
 # Where whole training steps are timed, and flags for `examples/word_lm/run.py` or `run_tf2.py`, such as --rounds=4.
 STEPS_TF ?= 1.15 2.21

@@ -97,10 +97,7 @@ def load(
                 module = _load_into_tensorflow(library)
             _loaded.update(module=module, path=library, take_over=take_over)
         elif path is not None and not _is_loaded(Path(path)):
-            raise LibraryError(
-                "blockcell: cannot load {}: this process has loaded {}, and one process can load "
-                "only one library".format(path, _loaded["path"])
-            )
+            raise LibraryError(_only_one(path, _loaded["path"]))
         elif _loaded["take_over"] and not take_over and info()["taken_over"]:
             raise LibraryError(
                 "blockcell: the library has replaced the stock kernels of this process already: "
@@ -317,12 +314,8 @@ def _load_into_tensorflow(library: Path) -> Any:
     module = _loaded_before(names) if names else _load_first(library)
     if module is None:
         # One that was refused stays in the process. TensorFlow takes it for loaded from then on.
-        raise LibraryError(
-            _explain(
-                f"{library} has registered nothing in TensorFlow {tf.__version__}",
-                _other_libraries(library),
-            )
-        )
+        problem = f"{library} has registered nothing in TensorFlow {tf.__version__}"
+        raise LibraryError(_another_copy(library) or _explain(problem))
     # 1.15 has nothing to drop: its eager mode never runs the library's kernels.
     if not tf.__version__.startswith("1."):
         _drop_eager_kernels()
@@ -336,12 +329,11 @@ def _load_first(library: Path) -> Any:
     try:
         return _with_ops(tf.load_op_library(str(library)))
     except tf.errors.OpError as error:
-        hints = _other_libraries(library) or ["it may have been built for another TensorFlow"]
+        says = f"it says: {error}"
+        problem = f"TensorFlow {tf.__version__} cannot load {library}"
+        hint = "it may have been built for another TensorFlow"
         raise LibraryError(
-            _explain(
-                f"TensorFlow {tf.__version__} cannot load {library}",
-                [f"it says: {error}", *hints],
-            )
+            _another_copy(library, says) or _explain(problem, [says, hint])
         ) from error
 
 
@@ -362,12 +354,17 @@ def _with_ops(module: Any) -> Any:
     return module if hasattr(module, "blockcell_info") else None
 
 
-def _other_libraries(library: Path) -> List[str]:
-    """What to say of other copies of the library in this process."""
-    return [
-        f"this process has loaded {path}, and one process can load only one library"
-        for path in linked.others_like(library)
-    ]
+def _another_copy(library: Path, *details: str) -> str:
+    """What to say where this process has loaded another file of that name; else nothing."""
+    others = linked.others_like(library)
+    return "\n  ".join([_only_one(library, others[0]), *details]) if others else ""
+
+
+def _only_one(wanted: Union[str, Path], loaded: Union[str, Path]) -> str:
+    return (
+        f"blockcell: cannot load {wanted}: this process has loaded {loaded}, and one process can "
+        "load only one library"
+    )
 
 
 def _drop_eager_kernels() -> None:

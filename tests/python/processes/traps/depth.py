@@ -13,6 +13,8 @@ STACK = 512 * 1024
 SUMS, PRODUCTS = 3000, 500
 NODES = 100000 if WHOLE else 10000
 """TensorFlow takes 20 s for the larger number."""
+GRAPHS = {}
+"""Functions that build the graphs, by their names."""
 v1 = tf.compat.v1
 
 
@@ -30,6 +32,8 @@ def in_thread(function):
 
 
 def deep(build, name, both=(True, False)):
+    GRAPHS[name] = build
+
     def run(session, net, fetches):
         return in_thread(
             lambda: {"values": rewrite.as_lists(session.run(fetches, net.feeds)), "ops": {}}
