@@ -3,22 +3,24 @@
 
 use std::collections::BTreeSet;
 
-use blockcell_graphs::text::parse;
-use blockcell_graphs::{Graph, NodeId, Use, rewrite, shield};
+use blockcell_graphs::{Graph, NodeId, Use, ops, rewrite, shield};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use crate::common::executor::{self, Environment, Outcome, outcomes};
+use crate::common::notation::graph as graph_of;
 use crate::common::random::{RandomGraph, Words, environment, random_graph};
 use crate::common::replay::assert_replays;
 
 const ENVIRONMENTS: u64 = 8;
 
+/// So many cases, or with `BLOCKCELL_WHOLE=1` ten times as many.
 fn config(cases: u32) -> ProptestConfig {
+    let is_whole = std::env::var("BLOCKCELL_WHOLE").is_ok_and(|value| value == "1");
     ProptestConfig {
-        cases,
+        cases: if is_whole { 10 * cases } else { cases },
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(20_190_321),
         max_shrink_iters: 20_000,
@@ -47,17 +49,10 @@ impl Case {
     }
 }
 
-fn read(graph: &RandomGraph) -> Graph {
-    parse(&graph.text).unwrap_or_else(|error| panic!("{error}\n{}", graph.text))
-}
-
 /// The nodes of the one graph that are in the other one, too, or have a replacement there that computes
 /// nothing else.
 fn common(before: &Graph, after: &Graph) -> Vec<String> {
-    let computes_one = |id: NodeId| {
-        let node = after.node(id);
-        node.op != "BlockcellMatMulSlice"
-    };
+    let computes_one = |id: NodeId| after.op(id) != ops::MAT_MUL_SLICE;
     let names: BTreeSet<_> =
         after.ids().filter(|&id| computes_one(id)).map(|id| &after.node(id).name).collect();
     let names = before.ids().map(|id| &before.node(id).name).filter(|name| names.contains(name));
@@ -122,7 +117,7 @@ fn difference(names: &[String], allowed: &BTreeSet<Outcome>, strange: &Outcome) 
 
 fn check(case: &Case) -> Result<(), String> {
     let graph = case.graph();
-    let (before, mut after) = (read(&graph), read(&graph));
+    let (before, mut after) = (graph_of(&graph.text), graph_of(&graph.text));
     if case.is_shielded {
         shield(&mut after);
         check_graph(&after)?;
@@ -139,7 +134,7 @@ fn check(case: &Case) -> Result<(), String> {
 }
 
 proptest! {
-    #![proptest_config(config(4000))]
+    #![proptest_config(config(2000))]
 
     #[test]
     fn every_consumer_gets_the_same_values_in_time(case in any_case()) {
@@ -148,7 +143,7 @@ proptest! {
 
     #[test]
     fn rewriting_twice_is_rewriting_once(case in any_case()) {
-        let mut graph = read(&case.graph());
+        let mut graph = graph_of(&case.graph().text);
         let adds_one = |id| graph.op(id) == "AddN" && graph.node(id).inputs.len() == 1;
         prop_assume!(!graph.ids().any(adds_one), "sums of one are taken in one by one");
         rewrite(&mut graph);
@@ -166,10 +161,10 @@ fn most_random_graphs_are_rewritten() {
     let (mut rewritten, mut of_each) = (0, [0; 3]);
     for _ in 0..1000 {
         let case = any_case().new_tree(&mut runner).expect("there is a case").current();
-        let report = rewrite(&mut read(&case.graph()));
+        let report = rewrite(&mut graph_of(&case.graph().text));
         rewritten += usize::from(!report.rewritten.is_empty());
         for one in report.rewritten {
-            let place = blockcell_graphs::ops::REPLACEMENTS.iter().position(|op| *op == one.op);
+            let place = ops::REPLACEMENTS.iter().position(|op| *op == one.op);
             of_each[place.expect("it is a replacement")] += usize::from(one.parts > 1);
         }
     }
