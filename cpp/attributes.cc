@@ -13,57 +13,57 @@ namespace {
 
 namespace tf = ::tensorflow;
 
-// What has a node's attributes differs, but all have the same function `GetAttr`.
+// `Context` is what has a node's attributes: TensorFlow gives them by a function of the same name.
+template <typename T, typename Context>
+T Fetch(const Context& context, const std::string& name, bool* found) {
+  T value{};
+  *found = context.GetAttr(name, &value).ok();
+  return value;
+}
+
 template <typename Context>
 AttributeValue Get(const Context& context, const std::string& name, AttributeKind kind) {
   AttributeValue value{};
-  const auto fetch = [&](auto* to) { value.found = context.GetAttr(name, to).ok(); };
+  bool* const found = &value.found;
   switch (kind) {
     case AttributeKind::Bool:
-      fetch(&value.flag);
+      value.flag = Fetch<bool>(context, name, found);
       break;
-    case AttributeKind::Int: {
-      tf::int64 number = 0;  // It is another type than std::int64_t in some releases.
-      fetch(&number);
-      value.number = number;
+    case AttributeKind::Int:
+      value.number = Fetch<tf::int64>(context, name, found);
       break;
-    }
     case AttributeKind::Float:
-      fetch(&value.real);
+      value.real = Fetch<float>(context, name, found);
       break;
     case AttributeKind::String: {
-      std::string text;
-      fetch(&text);
+      const auto text = Fetch<std::string>(context, name, found);
       value.text = rust::String::lossy(text.data(), text.size());
       break;
     }
-    case AttributeKind::Type: {
-      tf::DataType type = tf::DT_INVALID;
-      fetch(&type);
-      value.number = type;
+    case AttributeKind::Type:
+      value.number = Fetch<tf::DataType>(context, name, found);
       break;
-    }
-    case AttributeKind::Ints: {
-      std::vector<tf::int64> numbers;
-      fetch(&numbers);
-      for (const tf::int64 number : numbers) value.numbers.push_back(number);
+    case AttributeKind::Ints:
+      for (const tf::int64 number : Fetch<std::vector<tf::int64>>(context, name, found)) {
+        value.numbers.push_back(number);
+      }
       break;
-    }
   }
   return value;
 }
 
+template <typename Context>
+auto Getter(const Context* context) {
+  return
+      [context](const std::string& name, AttributeKind kind) { return Get(*context, name, kind); };
+}
+
 }  // namespace
 
-NodeAttributes::NodeAttributes(tf::OpKernelConstruction* context)
-    : get_([context](const std::string& name, AttributeKind kind) {
-        return Get(*context, name, kind);
-      }) {}
+NodeAttributes::NodeAttributes(tf::OpKernelConstruction* context) : get_(Getter(context)) {}
 
 NodeAttributes::NodeAttributes(tf::shape_inference::InferenceContext* context)
-    : get_([context](const std::string& name, AttributeKind kind) {
-        return Get(*context, name, kind);
-      }) {}
+    : get_(Getter(context)) {}
 
 AttributeValue NodeAttributes::get(rust::Str name, AttributeKind kind) const {
   return get_(StringOf(name), kind);

@@ -23,9 +23,9 @@ class LocalCpus {
   std::set<std::string> names_;
 };
 
-// Whether TensorFlow has a GPU in this process: not one that CUDA_VISIBLE_DEVICES hides. Makes no
-// device.
-bool has_gpu();
+// Whether TensorFlow finds a GPU for this process: not one that CUDA_VISIBLE_DEVICES hides. It
+// makes no device, but may print complaints where there is no driver.
+bool lists_gpus();
 
 }  // namespace blockcell
 

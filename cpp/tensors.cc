@@ -37,7 +37,8 @@ rust::Slice<const std::size_t> SizesOf(const Shape& shape) {
 
 tf::TensorShape TensorShapeOf(const Shape& shape) {
   tf::TensorShape all;
-  for (const std::size_t size : SizesOf(shape)) all.AddDim(size);
+  const std::size_t* const sizes = shape.dims.data();
+  for (std::size_t axis = 0; axis < shape.rank; ++axis) all.AddDim(sizes[axis]);
   return all;
 }
 

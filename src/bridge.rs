@@ -194,12 +194,12 @@ mod ffi {
         fn get(self: &NodeAttributes, name: &str, kind: AttributeKind) -> AttributeValue;
     }
 
-    // SAFETY: `has_gpu` takes nothing, and TensorFlow's registry of devices has a lock.
+    // SAFETY: `lists_gpus` takes nothing, and TensorFlow's registry of devices has a lock.
     unsafe extern "C++" {
         include!("cpp/devices.h");
 
-        /// Whether TensorFlow has a GPU in this process.
-        fn has_gpu() -> bool;
+        /// Whether TensorFlow finds a GPU for this process.
+        fn lists_gpus() -> bool;
     }
 
     // SAFETY: `parallel_for` calls `task` only before it returns, and with numbers below `tasks`. It

@@ -1,5 +1,6 @@
 //! The operations on networks whose parameters are one buffer, as cuDNN has them.
 
+use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +13,7 @@ use bytemuck::Pod;
 use half::f16;
 
 use super::attributes::Attributes;
-use super::ffi::{Input, Output, Plan, Shape, has_gpu};
+use super::ffi::{Input, Output, Plan, Shape, lists_gpus};
 use super::kernels::{Call, Node, Operation, describe};
 use super::tensors::{elements, elements_mut, view, view_mut};
 
@@ -78,8 +79,8 @@ pub(super) fn registered() -> impl Iterator<Item = &'static dyn Operation> {
     ALL.iter().filter(|_| is_on()).map(|op| op as &dyn Operation)
 }
 
-/// Whether it has kernels of them, as `BLOCKCELL_CUDNN` says when it is first asked: while the library
-/// is loaded.
+/// Whether it has kernels of them, as `BLOCKCELL_CUDNN` says when this is first asked: while the
+/// library is loaded.
 pub(super) fn is_on() -> bool {
     static ON: LazyLock<bool> = LazyLock::new(|| {
         let value = std::env::var_os("BLOCKCELL_CUDNN");
@@ -94,6 +95,14 @@ pub(super) fn is_on() -> bool {
         })
     });
     *ON
+}
+
+/// Whether TensorFlow has a GPU in this process. It is asked only where there is a file by which
+/// programs reach one of NVIDIA's, one in WSL, or one of AMD's: without a driver it would print
+/// complaints.
+fn has_gpu() -> bool {
+    let files = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/kfd"];
+    files.iter().any(|file| Path::new(file).exists()) && lists_gpus()
 }
 
 impl Operation for CudnnOp {
@@ -115,8 +124,8 @@ impl Operation for CudnnOp {
 }
 
 impl CudnnOp {
-    /// The attributes of a node. An operation that does not have some of them is as those that have
-    /// them with their default values.
+    /// The attributes of a node. Where the operation lacks one that others have, it is as their
+    /// default says.
     fn attributes(&self, node: Attributes<'_>) -> Result<cudnn_rnn::Attributes, Error> {
         let known = "a mode that TensorFlow knows";
         Ok(cudnn_rnn::Attributes {
