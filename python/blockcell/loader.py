@@ -332,9 +332,10 @@ def _load_first(library: Path) -> Any:
         says = f"it says: {error}"
         problem = f"TensorFlow {tf.__version__} cannot load {library}"
         hint = "it may have been built for another TensorFlow"
-        raise LibraryError(
-            _another_copy(library, says) or _explain(problem, [says, hint])
-        ) from error
+        # A file that the system cannot open would not be loaded by itself, either.
+        cannot_open = isinstance(error, tf.errors.NotFoundError)
+        another = "" if cannot_open else _another_copy(library, says)
+        raise LibraryError(another or _explain(problem, [says, hint])) from error
 
 
 def _loaded_before(names: Sequence[str]) -> Any:
