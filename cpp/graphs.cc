@@ -21,7 +21,14 @@ rust::Slice<const std::uint8_t> BytesOf(const std::string& bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-// The definition of a node, without inputs and without the elements of a long constant.
+bool IsZero(const tf::TensorProto& tensor) {
+  const auto& content = tensor.tensor_content();
+  return !content.empty() &&
+         std::all_of(content.begin(), content.end(), [](char byte) { return byte == 0; });
+}
+
+// The definition of a node, without inputs and without the elements of a long constant:
+// one byte of them is left where all are zero.
 std::string DefinitionOf(const tf::Node& node) {
   tf::NodeDef definition;
   for (const auto& attribute : node.def().attr()) {
@@ -32,6 +39,7 @@ std::string DefinitionOf(const tf::Node& node) {
       continue;
     }
     copy.mutable_tensor()->set_dtype(attribute.second.tensor().dtype());
+    if (IsZero(attribute.second.tensor())) copy.mutable_tensor()->set_tensor_content(std::string(1, '\0'));
     *copy.mutable_tensor()->mutable_tensor_shape() = attribute.second.tensor().tensor_shape();
   }
   return definition.SerializeAsString();
@@ -78,7 +86,8 @@ void Description::Describe(const tf::Node& node, const LocalCpus& cpus) {
   definitions_.push_back(reads_attributes(StrOf(node.type_string())) ? DefinitionOf(node)
                                                                      : std::string());
   described_.push_back({StrOf(node.name()), StrOf(node.type_string()), StrOf(device),
-                        cpus.Have(device), TakesReferences(node), IsTarget(node), OutputTypes(node),
+                        cpus.Have(device), TakesReferences(node),
+                        node.op_def().is_stateful(), IsTarget(node), OutputTypes(node),
                         BytesOf(definitions_.back())});
 }
 

@@ -26,6 +26,8 @@ mod ffi {
         is_local_cpu: bool,
         /// Whether it takes the memory of variables, and not only values.
         takes_references: bool,
+        /// Whether TensorFlow takes its operation to have a state.
+        is_stateful: bool,
         /// Whether a step runs it even if nobody reads its outputs.
         is_target: bool,
         /// The types of its outputs, by TensorFlow's numbers.

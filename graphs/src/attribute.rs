@@ -45,6 +45,8 @@ pub enum Attribute {
     Type(DataType),
     /// A list of numbers.
     Ints(Vec<i64>),
+    /// A list of strings.
+    Texts(Vec<String>),
     /// A shape: sizes, -1 for those that are not known, or None if not even their number is known.
     Shape(Option<Vec<i64>>),
     /// A constant tensor.
@@ -71,6 +73,8 @@ pub enum Values {
     Ints(Vec<i64>),
     /// Of `tf.float32` or `tf.float16`.
     Floats(Vec<f32>),
+    /// Zeros, too many to list them.
+    Zeros,
     /// Of another type, or too many.
     Unknown,
 }

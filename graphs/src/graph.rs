@@ -75,6 +75,8 @@ pub struct Node {
     pub output_types: Vec<DataType>,
     /// Whether it takes the memory of variables, and not only values. Then it may write there.
     pub takes_references: bool,
+    /// Whether it may wait for something that happens elsewhere, though its inputs have values.
+    pub may_wait: bool,
     /// Whether a step runs it even if nobody reads its outputs.
     pub is_target: bool,
 }

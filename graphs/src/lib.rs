@@ -26,6 +26,7 @@
 //! the depth of a graph, and the time is proportional to its size.
 
 mod attribute;
+mod cells;
 mod constants;
 mod edit;
 mod graph;
@@ -59,6 +60,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
     } else {
+        cells::rewrite(graph, &mut report);
         sums::rewrite(graph, &mut report);
         sums::rewrite_products(graph, &mut report);
         slices::rewrite(graph, &mut report);
@@ -70,7 +72,11 @@ pub fn rewrite(graph: &mut Graph) -> Report {
 
 /// The nodes that a rewrite could begin with.
 fn places(graph: &Graph) -> impl Iterator<Item = NodeId> + '_ {
-    let is_place = |id| Terms::read(graph, id).is_some() || slices::is_product(graph, id);
+    let is_place = |id| {
+        Terms::read(graph, id).is_some()
+            || slices::is_product(graph, id)
+            || cells::is_place(graph, id)
+    };
     graph.ids().filter(move |&id| is_place(id))
 }
 

@@ -63,7 +63,7 @@ fn written_variables(graph: &Graph) -> HashSet<&str> {
 }
 
 /// The name of a variable's memory, which several nodes may share.
-fn variable(node: &Node) -> Option<&str> {
+pub(crate) fn variable(node: &Node) -> Option<&str> {
     if !matches!(node.op.as_str(), "Variable" | "VariableV2") {
         return None;
     }

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use blockcell_kernels::ops::{GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
+pub use blockcell_kernels::plain::{LSTM_CELL, LSTM_CELL_GRAD};
 
 use crate::graph::{Graph, Output};
 
@@ -14,7 +15,8 @@ pub const MAT_MUL_SLICE: &str = "BlockcellMatMulSlice";
 pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 
 /// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 3] = [BIAS_ADD_GRAD_ADD_N, MAT_MUL_ADD_N, MAT_MUL_SLICE];
+pub const REPLACEMENTS: [&str; 5] =
+    [BIAS_ADD_GRAD_ADD_N, LSTM_CELL, LSTM_CELL_GRAD, MAT_MUL_ADD_N, MAT_MUL_SLICE];
 
 /// An output of a cell's gradient operation that is a factor of the gradients of weights and bias:
 /// the gradient with respect to the pre-activations of gates.
@@ -24,19 +26,32 @@ pub struct PreactivationGrad {
     pub op: &'static str,
     /// Which output.
     pub output: usize,
-    /// Which input is x.
-    pub x: usize,
-    /// Which input is h_prev.
-    pub h_prev: usize,
-    /// Which input h_prev is multiplied by before the product with the weights, if any.
-    pub r: Option<usize>,
-    /// Which input the weights are.
-    pub weights: usize,
-    /// Which input the bias is.
-    pub bias: usize,
+    /// The operation that takes the cell's inputs: that one, or the forward step, whose first output it
+    /// takes first.
+    inputs_of: &'static str,
+    x: usize,
+    h_prev: usize,
+    r: Option<usize>,
+    weights: usize,
+    bias: usize,
 }
 
-static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 3]> = LazyLock::new(|| {
+/// What the gates of a cell are computed from.
+#[derive(Clone, Copy, Debug)]
+pub struct CellTensors {
+    /// The input.
+    pub x: Output,
+    /// The output of the step before.
+    pub h_prev: Output,
+    /// What h_prev is multiplied by before the product with the weights, if anything.
+    pub r: Option<Output>,
+    /// The weights.
+    pub weights: Output,
+    /// The bias.
+    pub bias: Output,
+}
+
+static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 4]> = LazyLock::new(|| {
     let entry = |op: &'static Op, output: &str, weights: &str, bias: &str, r: Option<&str>| {
         let find = |tensors: &[blockcell_kernels::ops::Tensor], name: &str| {
             tensors.iter().position(|tensor| tensor.name == name).expect("the op has this tensor")
@@ -44,6 +59,7 @@ static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 3]> = LazyLock::new(|| 
         PreactivationGrad {
             op: op.name,
             output: find(op.outputs, output),
+            inputs_of: op.name,
             x: find(op.inputs, "x"),
             h_prev: find(op.inputs, "h_prev"),
             r: r.map(|name| find(op.inputs, name)),
@@ -55,6 +71,16 @@ static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 3]> = LazyLock::new(|| 
         entry(&LSTM_BLOCK_CELL_GRAD, "dicfo", "w", "b", None),
         entry(&GRU_BLOCK_CELL_GRAD, "d_r_bar_u_bar", "w_ru", "b_ru", None),
         entry(&GRU_BLOCK_CELL_GRAD, "d_c_bar", "w_c", "b_c", Some("r")),
+        PreactivationGrad {
+            op: LSTM_CELL_GRAD,
+            output: 1,
+            inputs_of: LSTM_CELL,
+            x: 0,
+            h_prev: 1,
+            r: None,
+            weights: 2,
+            bias: 3,
+        },
     ]
 });
 
@@ -65,10 +91,59 @@ pub fn preactivation_grad(graph: &Graph, tensor: Output) -> Option<&'static Prea
     PREACTIVATION_GRADS.iter().find(|entry| entry.op == op && entry.output == tensor.index)
 }
 
+/// What the gates are computed from whose gradient a tensor is, if that can be seen.
+#[must_use]
+pub fn cell_tensors(graph: &Graph, tensor: Output) -> Option<CellTensors> {
+    let entry = preactivation_grad(graph, tensor)?;
+    let mut node = tensor.node;
+    if entry.inputs_of != entry.op {
+        let first = graph.input(node, 0);
+        node =
+            (graph.op(first.node) == entry.inputs_of && first.index == 0).then_some(first.node)?;
+    }
+    let input = |number| graph.input(node, number);
+    Some(CellTensors {
+        x: input(entry.x),
+        h_prev: input(entry.h_prev),
+        r: entry.r.map(input),
+        weights: input(entry.weights),
+        bias: input(entry.bias),
+    })
+}
+
 /// Whether graphs with this operation are worth a look at all. Others need not be described.
 #[must_use]
 pub fn starts_rewrites(op: &str) -> bool {
+    op == "Split" || is_gradient(op)
+}
+
+/// Whether an operation is the gradient of a cell.
+fn is_gradient(op: &str) -> bool {
     PREACTIVATION_GRADS.iter().any(|entry| entry.op == op)
+}
+
+/// Whether a node of an operation may wait for something that happens elsewhere, though its inputs have
+/// values: another process, another step, or another part of the graph. Operations without a state do
+/// not, but for Python functions.
+#[must_use]
+pub fn may_wait(op: &str, is_stateful: bool) -> bool {
+    let is_prompt =
+        matches!(
+            op,
+            "VariableV2"
+                | "Variable"
+                | "VarHandleOp"
+                | "ReadVariableOp"
+                | "ResourceGather"
+                | "IteratorGetNext"
+                | "IteratorV2"
+                | "OneShotIterator"
+                | "_Arg"
+                | "_Retval"
+        ) || ["Assign", "Random", "Resource", "Stack", "StatefulStandardNormal", "TensorArray"]
+            .iter()
+            .any(|prefix| op.starts_with(prefix));
+    op.contains("PyFunc") || (is_stateful && !is_prompt)
 }
 
 /// Whether rewrites look at the attributes of this operation, beside the type of its outputs.
@@ -94,7 +169,18 @@ pub fn only_computes(op: &str) -> bool {
             | "Enter"
             | "Identity"
             | "MatMul"
+            | "Maximum"
+            | "Minimum"
+            | "Mul"
+            | "Sigmoid"
+            | "SigmoidGrad"
             | "Slice"
+            | "Snapshot"
+            | "Split"
+            | "Tanh"
+            | "TanhGrad"
+            | "_FusedMatMul"
+            | "BiasAdd"
             | BIAS_ADD_GRAD_ADD_N
             | MAT_MUL_ADD_N
     )
@@ -108,7 +194,7 @@ pub fn only_computes(op: &str) -> bool {
 /// count: a variable holds its memory.
 #[must_use]
 pub fn has_memory_of_its_own(op: &str) -> bool {
-    starts_rewrites(op)
+    is_gradient(op)
         || matches!(
             op,
             "Add"
@@ -134,6 +220,8 @@ pub fn has_memory_of_its_own(op: &str) -> bool {
                 | "ZerosLike"
                 | "_FusedMatMul"
                 | BIAS_ADD_GRAD_ADD_N
+                | LSTM_CELL
+                | LSTM_CELL_GRAD
                 | MAT_MUL_ADD_N
                 | MAT_MUL_SLICE
         )

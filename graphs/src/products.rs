@@ -1,6 +1,6 @@
 //! Patterns: the products around a cell in a training graph.
 //!
-//! With `dz` a cell's gradient with respect to pre-activations ([`ops::preactivation_grad`]), a
+//! With `dz` a cell's gradient with respect to pre-activations ([`preactivation_grad`]), a
 //! training graph has at every step
 //!
 //! ```text
@@ -13,7 +13,7 @@ use crate::attribute::Attribute;
 use crate::constants::integers;
 use crate::graph::{Graph, NodeId, Output};
 use crate::memory::Memory;
-use crate::ops::{self, preactivation_grad};
+use crate::ops::{cell_tensors, preactivation_grad};
 use crate::placement::{check_replaceable, check_same_device};
 use crate::reason::Reason;
 
@@ -55,27 +55,22 @@ impl Product {
 
     /// Whether there are two parts, the first of which is the cell's own x.
     pub(crate) fn starts_with_x(&self, graph: &Graph) -> bool {
-        let cell = &graph.node(self.dz.node).inputs;
-        let entry = preactivation_grad(graph, self.dz).expect("dz is such a tensor");
+        let Some(cell) = cell_tensors(graph, self.dz) else { return false };
         self.parts.len() == 2
-            && skip_identities(graph, self.parts[0]) == skip_identities(graph, cell[entry.x])
+            && skip_identities(graph, self.parts[0]) == skip_identities(graph, cell.x)
     }
 
     /// Whether the parts are the cell's own x and h_prev, times r where the weights take that. Then
     /// the product has the shape of the weights: the cell's kernel checks it.
     pub(crate) fn is_of_cell(&self, graph: &Graph) -> bool {
-        if !self.starts_with_x(graph) {
+        let Some(cell) = cell_tensors(graph, self.dz).filter(|_| self.starts_with_x(graph)) else {
             return false;
-        }
-        let entry = preactivation_grad(graph, self.dz).expect("dz is such a tensor");
-        let cell = &graph.node(self.dz.node).inputs;
-        let is = |tensor, input: usize| {
-            skip_identities(graph, tensor) == skip_identities(graph, cell[input])
         };
+        let is = |tensor, other| skip_identities(graph, tensor) == skip_identities(graph, other);
         let state = skip_identities(graph, self.parts[1]);
-        let Some(r) = entry.r else { return is(state, entry.h_prev) };
+        let Some(r) = cell.r else { return is(state, cell.h_prev) };
         let Some([left, right]) = binary(graph, state, "Mul") else { return false };
-        (is(left, entry.h_prev) && is(right, r)) || (is(right, entry.h_prev) && is(left, r))
+        (is(left, cell.h_prev) && is(right, r)) || (is(right, cell.h_prev) && is(left, r))
     }
 
     /// Whether the parts keep their values until a later node reads them.
@@ -119,14 +114,11 @@ pub(crate) fn read_bias_gradient(graph: &Graph, id: NodeId) -> Option<Output> {
 /// The weights or bias that a tensor is the gradient of, as one cell has it. The cell's kernel makes
 /// sure that the two have the same shape.
 pub(crate) fn parameter_of_gradient(graph: &Graph, tensor: Output) -> Option<Output> {
-    let parameter = |dz: Output, find: fn(&ops::PreactivationGrad) -> usize| {
-        Some(graph.input(dz.node, find(preactivation_grad(graph, dz)?)))
-    };
     if let Some(product) = Product::read(graph, tensor.node) {
-        let is_of_cell = product.is_of_cell(graph);
-        return parameter(product.dz, |entry| entry.weights).filter(|_| is_of_cell);
+        let cell = cell_tensors(graph, product.dz).filter(|_| product.is_of_cell(graph));
+        return cell.map(|cell| cell.weights);
     }
-    parameter(read_bias_gradient(graph, tensor.node)?, |entry| entry.bias)
+    cell_tensors(graph, read_bias_gradient(graph, tensor.node)?).map(|cell| cell.bias)
 }
 
 /// The tensor that a chain of `Identity` passes on.

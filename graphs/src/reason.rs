@@ -31,6 +31,22 @@ pub enum Reason {
         /// The slice.
         slice: String,
     },
+    /// Somebody takes a tensor of a step, and may run before the whole step could.
+    Early {
+        /// The node that the tensor comes from.
+        node: String,
+        /// Who takes it.
+        consumer: String,
+    },
+    /// A step takes a tensor that depends on a part of the step.
+    Circle(String),
+    /// A step has another equation than the cells that are known.
+    Equation {
+        /// Which part of it.
+        part: &'static str,
+        /// Where the step is.
+        node: String,
+    },
     /// Two slices have columns in common, or one has none of the product's.
     Overlap,
     /// Slices have other rows than each other, begin at another row than the first, or are not
@@ -73,6 +89,18 @@ impl fmt::Display for Reason {
             }
             Reason::Waits { slice } => {
                 write!(f, "{slice} waits for something that the product does not wait for")
+            }
+            Reason::Early { node, consumer } => {
+                write!(f, "{consumer} takes {node} and may run before the whole step could")
+            }
+            Reason::Circle(node) => {
+                write!(f, "what {node} is computed from depends on a part of its step")
+            }
+            Reason::Equation { part, node } => {
+                write!(
+                    f,
+                    "the {part} of the step at {node} has another equation than the cells that are known"
+                )
             }
             Reason::Overlap => f.write_str("its slices overlap"),
             Reason::Slices(node) => write!(f, "{node} takes something else than columns of it"),

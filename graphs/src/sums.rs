@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::graph::{Graph, NodeId, Output};
 use crate::memory::Memory;
-use crate::ops::{self, preactivation_grad};
+use crate::ops::{self, cell_tensors, preactivation_grad};
 use crate::placement::{check_only_for, check_replaceable};
 use crate::products::{Product, check_stable};
 use crate::reason::Reason;
@@ -253,14 +253,17 @@ fn have_equal_parts(
     products: &[Product],
     first: &Product,
 ) -> bool {
-    let entry = |product: &Product| preactivation_grad(graph, product.dz).expect("dz is such");
-    let kind = entry(first);
-    let weights = |product: &Product| graph.input(product.dz.node, kind.weights);
+    let kind = |product: &Product| preactivation_grad(graph, product.dz).expect("dz is such");
+    let weights = |product: &Product| cell_tensors(graph, product.dz).map(|cell| cell.weights);
+    let have_same = |product: &Product| {
+        let both = weights(product).zip(weights(first));
+        both.is_some_and(|(left, right)| shapes.are_same(left, right))
+    };
     products
         .iter()
-        .all(|product| product.starts_with_x(graph) && std::ptr::eq(entry(product), kind))
+        .all(|product| product.starts_with_x(graph) && std::ptr::eq(kind(product), kind(first)))
         && (products.iter().all(|product| product.is_of_cell(graph))
-            || products.iter().all(|product| shapes.are_same(weights(product), weights(first))))
+            || products.iter().all(have_same))
 }
 
 impl Sum {

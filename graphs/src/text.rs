@@ -1,7 +1,7 @@
 //! Graphs as text, for tests and for looking at what a program has.
 //!
 //! A line is a node: its name, its operation, what it takes (`:1` for its second output, `^` for what
-//! it only waits for), its attributes, `target` if a step runs it for its own sake, and its device unless that is the first
+//! it only waits for), its attributes, `waits` if it may wait for something else, `target` if a step runs it for its own sake, and its device unless that is the first
 //! CPU of this process.
 //!
 //! ```text
@@ -59,6 +59,8 @@ fn parse_line(line: &str, numbers: &HashMap<String, NodeId>) -> Result<Node, Str
     for word in rest.split_whitespace() {
         if word == "target" {
             node.is_target = true;
+        } else if word == "waits" {
+            node.may_wait = true;
         } else if let Some(device) = word.strip_prefix('@') {
             node.device =
                 Device { name: device.to_owned(), is_local_cpu: device.starts_with("/cpu") };
@@ -96,6 +98,14 @@ fn parse_value(key: &str, value: &str) -> Option<Attribute> {
     Some(match (key, value) {
         ("shape", "?") => Attribute::Shape(None),
         ("shape", _) => Attribute::Shape(Some(numbers()?)),
+        ("value", "zeros") => {
+            let (data_type, shape) = (DataType::FLOAT, vec![-1, -1]);
+            Attribute::Constant(Constant { data_type, shape, values: Values::Zeros })
+        }
+        ("value", _) if value.contains('.') => {
+            let values = Values::Floats(vec![value.parse().ok()?]);
+            Attribute::Constant(Constant { data_type: DataType::FLOAT, shape: vec![], values })
+        }
         ("value", _) => {
             let scalar = value.parse().ok().map(|number| vec![number]);
             let shape = if scalar.is_some() { vec![] } else { vec![numbers()?.len() as i64] };
@@ -103,6 +113,10 @@ fn parse_value(key: &str, value: &str) -> Option<Attribute> {
             Attribute::Constant(Constant { data_type: DataType::INT32, shape, values })
         }
         (_, "true" | "false") => Attribute::Bool(value == "true"),
+        (_, _) if value.starts_with("[\"") => {
+            let list = value.strip_prefix('[')?.strip_suffix(']')?;
+            Attribute::Texts(list.split(',').map(|one| one.trim_matches('"').to_owned()).collect())
+        }
         (_, _) if value.starts_with('[') => Attribute::Ints(numbers()?),
         (_, _) if value.starts_with('"') => Attribute::Text(value.trim_matches('"').to_owned()),
         (_, _) if value.contains('.') => Attribute::Float(value.parse().ok()?),
@@ -127,6 +141,9 @@ impl fmt::Display for Graph {
                 if key != "T" || !is_float {
                     write!(f, " {key}={value}")?;
                 }
+            }
+            if node.may_wait {
+                f.write_str(" waits")?;
             }
             if node.is_target {
                 f.write_str(" target")?;
@@ -156,13 +173,22 @@ impl fmt::Display for Attribute {
                 None => write!(f, "type{}", value.0),
             },
             Attribute::Ints(values) | Attribute::Shape(Some(values)) => f.write_str(&list(values)),
+            Attribute::Texts(values) => write!(
+                f,
+                "[{}]",
+                values.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(",")
+            ),
             Attribute::Shape(None) | Attribute::Other => f.write_str("?"),
             Attribute::Constant(Constant { shape, values, .. }) => match values {
                 Values::Ints(values) if shape.is_empty() && values.len() == 1 => {
                     write!(f, "{}", values[0])
                 }
                 Values::Ints(values) => f.write_str(&list(values)),
+                Values::Floats(values) if shape.is_empty() && values.len() == 1 => {
+                    write!(f, "{:?}", values[0])
+                }
                 Values::Floats(values) => write!(f, "{values:?}"),
+                Values::Zeros => f.write_str("zeros"),
                 Values::Unknown => write!(f, "tensor{}", list(shape)),
             },
         }

@@ -8,7 +8,7 @@ use ndarray::{ArrayViewMut1, ArrayViewMut2};
 
 use crate::element::Storage;
 use crate::ops::Sizes;
-use crate::{Context, block_gru, block_lstm, cudnn_rnn, lstm, mat_mul};
+use crate::{Context, block_gru, block_lstm, cudnn_rnn, lstm, mat_mul, plain};
 
 /// Defines the trait [`Element`], whose functions are those on the right, and its implementations.
 macro_rules! instances {
@@ -128,4 +128,19 @@ instances! {
         inputs: mat_mul::BiasInputs<'_, Self>,
         sum: ArrayViewMut1<'_, Self>,
     ) = mat_mul::compute_bias;
+
+    fn plain_lstm_cell(
+        context: &Context<'_>,
+        attributes: &lstm::Attributes,
+        inputs: plain::LstmCellInputs<'_, Self>,
+        outputs: plain::LstmCellOutputs<'_, Self>,
+        scratch: &mut [Self],
+    ) = plain::compute_lstm_cell;
+
+    fn plain_lstm_cell_grad(
+        context: &Context<'_>,
+        inputs: plain::LstmCellGradInputs<'_, Self>,
+        outputs: plain::LstmCellGradOutputs<'_, Self>,
+        scratch: &mut [Self],
+    ) = plain::compute_lstm_cell_grad;
 }

@@ -62,8 +62,10 @@ mod lengths;
 pub mod lstm;
 pub mod mat_mul;
 pub mod ops;
+pub mod plain;
 mod rnn;
 mod sequence;
+mod shapes;
 pub mod simd;
 mod tiles;
 

@@ -6,11 +6,14 @@
 use blockcell_kernels::Error;
 use blockcell_kernels::mat_mul;
 use blockcell_kernels::ops::{self, DataType, Op, PartialShape as Known, Tensor};
+use blockcell_kernels::plain as plain_cells;
 
 use super::attributes::Attributes;
 use super::ffi::{NodeAttributes, OpDefinition, PartialShape, Shape, Status};
 use super::kernels::describe;
-use super::products::{self, Products};
+use super::lists::Lists;
+use super::plain;
+use super::products;
 use super::status::{guarded, or_default};
 
 /// The shapes of all outputs, as far as they are known.
@@ -37,7 +40,7 @@ enum Tensors {
     Listed(&'static [&'static str], &'static [&'static str]),
 }
 
-static ALL: [OwnOp; 6] = [
+static ALL: [OwnOp; 8] = [
     OwnOp {
         name: ops::BLOCK_GRU.name,
         tensors: Tensors::Of(&ops::BLOCK_GRU),
@@ -85,6 +88,43 @@ static ALL: [OwnOp; 6] = [
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellBiasAddGradAddN.txt"),
         infer: |attributes, inputs| products::BiasAddGradAddN::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::LSTM_CELL,
+        tensors: Tensors::Listed(
+            &["x: T", "h_prev: T", "w: T", "b: T", "cs_prev: C * T", "peepholes: P * T"],
+            &["i: T", "cs: T", "f: T", "o: T", "ci: T", "co: T", "h: T"],
+        ),
+        attributes: &[
+            "T: {half, float}",
+            "C: int >= 0",
+            "P: int >= 0",
+            "forget_bias: float = 1.0",
+            "cell_clip: float = -1.0",
+        ],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellLSTMCell.txt"),
+        infer: |attributes, inputs| plain::LstmCell::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::LSTM_CELL_GRAD,
+        tensors: Tensors::Listed(
+            &[
+                "i: T",
+                "f: T",
+                "o: T",
+                "ci: T",
+                "co: T",
+                "cs_prev: C * T",
+                "cs_grad: A * T",
+                "h_grad: H * T",
+            ],
+            &["cs_prev_grad: T", "dicfo: T"],
+        ),
+        attributes: &["T: {half, float}", "C: int >= 0", "A: int >= 0", "H: int >= 0"],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellLSTMCellGrad.txt"),
+        infer: |attributes, inputs| plain::LstmCellGrad::read(attributes)?.shapes(inputs),
     },
     OwnOp {
         name: "BlockcellInfo",

@@ -1,7 +1,4 @@
-//! The operations on lists of matrices: the products around a cell.
-//!
-//! TensorFlow passes the tensors of all lists one after the other. Attributes of the node tell how many
-//! each list has.
+//! The operations on the products around a cell: lists of matrices.
 
 use std::marker::PhantomData;
 
@@ -9,88 +6,19 @@ use blockcell_kernels::mat_mul::{self, AddNInputs, BiasInputs, Part, SliceInputs
 use blockcell_kernels::ops::PartialShape as Known;
 use blockcell_kernels::{Element, Error};
 use bytemuck::Pod;
-use half::f16;
-use ndarray::{ArrayView, Dimension};
 
 use super::attributes::Attributes;
-use super::ffi::{Input, Plan, Shape};
-use super::kernels::{Call, Node, Operation, describe};
+use super::kernels::{Call, Operation};
+use super::lists::{Lists, ListsOp, lists, views};
 use super::own_ops::Shapes;
 use super::tensors::{view, view_mut};
 
 /// All of them.
 pub(super) const ALL: [&dyn Operation; 3] = [
-    &ProductsOp::<AddN>(PhantomData),
-    &ProductsOp::<Slice>(PhantomData),
-    &ProductsOp::<BiasAddGradAddN>(PhantomData),
+    &ListsOp::<AddN>(PhantomData),
+    &ListsOp::<Slice>(PhantomData),
+    &ListsOp::<BiasAddGradAddN>(PhantomData),
 ];
-
-/// One of these operations, as the attributes of its node say.
-pub(super) trait Products: Send + Sync + Sized + 'static {
-    /// The operation's name in TensorFlow.
-    const NAME: &'static str;
-
-    fn read(attributes: Attributes<'_>) -> Result<Self, Error>;
-
-    /// Checks what is known of the inputs' shapes, and tells what follows for those of the outputs.
-    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error>;
-
-    /// The input whose memory may become that of the output.
-    fn forward_input(&self) -> Option<usize> {
-        None
-    }
-
-    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error>;
-}
-
-struct ProductsOp<P>(PhantomData<P>);
-
-impl<P: Products> Operation for ProductsOp<P> {
-    fn name(&self) -> &'static str {
-        P::NAME
-    }
-
-    fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error> {
-        let (products, is_half) = (P::read(attributes)?, attributes.is_half()?);
-        Ok(Box::new(ProductsNode { products, is_half }))
-    }
-}
-
-struct ProductsNode<P> {
-    products: P,
-    is_half: bool,
-}
-
-impl<P: Products> Node for ProductsNode<P> {
-    fn plan(&self, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Result<Plan, Error> {
-        let dims = |input: &Input<'_>| Some(input.dims.iter().copied().map(Some).collect());
-        let shapes = self.products.shapes(&inputs.iter().map(dims).collect::<Vec<_>>())?;
-        for (output, dims) in outputs.iter_mut().zip(shapes) {
-            describe(output, dims.into_iter());
-        }
-        let forward_input = self.products.forward_input();
-        let forward_input = forward_input.and_then(|n| i32::try_from(n).ok()).unwrap_or(-1);
-        Ok(Plan { scratch: 0, forward_input })
-    }
-
-    fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
-        if self.is_half { self.products.run::<f16>(call) } else { self.products.run::<f32>(call) }
-    }
-}
-
-/// Cuts a call's inputs into its lists: `lengths` of all but the last one.
-fn lists<T, const N: usize>(mut inputs: &[T], lengths: [usize; N]) -> ([&[T]; N], &[T]) {
-    let lists = lengths.map(|length| {
-        let (list, rest) = inputs.split_at(length);
-        inputs = rest;
-        list
-    });
-    (lists, inputs)
-}
-
-fn views<'a, E: Pod, D: Dimension>(list: &[Input<'a>]) -> Vec<ArrayView<'a, E, D>> {
-    list.iter().map(view).collect()
-}
 
 /// `BlockcellMatMulAddN`: the lists `a`, `b` and `addends`. The first addend's memory may become that
 /// of the sum.
@@ -100,7 +28,7 @@ pub(super) struct AddN {
     addends: usize,
 }
 
-impl Products for AddN {
+impl Lists for AddN {
     const NAME: &'static str = mat_mul::ADD_N;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
@@ -131,7 +59,7 @@ pub(super) struct Slice {
     parts: Vec<Part>,
 }
 
-impl Products for Slice {
+impl Lists for Slice {
     const NAME: &'static str = mat_mul::SLICE;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
@@ -165,7 +93,7 @@ pub(super) struct BiasAddGradAddN {
     out_backprop: usize,
 }
 
-impl Products for BiasAddGradAddN {
+impl Lists for BiasAddGradAddN {
     const NAME: &'static str = mat_mul::BIAS_ADD_GRAD_ADD_N;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {

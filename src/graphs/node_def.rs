@@ -55,6 +55,8 @@ enum Value {
 
 #[derive(Clone, PartialEq, Message)]
 struct ListValue {
+    #[prost(bytes, repeated, tag = "2")]
+    s: Vec<Vec<u8>>,
     #[prost(int64, repeated, tag = "3")]
     i: Vec<i64>,
 }
@@ -103,6 +105,7 @@ pub(super) fn describe(node: &GraphNode<'_>) -> Node {
         attributes: attributes.map(|(name, value)| (name, attribute_of(value))).collect(),
         output_types: node.output_types.iter().copied().map(DataType).collect(),
         takes_references: node.takes_references,
+        may_wait: blockcell_graphs::ops::may_wait(node.op, node.is_stateful),
         is_target: node.is_target,
         ..Node::default()
     }
@@ -124,7 +127,11 @@ pub(super) fn encode(node: &Node) -> Vec<u8> {
 
 fn attribute_of(value: AttrValue) -> Attribute {
     match value.value {
-        Some(Value::List(list)) => Attribute::Ints(list.i),
+        Some(Value::List(list)) if list.s.is_empty() => Attribute::Ints(list.i),
+        Some(Value::List(list)) => {
+            let texts = list.s.into_iter().map(String::from_utf8).collect::<Result<_, _>>();
+            texts.map_or(Attribute::Other, Attribute::Texts)
+        }
         Some(Value::S(text)) => String::from_utf8(text).map_or(Attribute::Other, Attribute::Text),
         Some(Value::I(number)) => Attribute::Int(number),
         Some(Value::F(number)) => Attribute::Float(number),
@@ -146,8 +153,10 @@ fn value_of(attribute: &Attribute) -> Value {
         Attribute::Float(number) => Value::F(*number),
         Attribute::Text(text) => Value::S(text.clone().into_bytes()),
         Attribute::Type(data_type) => Value::Type(data_type.0),
-        Attribute::Ints(numbers) => Value::List(ListValue { i: numbers.clone() }),
-        Attribute::Shape(_) | Attribute::Constant(_) | Attribute::Other => {
+        Attribute::Ints(numbers) => {
+            Value::List(ListValue { i: numbers.clone(), ..ListValue::default() })
+        }
+        Attribute::Texts(_) | Attribute::Shape(_) | Attribute::Constant(_) | Attribute::Other => {
             unreachable!("no rewrite gives a node the attribute {attribute:?}")
         }
     }
@@ -160,7 +169,14 @@ fn sizes_of(shape: &TensorShapeProto) -> Option<Vec<i64>> {
 fn constant_of(tensor: &TensorProto) -> Constant {
     let shape = tensor.tensor_shape.as_ref().and_then(sizes_of).unwrap_or_default();
     let data_type = DataType(tensor.dtype);
-    let values = values_of(tensor, &shape).unwrap_or(Values::Unknown);
+    let has_values = !tensor.float_val.is_empty() || !tensor.half_val.is_empty();
+    let is_zero = tensor.tensor_content.iter().all(|&byte| byte == 0)
+        && tensor.float_val.iter().all(|&value| value == 0.0)
+        && tensor.half_val.iter().all(|&bits| bits == 0);
+    let has_content = has_values || !tensor.tensor_content.is_empty();
+    let is_float = matches!(data_type, DataType::FLOAT | DataType::HALF);
+    let long = if is_zero && has_content && is_float { Values::Zeros } else { Values::Unknown };
+    let values = values_of(tensor, &shape).unwrap_or(long);
     Constant { data_type, shape, values }
 }
 

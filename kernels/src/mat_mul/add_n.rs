@@ -2,10 +2,10 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
-use super::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::executor::for_each;
 use crate::gemm::{self, Given};
 use crate::ops::PartialShape;
+use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::tiles::{Place, columns};
 use crate::{Context, Element, Error, Storage};
 

@@ -2,9 +2,9 @@
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Axis};
 
-use super::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::executor::for_each;
 use crate::ops::PartialShape;
+use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
 use crate::{Context, Element, Error, Storage};

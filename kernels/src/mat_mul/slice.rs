@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use super::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::executor::for_each;
 use crate::gemm::{self, Right};
 use crate::ops::PartialShape;
+use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::tiles::rows;
 use crate::{Context, Element, Error, Storage};
 

@@ -1,0 +1,255 @@
+//! On what it depends whether a tensor gets a value, and when.
+//!
+//! Most nodes run as soon as their inputs have values. A value may be missing, or come late, for a few
+//! reasons, which are called sources here:
+//!
+//! * A side of a switch, by the tensor that it switches by.
+//! * A node that may wait for something that happens elsewhere: a queue, or a tensor that is fed later.
+//! * A merge of tensors that depend on different things.
+//!
+//! A tensor has a value as soon as all its sources allow it. So if the sources of one tensor are among
+//! those of another, then whoever waits for the other has waited for the one, too.
+//!
+//! The variables of a loop go together: each has a value in every round, if what comes from a round
+//! depends on nothing else than the variables themselves and on the round taking place. This is an
+//! induction over the rounds. A loop in which it does not hold counts as a source for each variable.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::levels::order;
+use crate::attribute::Attribute;
+use crate::graph::{Graph, NodeId, Output};
+use crate::ops;
+
+/// A tensor with more sources counts as unknown.
+const MOST_SOURCES: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Source {
+    /// That a switch has a value on this side.
+    Side(Output, usize),
+    /// That this node has one.
+    Node(NodeId),
+}
+
+/// A set of sources; None if there are too many.
+type Sources = Option<BTreeSet<Source>>;
+
+/// The sources of all nodes of a graph.
+#[derive(Debug)]
+pub(super) struct Availability {
+    sources: Vec<Sources>,
+}
+
+impl Availability {
+    pub(super) fn of(graph: &Graph) -> Availability {
+        let order = order(graph);
+        let mut doubtful = HashSet::new();
+        loop {
+            let (found, loops) = pass(graph, &order, &doubtful);
+            let more: Vec<_> =
+                loops.iter().filter(|(_, merges)| !holds(graph, &found, merges)).collect();
+            let before = doubtful.len();
+            doubtful.extend(more.iter().map(|(frame, _)| (*frame).clone()));
+            if doubtful.len() == before {
+                return found;
+            }
+        }
+    }
+
+    /// Whether every one of `tensors` and `waits` has a value as soon as `consumer` has all that it
+    /// needs to run, without `tensor` if that is given, which `consumer` takes.
+    pub(super) fn implies(
+        &self,
+        graph: &Graph,
+        consumer: NodeId,
+        tensor: Output,
+        needed: &Needed,
+    ) -> bool {
+        let Some(needed) = &needed.0 else { return false };
+        let has = if ops::needs_all_inputs(graph.op(consumer)) {
+            self.before(graph, consumer)
+        } else {
+            self.of_tensor(graph, tensor)
+        };
+        has.is_some_and(|has| needed.is_subset(&has))
+    }
+
+    /// What a node needs that takes some tensors, and waits for some nodes.
+    pub(super) fn needed(&self, graph: &Graph, tensors: &[Output], waits: &[NodeId]) -> Needed {
+        let tensors = tensors.iter().map(|&tensor| self.of_tensor(graph, tensor));
+        let waits = waits.iter().map(|wait| self.sources[wait.0].clone());
+        Needed(union(tensors.chain(waits)))
+    }
+
+    /// Whether a tensor has a value only if what is needed has.
+    pub(super) fn covers(&self, graph: &Graph, tensor: Output, needed: &Needed) -> bool {
+        let has = self.of_tensor(graph, tensor);
+        has.zip(needed.0.as_ref()).is_some_and(|(has, needed)| needed.is_subset(&has))
+    }
+
+    /// Notes what a new node needs.
+    pub(super) fn add(&mut self, graph: &Graph, new: NodeId, needed: Needed) {
+        self.sources.resize(graph.len(), None);
+        self.sources[new.0] = needed.0;
+    }
+
+    fn of_tensor(&self, graph: &Graph, tensor: Output) -> Sources {
+        let sources = self.sources[tensor.node.0].clone();
+        if !ops::is_switch(graph.op(tensor.node)) {
+            return sources;
+        }
+        let mut sources = sources?;
+        sources.insert(Source::Side(graph.input(tensor.node, 1), tensor.index));
+        Some(sources)
+    }
+
+    /// The sources of all inputs of a node.
+    fn before(&self, graph: &Graph, id: NodeId) -> Sources {
+        let node = graph.node(id);
+        let inputs = node.inputs.iter().map(|&input| self.of_tensor(graph, input));
+        union(inputs.chain(node.control_inputs.iter().map(|wait| self.sources[wait.0].clone())))
+    }
+}
+
+/// What a new node needs to run.
+#[derive(Debug)]
+pub(super) struct Needed(Sources);
+
+/// By name of the frame: the merges of its variables.
+type Loops = HashMap<String, Vec<NodeId>>;
+
+fn pass(graph: &Graph, order: &[NodeId], doubtful: &HashSet<String>) -> (Availability, Loops) {
+    let mut found = Availability { sources: vec![None; graph.len()] };
+    let mut loops = Loops::new();
+    for &id in order {
+        let op = graph.op(id);
+        let sources = match op {
+            "Merge" | "RefMerge" => match frame(graph, id) {
+                Some((frame, _)) if doubtful.contains(frame) => one(id),
+                Some((frame, enter)) => {
+                    loops.entry(frame.to_owned()).or_default().push(id);
+                    found.sources[enter.0].clone()
+                }
+                None => of_merge(graph, &found, id),
+            },
+            "Exit" | "RefExit" => of_exit(graph, &found, id),
+            _ if graph.node(id).may_wait || !known_to_run(op) => {
+                found.before(graph, id).and_then(|sources| {
+                    limited(sources.into_iter().chain([Source::Node(id)]).collect())
+                })
+            }
+            _ => found.before(graph, id),
+        };
+        found.sources[id.0] = sources;
+    }
+    (found, loops)
+}
+
+/// Whether a node runs once its inputs have values, or is one of those that [`pass`] knows.
+fn known_to_run(op: &str) -> bool {
+    ops::needs_all_inputs(op)
+        || matches!(op, "Enter" | "RefEnter" | "NextIteration" | "RefNextIteration")
+}
+
+/// The frame of a loop that a merge begins, and the node by which the first round gets its value.
+fn frame(graph: &Graph, merge: NodeId) -> Option<(&str, NodeId)> {
+    let inputs = &graph.node(merge).inputs;
+    let is = |id: NodeId, ops: [&str; 2]| ops.contains(&graph.op(id));
+    let [enter, next] = inputs[..] else { return None };
+    if !is(enter.node, ["Enter", "RefEnter"])
+        || !is(next.node, ["NextIteration", "RefNextIteration"])
+    {
+        return None;
+    }
+    match graph.node(enter.node).attribute("frame_name") {
+        Some(Attribute::Text(name)) => Some((name, enter.node)),
+        _ => None,
+    }
+}
+
+/// Where both sides of one switch meet again.
+fn of_merge(graph: &Graph, found: &Availability, id: NodeId) -> Sources {
+    let node = graph.node(id);
+    let [left, right] = node.inputs[..] else { return one(id) };
+    let known = found.of_tensor(graph, left).zip(found.of_tensor(graph, right));
+    let Some((left, right)) = known.filter(|_| node.control_inputs.is_empty()) else {
+        return one(id);
+    };
+    let [only_left, only_right] =
+        [left.difference(&right), right.difference(&left)].map(Iterator::collect::<Vec<_>>);
+    match (&only_left[..], &only_right[..]) {
+        ([Source::Side(by, one_side)], [Source::Side(same, other_side)])
+            if by == same && one_side != other_side =>
+        {
+            Some(left.intersection(&right).copied().collect())
+        }
+        _ => one(id),
+    }
+}
+
+/// What leaves a loop has a value when the loop has ended, if the loop is one that [`holds`].
+fn of_exit(graph: &Graph, found: &Availability, id: NodeId) -> Sources {
+    let switch = graph.input(id, 0);
+    if !ops::is_switch(graph.op(switch.node)) || switch.index != 0 {
+        return one(id);
+    }
+    let merge = graph.input(switch.node, 0).node;
+    let is_of_loop = frame(graph, merge).is_some();
+    if is_of_loop { found.sources[merge.0].clone() } else { one(id) }
+}
+
+/// Whether the variables of a loop all have values in every round that takes place, and the loop ends
+/// by itself.
+fn holds(graph: &Graph, found: &Availability, merges: &[NodeId]) -> bool {
+    let first = &found.sources[merges[0].0];
+    let Some(outside) = first else { return false };
+    let condition = |merge: NodeId| {
+        let switch = graph.data_consumers(merge).find(|&id| ops::is_switch(graph.op(id)));
+        switch.map(|id| graph.input(id, 1))
+    };
+    let Some(condition) = merges.iter().find_map(|&merge| condition(merge)) else { return false };
+    if graph.op(condition.node) != "LoopCond" || !is_pure(graph, condition.node) {
+        return false;
+    }
+    let mut allowed = outside.clone();
+    allowed.insert(Source::Side(condition, 1));
+    merges.iter().all(|&merge| {
+        let next = graph.input(merge, 1);
+        let from_round = found.before(graph, next.node);
+        found.sources[merge.0] == *first && from_round.is_some_and(|has| has.is_subset(&allowed))
+    })
+}
+
+/// Whether a condition is computed from the loop's variables, and from nothing that others change.
+fn is_pure(graph: &Graph, condition: NodeId) -> bool {
+    let mut seen = HashSet::from([condition]);
+    let mut open = vec![condition];
+    while let Some(next) = open.pop() {
+        let node = graph.node(next);
+        let reads = matches!(node.op.as_str(), "ReadVariableOp" | "RefEnter");
+        if node.may_wait || reads || seen.len() > MOST_SOURCES {
+            return false;
+        }
+        if !matches!(node.op.as_str(), "Merge" | "Enter") {
+            open.extend(node.inputs.iter().map(|input| input.node).filter(|&id| seen.insert(id)));
+        }
+    }
+    true
+}
+
+fn one(id: NodeId) -> Sources {
+    Some(BTreeSet::from([Source::Node(id)]))
+}
+
+fn union(all: impl Iterator<Item = Sources>) -> Sources {
+    let mut sum = BTreeSet::new();
+    for sources in all {
+        sum.extend(sources?);
+    }
+    limited(sum)
+}
+
+fn limited(sources: BTreeSet<Source>) -> Sources {
+    (sources.len() <= MOST_SOURCES).then_some(sources)
+}

@@ -1,0 +1,83 @@
+//! Reading equations: what a tensor is computed from, and what is computed from it.
+
+use crate::attribute::{Constant, Values};
+use crate::constants::{constant, integers};
+use crate::graph::{Graph, NodeId, Output, Use};
+
+/// The tensor of a node with one output.
+pub(super) fn of(node: NodeId) -> Output {
+    Output { node, index: 0 }
+}
+
+/// What an operation of one input takes, if the tensor comes from it.
+pub(super) fn unary(graph: &Graph, tensor: Output, op: &str) -> Option<Output> {
+    let node = graph.node(tensor.node);
+    (node.op == op).then(|| node.inputs[0])
+}
+
+/// The factors of a product of two.
+pub(super) fn factors(graph: &Graph, tensor: Output) -> Option<[Output; 2]> {
+    let node = graph.node(tensor.node);
+    (node.op == "Mul").then(|| [node.inputs[0], node.inputs[1]])
+}
+
+/// The other factor of a product that `one` is a factor of.
+pub(super) fn other_factor(graph: &Graph, product: Output, one: Output) -> Option<Output> {
+    let [left, right] = factors(graph, product)?;
+    if left == one { Some(right) } else { (right == one).then_some(left) }
+}
+
+/// The summands of a sum of any form, and the nodes that add them up. What is no sum is its only
+/// summand.
+pub(super) fn summands(graph: &Graph, tensor: Output) -> (Vec<Output>, Vec<NodeId>) {
+    let (mut terms, mut sums, mut open) = (Vec::new(), Vec::new(), vec![tensor]);
+    while let Some(next) = open.pop() {
+        let node = graph.node(next.node);
+        // No cell's sums are longer.
+        if matches!(node.op.as_str(), "Add" | "AddV2" | "AddN") && sums.len() < 4 {
+            sums.push(next.node);
+            open.extend(node.inputs.iter().rev());
+        } else {
+            terms.push(next);
+        }
+    }
+    (terms, sums)
+}
+
+/// The nodes of an operation that take a tensor.
+pub(super) fn takers<'g>(
+    graph: &'g Graph,
+    tensor: Output,
+    op: &'g str,
+) -> impl Iterator<Item = NodeId> + 'g {
+    graph.uses(tensor.node).iter().filter_map(move |one| match *one {
+        Use::Data { consumer, output, .. } if output == tensor.index => {
+            (graph.op(consumer) == op).then_some(consumer)
+        }
+        _ => None,
+    })
+}
+
+/// The number that a constant of one element is.
+pub(super) fn scalar(graph: &Graph, tensor: Output) -> Option<f32> {
+    match constant(graph, tensor)? {
+        Constant { shape, values: Values::Floats(values), .. } if shape.is_empty() => {
+            values.first().copied()
+        }
+        _ => None,
+    }
+}
+
+/// Whether a tensor is a constant of zeros.
+pub(super) fn is_zero(graph: &Graph, tensor: Output) -> bool {
+    match constant(graph, tensor).map(|constant| &constant.values) {
+        Some(Values::Zeros) => true,
+        Some(Values::Floats(values)) => values.iter().all(|&value| value == 0.0),
+        _ => false,
+    }
+}
+
+/// Whether a tensor is a constant that names the columns of a matrix.
+pub(super) fn names_columns(graph: &Graph, tensor: Output) -> bool {
+    matches!(integers(graph, tensor), Some([1 | -1]))
+}

@@ -1,0 +1,92 @@
+//! An order of the nodes: each comes after what it depends on, but for the edges that close loops.
+
+use std::collections::HashSet;
+
+use crate::graph::{Graph, NodeId};
+
+/// How many nodes to look at before giving up.
+const MOST_VISITS: usize = 2000;
+
+/// The level of a node is higher than those of all nodes that it depends on.
+#[derive(Debug)]
+pub(super) struct Levels {
+    levels: Vec<usize>,
+}
+
+impl Levels {
+    pub(super) fn of(graph: &Graph) -> Levels {
+        let mut levels = vec![0; graph.len()];
+        for id in order(graph) {
+            levels[id.0] = 1 + before(graph, id).map(|node| levels[node.0]).max().unwrap_or(0);
+        }
+        Levels { levels }
+    }
+
+    /// Whether no node of `from` depends on a node of `step`, none of which is in `from`.
+    pub(super) fn are_independent(&self, graph: &Graph, from: &[NodeId], step: &[NodeId]) -> bool {
+        let lowest = step.iter().map(|id| self.levels[id.0]).min().unwrap_or(0);
+        let mut seen: HashSet<NodeId> = from.iter().copied().collect();
+        let mut open: Vec<_> = from.to_vec();
+        while let Some(next) = open.pop() {
+            if step.contains(&next) || seen.len() > MOST_VISITS {
+                return false;
+            }
+            if self.levels[next.0] > lowest {
+                open.extend(before(graph, next).filter(|&id| seen.insert(id)));
+            }
+        }
+        true
+    }
+
+    /// Gives a new node the level of the nodes that it takes the place of, and lifts what depends on it.
+    pub(super) fn lift(&mut self, graph: &Graph, new: NodeId, step: &[NodeId]) {
+        let level = step.iter().map(|id| self.levels[id.0]).max().unwrap_or(0);
+        self.levels.resize(graph.len(), 0);
+        self.levels[new.0] = level;
+        let mut open = vec![new];
+        while let Some(next) = open.pop() {
+            if graph.op(next) == "NextIteration" {
+                continue;
+            }
+            let least = self.levels[next.0] + 1;
+            for consumer in graph.uses(next).iter().map(crate::graph::Use::consumer) {
+                if self.levels[consumer.0] < least {
+                    self.levels[consumer.0] = least;
+                    open.push(consumer);
+                }
+            }
+        }
+    }
+}
+
+/// What a node depends on in the same round of a loop.
+fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+    let node = graph.node(id);
+    let all = node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied());
+    all.filter(|&id| graph.op(id) != "NextIteration")
+}
+
+/// All nodes, each after what it depends on.
+pub(super) fn order(graph: &Graph) -> Vec<NodeId> {
+    let mut missing = vec![0; graph.len()];
+    for id in graph.ids() {
+        missing[id.0] = before(graph, id).count();
+    }
+    let mut order: Vec<_> = graph.ids().filter(|id| missing[id.0] == 0).collect();
+    let mut next = 0;
+    while next < order.len() {
+        let id = order[next];
+        next += 1;
+        if graph.op(id) == "NextIteration" {
+            continue;
+        }
+        for one in graph.uses(id) {
+            let consumer = one.consumer();
+            missing[consumer.0] -= 1;
+            if missing[consumer.0] == 0 {
+                order.push(consumer);
+            }
+        }
+    }
+    order
+}

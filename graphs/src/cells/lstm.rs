@@ -1,0 +1,256 @@
+//! The forward step of `BasicLSTMCell` and `LSTMCell`.
+//!
+//! ```text
+//! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)      also as one _FusedMatMul
+//! i_bar, ci_bar, f_bar, o_bar = Split(1, z)
+//! i  = Sigmoid(i_bar [+ wci * cs_prev])     f  = Sigmoid(f_bar [+ forget_bias] [+ wcf * cs_prev])
+//! ci = Tanh(ci_bar)                         cs = i * ci + f * cs_prev [Minimum, Maximum]
+//! o  = Sigmoid(o_bar [+ wco * cs])          co = Tanh(cs)          h = o * co
+//! ```
+//!
+//! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out.
+
+use super::equations::{factors, names_columns, of, other_factor, scalar, summands, takers, unary};
+use super::step::{Context, Step};
+use crate::attribute::Attribute;
+use crate::graph::{Graph, NodeId, Output};
+use crate::ops;
+use crate::reason::Reason;
+use crate::report::Report;
+
+/// Whether a step may begin here: with the `Split` of the pre-activations of four gates.
+pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    node.op == "Split"
+        && node.int("num_split") == Some(4)
+        && names_columns(graph, node.inputs[0])
+        && takers(graph, Output { node: id, index: 1 }, "Tanh").next().is_some()
+        && Preactivations::read(graph, node.inputs[1]).is_some()
+}
+
+/// Replaces the step that begins with a `Split`.
+pub(super) fn rewrite(
+    graph: &mut Graph,
+    context: &mut Context,
+    split: NodeId,
+    report: &mut Report,
+) {
+    match read(graph, split) {
+        Ok(step) => step.replace(graph, context, report),
+        Err(reason) => report.stays(split, reason),
+    }
+}
+
+/// `z`
+struct Preactivations {
+    x: Output,
+    h_prev: Output,
+    w: Output,
+    b: Output,
+    nodes: Vec<NodeId>,
+}
+
+impl Preactivations {
+    fn read(graph: &Graph, z: Output) -> Option<Preactivations> {
+        let node = graph.node(z.node);
+        let (left, w, b, mut nodes) = match node.op.as_str() {
+            "_FusedMatMul" => {
+                let adds_a_bias = node.attribute("fused_ops")
+                    == Some(&Attribute::Texts(vec!["BiasAdd".to_owned()]));
+                let &[left, w, b] = node.inputs.get(..3)?.first_chunk()?;
+                (adds_a_bias && node.inputs.len() == 3).then_some((left, w, b, vec![z.node]))?
+            }
+            "BiasAdd" => {
+                let is_last = !matches!(node.attribute("data_format"), Some(Attribute::Text(format)) if format != "NHWC");
+                let product = graph.node(node.inputs[0].node);
+                let is_product = is_last && product.op == "MatMul";
+                let nodes = vec![z.node, node.inputs[0].node];
+                is_product.then(|| (product.inputs[0], product.inputs[1], node.inputs[1], nodes))?
+            }
+            _ => return None,
+        };
+        let product = graph.node(*nodes.last().expect("there is one"));
+        if product.flag("transpose_a") || product.flag("transpose_b") {
+            return None;
+        }
+        let concat = graph.node(left.node);
+        let &[x, h_prev, axis] =
+            concat.inputs.first_chunk().filter(|_| concat.inputs.len() == 3)?;
+        if concat.op != "ConcatV2" || !names_columns(graph, axis) {
+            return None;
+        }
+        nodes.push(left.node);
+        Some(Preactivations { x, h_prev, w, b, nodes })
+    }
+}
+
+/// The pre-activation of a gate: an output of the `Split` with what was added to it.
+struct Gate {
+    /// The gate.
+    tensor: Output,
+    nodes: Vec<NodeId>,
+    bias: Option<f32>,
+    /// `(weights, state)`
+    peephole: Option<[Output; 2]>,
+}
+
+impl Gate {
+    /// Reads `Sigmoid(bar [+ bias] [+ weights * state])`.
+    fn read(graph: &Graph, tensor: Output, bar: Output) -> Option<Gate> {
+        let (terms, mut nodes) = summands(graph, unary(graph, tensor, "Sigmoid")?);
+        nodes.push(tensor.node);
+        let mut gate = Gate { tensor, nodes, bias: None, peephole: None };
+        let mut has_bar = false;
+        for term in terms {
+            if term == bar {
+                has_bar = !has_bar;
+            } else if let (None, Some(bias)) = (gate.bias, scalar(graph, term)) {
+                gate.bias = Some(bias);
+            } else {
+                let both = factors(graph, term).filter(|_| gate.peephole.is_none())?;
+                gate.peephole = Some(both);
+                gate.nodes.push(term.node);
+            }
+        }
+        has_bar.then_some(gate)
+    }
+
+    /// The peephole weights, if this gate looks at that state. None if it looks at another one.
+    fn weights(&self, state: Option<Output>) -> Option<Option<Output>> {
+        let Some([left, right]) = self.peephole else { return Some(None) };
+        let state = state?;
+        if left == state { Some(Some(right)) } else { (right == state).then_some(Some(left)) }
+    }
+}
+
+/// The gate that a tensor is multiplied by.
+fn gate_beside(graph: &Graph, tensor: Output, bar: Output) -> Option<(Gate, Output)> {
+    takers(graph, tensor, "Mul").find_map(|product| {
+        let gate = Gate::read(graph, other_factor(graph, of(product), tensor)?, bar)?;
+        Some((gate, of(product)))
+    })
+}
+
+/// The state before it is clipped.
+struct State {
+    tensor: Output,
+    nodes: Vec<NodeId>,
+    f: Option<Gate>,
+    cs_prev: Option<Output>,
+}
+
+impl State {
+    /// What `i * ci` becomes.
+    fn read(graph: &Graph, product: Output, bar: Output) -> Option<State> {
+        let sum = ["Add", "AddV2", "AddN"].iter().find_map(|op| takers(graph, product, op).next());
+        let Some(sum) = sum else { return State::without_product(graph, product, bar) };
+        let &[left, right] = graph.node(sum).inputs.first_chunk()?;
+        let other = if left == product { right } else { left };
+        let [left, right] = factors(graph, other).filter(|_| graph.node(sum).inputs.len() == 2)?;
+        let (f, cs_prev) = match Gate::read(graph, left, bar) {
+            Some(f) => (f, right),
+            None => (Gate::read(graph, right, bar)?, left),
+        };
+        let nodes = vec![sum, other.node];
+        Some(State { tensor: of(sum), nodes, f: Some(f), cs_prev: Some(cs_prev) })
+    }
+
+    /// The optimizers left `f * cs_prev` out. What is left of it is that the sum waits for the gate.
+    fn without_product(graph: &Graph, product: Output, bar: Output) -> Option<State> {
+        let copy =
+            ["Identity", "Snapshot"].iter().find_map(|op| takers(graph, product, op).next())?;
+        let waits = !graph.node(copy).control_inputs.is_empty();
+        let f = lone_gate(graph, bar);
+        waits.then_some(State { tensor: of(copy), nodes: vec![copy], f, cs_prev: None })
+    }
+
+    /// `Maximum(Minimum(state, k), -k)`: the clipped state, and k.
+    fn clipped(&mut self, graph: &Graph) -> Option<f32> {
+        let clip = |tensor: Output, op: &str| {
+            let node = takers(graph, tensor, op).next()?;
+            let [left, right] = *graph.node(node).inputs.first_chunk()?;
+            Some((of(node), scalar(graph, if left == tensor { right } else { left })?))
+        };
+        let (least, most) = clip(self.tensor, "Minimum")?;
+        let (clipped, bound) = clip(least, "Maximum")?;
+        (bound == -most && most > 0.0).then(|| {
+            self.nodes.extend([least.node, clipped.node]);
+            self.tensor = clipped;
+            most
+        })
+    }
+}
+
+fn read(graph: &Graph, split: NodeId) -> Result<Step, Reason> {
+    let name = |id: NodeId| graph.node(id).name.clone();
+    let other = |part: &'static str| Reason::Equation { part, node: name(split) };
+    let z = graph.input(split, 1);
+    let Preactivations { x, h_prev, w, b, mut nodes } =
+        Preactivations::read(graph, z).ok_or_else(|| other("pre-activations"))?;
+    if let Some(more) = graph.uses(z.node).iter().find(|one| one.consumer() != split) {
+        return Err(Reason::consumer(graph, z.node, more.consumer()));
+    }
+    let bar = |index| Output { node: split, index };
+    let (ci, i, product) = takers(graph, bar(1), "Tanh")
+        .find_map(|ci| gate_beside(graph, of(ci), bar(0)).map(|(i, product)| (of(ci), i, product)))
+        .ok_or_else(|| other("input gate"))?;
+    let mut state = State::read(graph, product, bar(2)).ok_or_else(|| other("cell state"))?;
+    let clip = state.clipped(graph);
+    let cs = state.tensor;
+    let (co, o, h) = takers(graph, cs, "Tanh")
+        .find_map(|co| gate_beside(graph, of(co), bar(3)).map(|(o, h)| (of(co), o, h)))
+        .ok_or_else(|| other("output"))?;
+    let peepholes =
+        peepholes(&i, state.f.as_ref(), &o, state.cs_prev, cs).ok_or_else(|| other("peepholes"))?;
+    if i.bias.is_some() || o.bias.is_some() {
+        return Err(other("bias of a gate"));
+    }
+    let forget_bias = state.f.as_ref().and_then(|f| f.bias).unwrap_or(0.0);
+    nodes.extend([split, ci.node, product.node, co.node, h.node]);
+    nodes.extend(i.nodes.iter().chain(&o.nodes).chain(&state.nodes));
+    nodes.extend(state.f.iter().flat_map(|f| &f.nodes));
+    let outputs = vec![
+        vec![i.tensor],
+        vec![cs],
+        state.f.iter().map(|f| f.tensor).collect(),
+        vec![o.tensor],
+        vec![ci],
+        vec![co],
+        vec![h],
+    ];
+    let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
+    let attributes = vec![
+        ("C", count(usize::from(state.cs_prev.is_some()))),
+        ("P", count(peepholes.len())),
+        ("forget_bias", Attribute::Float(forget_bias)),
+        ("cell_clip", Attribute::Float(clip.unwrap_or(-1.0))),
+    ];
+    let mut inputs = vec![x, h_prev, w, b];
+    inputs.extend(state.cs_prev);
+    inputs.extend(peepholes);
+    Ok(Step { root: h.node, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs })
+}
+
+/// The peephole weights of the three gates: none, or one for each.
+fn peepholes(
+    i: &Gate,
+    f: Option<&Gate>,
+    o: &Gate,
+    cs_prev: Option<Output>,
+    cs: Output,
+) -> Option<Vec<Output>> {
+    let f = f.map_or(Some(None), |f| f.weights(cs_prev))?;
+    match (i.weights(cs_prev)?, f, o.weights(Some(cs))?) {
+        (None, None, None) => Some(Vec::new()),
+        (Some(wci), Some(wcf), Some(wco)) => Some(vec![wci, wcf, wco]),
+        _ => None,
+    }
+}
+
+/// The forget gate, which a backward step may read though the forward step does not.
+fn lone_gate(graph: &Graph, bar: Output) -> Option<Gate> {
+    let sums = ["Add", "AddV2"].into_iter().flat_map(|op| takers(graph, bar, op)).map(of);
+    let before = sums.chain([bar]);
+    let mut gates = before.flat_map(|tensor| takers(graph, tensor, "Sigmoid"));
+    gates.find_map(|gate| Gate::read(graph, of(gate), bar))
+}

@@ -1,0 +1,164 @@
+//! A step that one new node takes the place of, and the conditions that all steps have in common.
+
+use std::collections::BTreeSet;
+
+use super::availability::{Availability, Needed};
+use super::levels::Levels;
+use super::writers::Writers;
+use crate::attribute::Attribute;
+use crate::graph::{Graph, Node, NodeId, Output, Use};
+use crate::placement::{check_replaceable, check_same_device};
+use crate::reason::Reason;
+use crate::report::Report;
+use crate::waits::waits_for;
+
+/// What is known of a graph while its steps are replaced.
+#[derive(Debug)]
+pub(super) struct Context {
+    levels: Levels,
+    availability: Availability,
+    writers: Writers,
+}
+
+impl Context {
+    pub(super) fn of(graph: &Graph) -> Context {
+        Context {
+            levels: Levels::of(graph),
+            availability: Availability::of(graph),
+            writers: Writers::of(graph),
+        }
+    }
+}
+
+/// A step: nodes of a graph, and the node to put in their place.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The node whose name the new one gets.
+    pub(super) root: NodeId,
+    /// The nodes whose tensors nobody else needs then. Others may take part, and stay if somebody needs them.
+    pub(super) nodes: Vec<NodeId>,
+    /// The operation of the new node.
+    pub(super) op: &'static str,
+    /// What it takes.
+    pub(super) inputs: Vec<Output>,
+    /// Its attributes beside T.
+    pub(super) attributes: Vec<(&'static str, Attribute)>,
+    /// The tensors whose place its outputs take, by number of the output.
+    pub(super) outputs: Vec<Vec<Output>>,
+}
+
+impl Step {
+    /// Puts the new node into the graph, or leaves the graph as it is.
+    pub(super) fn replace(self, graph: &mut Graph, context: &mut Context, report: &mut Report) {
+        match self.check(graph, context) {
+            Ok((waits, needed)) => {
+                let new = self.emit(graph, waits);
+                context.levels.lift(graph, new, &self.nodes);
+                context.availability.add(graph, new, needed);
+                self.nodes.iter().for_each(|&id| graph.remove_unused(id));
+                report.rewritten(graph, new, 1, None);
+            }
+            Err(reason) => report.stays(self.root, reason),
+        }
+    }
+
+    fn check(
+        &self,
+        graph: &Graph,
+        context: &mut Context,
+    ) -> Result<(BTreeSet<NodeId>, Needed), Reason> {
+        self.check_places(graph)?;
+        let waits = self.waits(graph);
+        let name = |id: NodeId| graph.node(id).name.clone();
+        let before: Vec<_> =
+            self.inputs.iter().map(|input| input.node).chain(waits.iter().copied()).collect();
+        if !context.levels.are_independent(graph, &before, &self.nodes) {
+            return Err(Reason::Circle(name(self.root)));
+        }
+        if let Some(node) = context.writers.too_early(graph, &self.inputs, &self.nodes) {
+            return Err(Reason::Memory(name(node)));
+        }
+        let awaited: Vec<_> = waits.iter().copied().collect();
+        let needed = context.availability.needed(graph, &self.inputs, &awaited);
+        self.check_consumers(graph, &context.availability, &needed)?;
+        Ok((waits, needed))
+    }
+
+    fn check_places(&self, graph: &Graph) -> Result<(), Reason> {
+        for &id in &self.nodes {
+            check_replaceable(graph.node(id))?;
+            check_same_device(graph, id, self.root)?;
+        }
+        Ok(())
+    }
+
+    /// What the nodes of the step wait for.
+    fn waits(&self, graph: &Graph) -> BTreeSet<NodeId> {
+        let mut waits: BTreeSet<_> =
+            self.nodes.iter().flat_map(|&id| waits_for(graph, id)).collect();
+        for id in self.nodes.iter().copied().chain(self.inputs.iter().map(|input| input.node)) {
+            waits.remove(&id);
+        }
+        waits
+    }
+
+    /// Whether everybody who depends on a node of the step waits for all that the step needs.
+    fn check_consumers(
+        &self,
+        graph: &Graph,
+        availability: &Availability,
+        needed: &Needed,
+    ) -> Result<(), Reason> {
+        let taken: BTreeSet<_> = self.outputs.iter().flatten().copied().collect();
+        for &id in &self.nodes {
+            for one in graph.uses(id) {
+                let consumer = one.consumer();
+                let (tensor, is_moved) = match *one {
+                    Use::Data { output, .. } => {
+                        let tensor = Output { node: id, index: output };
+                        (tensor, taken.contains(&tensor))
+                    }
+                    Use::Control { .. } => (Output { node: id, index: 0 }, true),
+                };
+                let is_fine = self.nodes.contains(&consumer)
+                    || !is_moved
+                    || availability.covers(graph, tensor, needed)
+                    || availability.implies(graph, consumer, tensor, needed);
+                if !is_fine {
+                    let name = |id| graph.node(id).name.clone();
+                    return Err(Reason::Early { node: name(id), consumer: name(consumer) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn emit(&self, graph: &mut Graph, waits: BTreeSet<NodeId>) -> NodeId {
+        let root = graph.node(self.root);
+        let data_type = root.data_type().expect("it was found replaceable");
+        let mut attributes = vec![("T".to_owned(), Attribute::Type(data_type))];
+        let more = self.attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        attributes.extend(more);
+        let new = Node {
+            name: root.name.clone(),
+            op: self.op.to_owned(),
+            device: root.device.clone(),
+            attributes,
+            inputs: self.inputs.clone(),
+            control_inputs: waits.into_iter().collect(),
+            output_types: vec![data_type; self.outputs.len()],
+            is_target: self.nodes.iter().any(|&id| graph.node(id).is_target),
+            ..Node::default()
+        };
+        let new = graph.add(new);
+        for (index, tensors) in self.outputs.iter().enumerate() {
+            for &tensor in tensors {
+                graph.redirect(tensor, Output { node: new, index });
+            }
+        }
+        for &id in &self.nodes {
+            graph.redirect_control(id, new);
+        }
+        new
+    }
+}

@@ -1,0 +1,143 @@
+//! The operations on steps of plain cells.
+
+use std::marker::PhantomData;
+
+use blockcell_kernels::lstm;
+use blockcell_kernels::ops::PartialShape as Known;
+use blockcell_kernels::plain::{
+    self, LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes, LstmCellInputs,
+    LstmCellOutputs, LstmCellShapes,
+};
+use blockcell_kernels::{Element, Error};
+use bytemuck::Pod;
+
+use super::attributes::Attributes;
+use super::kernels::{Call, Operation};
+use super::lists::{Lists, ListsOp, lists, views};
+use super::own_ops::Shapes;
+use super::tensors::{view, view_mut};
+
+/// All of them.
+pub(super) const ALL: [&dyn Operation; 2] =
+    [&ListsOp::<LstmCell>(PhantomData), &ListsOp::<LstmCellGrad>(PhantomData)];
+
+/// `BlockcellLSTMCell`: four tensors, a list with cs_prev or nothing, and one with three peepholes or
+/// nothing.
+pub(super) struct LstmCell {
+    cs_prev: usize,
+    peepholes: usize,
+    attributes: lstm::Attributes,
+}
+
+impl Lists for LstmCell {
+    const NAME: &'static str = plain::LSTM_CELL;
+
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        let (cs_prev, peepholes) = (attributes.count("C")?, attributes.count("P")?);
+        if cs_prev > 1 || !matches!((cs_prev, peepholes), (_, 0) | (1, 3)) {
+            let expected = "C must be 0 or 1, and P 0, or 3 with a cs_prev".to_owned();
+            let got = format!("{cs_prev} and {peepholes}");
+            return Err(Error::Attribute { op: Self::NAME, expected, got });
+        }
+        let attributes = lstm::Attributes {
+            use_peephole: peepholes > 0,
+            forget_bias: attributes.float("forget_bias")?,
+            cell_clip: attributes.float("cell_clip")?,
+        };
+        Ok(LstmCell { cs_prev, peepholes, attributes })
+    }
+
+    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
+        let ([fixed, cs_prev], peepholes) = lists(inputs, [4, self.cs_prev]);
+        let fixed = fixed.try_into().expect("as many as were cut off");
+        let shapes = LstmCellShapes { fixed, cs_prev: cs_prev.first(), peepholes };
+        Ok(plain::lstm_cell_shapes(&shapes)?.into())
+    }
+
+    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+        let ([fixed, cs_prev], _) = lists(inputs, [4, self.cs_prev]);
+        let cell = fixed[3].first().map_or(0, |columns| columns / 4);
+        plain::lstm_cell_scratch(
+            fixed[0].first().copied().unwrap_or(0),
+            cell,
+            cs_prev.first().copied(),
+        )
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let ([fixed, cs_prev], peepholes) = lists(call.inputs, [4, self.cs_prev]);
+        let peepholes = views(peepholes).try_into().ok().filter(|_| self.peepholes > 0);
+        let inputs = LstmCellInputs::<E> {
+            x: view(&fixed[0]),
+            h_prev: view(&fixed[1]),
+            w: view(&fixed[2]),
+            b: view(&fixed[3]),
+            cs_prev: cs_prev.first().map(view),
+            peepholes,
+        };
+        let [i, cs, f, o, ci, co, h] = call.outputs else { unreachable!("it has seven outputs") };
+        let outputs = LstmCellOutputs {
+            i: view_mut(i),
+            cs: view_mut(cs),
+            f: view_mut(f),
+            o: view_mut(o),
+            ci: view_mut(ci),
+            co: view_mut(co),
+            h: view_mut(h),
+        };
+        let scratch = bytemuck::cast_slice_mut(call.scratch);
+        plain::lstm_cell(call.context, &self.attributes, inputs, outputs, scratch)
+    }
+}
+
+/// `BlockcellLSTMCellGrad`: five tensors, and the lists `cs_prev`, `cs_grad` and `h_grad`.
+pub(super) struct LstmCellGrad {
+    cs_prev: usize,
+    cs_grad: usize,
+}
+
+impl LstmCellGrad {
+    fn lists<'i, T>(&self, inputs: &'i [T]) -> ([&'i [T]; 3], &'i [T]) {
+        lists(inputs, [5, self.cs_prev, self.cs_grad])
+    }
+}
+
+impl Lists for LstmCellGrad {
+    const NAME: &'static str = plain::LSTM_CELL_GRAD;
+
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        let (cs_prev, cs_grad) = (attributes.count("C")?, attributes.count("A")?);
+        if cs_prev > 1 {
+            let expected = "C must be 0 or 1".to_owned();
+            return Err(Error::Attribute { op: Self::NAME, expected, got: cs_prev.to_string() });
+        }
+        Ok(LstmCellGrad { cs_prev, cs_grad })
+    }
+
+    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
+        let ([saved, cs_prev, cs_grad], h_grad) = self.lists(inputs);
+        let shapes = LstmCellGradShapes { saved, cs_prev, cs_grad, h_grad };
+        Ok(plain::lstm_cell_grad_shapes(&shapes)?.map(Vec::from).into())
+    }
+
+    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+        let ([saved, cs_prev, cs_grad], h_grad) = self.lists(inputs);
+        let [batch, cell] = saved[0] else { return 0 };
+        plain::lstm_cell_grad_scratch((*batch, *cell), [cs_prev, cs_grad, h_grad])
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let ([saved, cs_prev, cs_grad], h_grad) = self.lists(call.inputs);
+        let inputs = LstmCellGradInputs::<E> {
+            saved: std::array::from_fn(|number| view(&saved[number])),
+            cs_prev: cs_prev.first().map(view),
+            cs_grad: views(cs_grad),
+            h_grad: views(h_grad),
+        };
+        let [cs_prev_grad, dicfo] = call.outputs else { unreachable!("it has two outputs") };
+        let outputs =
+            LstmCellGradOutputs { cs_prev_grad: view_mut(cs_prev_grad), dicfo: view_mut(dicfo) };
+        let scratch = bytemuck::cast_slice_mut(call.scratch);
+        plain::lstm_cell_grad(call.context, inputs, outputs, scratch)
+    }
+}
