@@ -39,7 +39,8 @@ std::string DefinitionOf(const tf::Node& node) {
       continue;
     }
     copy.mutable_tensor()->set_dtype(attribute.second.tensor().dtype());
-    if (IsZero(attribute.second.tensor())) copy.mutable_tensor()->set_tensor_content(std::string(1, '\0'));
+    if (IsZero(attribute.second.tensor()))
+      copy.mutable_tensor()->set_tensor_content(std::string(1, '\0'));
     *copy.mutable_tensor()->mutable_tensor_shape() = attribute.second.tensor().tensor_shape();
   }
   return definition.SerializeAsString();
@@ -86,9 +87,8 @@ void Description::Describe(const tf::Node& node, const LocalCpus& cpus) {
   definitions_.push_back(reads_attributes(StrOf(node.type_string())) ? DefinitionOf(node)
                                                                      : std::string());
   described_.push_back({StrOf(node.name()), StrOf(node.type_string()), StrOf(device),
-                        cpus.Have(device), TakesReferences(node),
-                        node.op_def().is_stateful(), IsTarget(node), OutputTypes(node),
-                        BytesOf(definitions_.back())});
+                        cpus.Have(device), TakesReferences(node), node.op_def().is_stateful(),
+                        IsTarget(node), OutputTypes(node), BytesOf(definitions_.back())});
 }
 
 std::size_t Description::Apply(const Changes& changes, tf::Graph* graph) {

@@ -74,9 +74,19 @@ def lstm_block_cell(size, x):
       The outputs of the last layer, float32 [time, batch, units], and operations that keep the
       layers' last states for the next training step.
     """
+    return unrolled(tf.contrib.rnn.LSTMBlockCell, size, x)
+
+
+def basic_lstm_cell(size, x):
+    """Layers of `BasicLSTMCell`, unrolled; arguments and results as of `lstm_block_cell`."""
+    return unrolled(tf.nn.rnn_cell.BasicLSTMCell, size, x)
+
+
+def unrolled(kind, size, x):
+    """Layers of an LSTM cell's class; other arguments and results as of `lstm_block_cell`."""
 
     def layer():
-        cell = tf.contrib.rnn.LSTMBlockCell(size.units, forget_bias=0.0)
+        cell = kind(size.units, forget_bias=0.0)
         if size.keep == 1.0:
             return cell
         return tf.nn.rnn_cell.DropoutWrapper(cell, output_keep_prob=size.keep)
@@ -132,6 +142,7 @@ LAYERS = {
     "lstm_block_cell": lstm_block_cell,
     "gru_block_cell": gru_block_cell,
     "lstm_block_fused_cell": lstm_block_fused_cell,
+    "basic_lstm_cell": basic_lstm_cell,
 }
 """What builds the recurrent layers, by key of `models.CELLS`."""
 

@@ -161,5 +161,7 @@ def _wrong_training(result, stock_ops, our_ops):
         for op in ops:
             if side.ops and op not in side.ops:
                 yield f"{result.graph}: no {op} ran with {name}"
+    if not our_ops and not any(op.startswith("Blockcell") for op in result.ours.ops):
+        yield f"{result.graph}: nothing ran on the library's kernels"
     if not result.difference <= LIMIT:  # NaN must fail, too
         yield (f"{result.graph}: the losses differ by {result.difference:.1e} (limit {LIMIT:.0e})")

@@ -138,6 +138,9 @@ pub fn may_wait(op: &str, is_stateful: bool) -> bool {
                 | "IteratorGetNext"
                 | "IteratorV2"
                 | "OneShotIterator"
+                | "Assert"
+                | "Print"
+                | "PrintV2"
                 | "_Arg"
                 | "_Retval"
         ) || ["Assign", "Random", "Resource", "Stack", "StatefulStandardNormal", "TensorArray"]

@@ -5,6 +5,7 @@
 //! becomes an operation of this library that adds the same tensors up. It has the same name, so that
 //! whoever feeds or fetches it finds it. [`remove`] turns those that are still there back.
 
+use crate::cells;
 use crate::graph::{Graph, NodeId};
 use crate::ops;
 use crate::placement::check_replaceable;
@@ -53,7 +54,20 @@ fn shield_for(graph: &Graph, id: NodeId) -> Option<&'static str> {
     if !is_sum || check_replaceable(node).is_err() {
         return None;
     }
-    let terms = node.inputs.iter().find_map(|summand| Terms::read(graph, summand.node))?;
-    let is_product = !terms.products.is_empty();
+    let is_product = node.inputs.iter().find_map(|summand| is_product(graph, summand.node))?;
     Some(if is_product { ops::MAT_MUL_ADD_N } else { ops::BIAS_ADD_GRAD_ADD_N })
+}
+
+/// Whether a node is a product of a cell; false for a sum over rows, None for anything else.
+fn is_product(graph: &Graph, id: NodeId) -> Option<bool> {
+    if let Some(terms) = Terms::read(graph, id) {
+        return Some(!terms.products.is_empty());
+    }
+    let node = graph.node(id);
+    let dz = |number: usize| cells::is_gradient_of_gates(graph, node.inputs[number].node);
+    match node.op.as_str() {
+        "MatMul" if node.flag("transpose_a") && dz(1) => Some(true),
+        "BiasAddGrad" if dz(0) => Some(false),
+        _ => None,
+    }
 }

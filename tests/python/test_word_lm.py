@@ -61,7 +61,7 @@ def test_same_losses_with_each_kind_of_cell(tmp_path):
     code, printed = train(tmp_path, "--sizes", "tiny")
     assert code == 0, printed
     found = results(tmp_path)
-    assert len(found) == 3, printed
+    assert len(found) == 4, printed
     for result in found:
         check(result)
         assert result["stock"]["ops"]["MatMul"][0] > 0

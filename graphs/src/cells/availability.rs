@@ -134,6 +134,10 @@ fn pass(graph: &Graph, order: &[NodeId], doubtful: &HashSet<String>) -> (Availab
                 None => of_merge(graph, &found, id),
             },
             "Exit" | "RefExit" => of_exit(graph, &found, id),
+            // It runs whether what it waits for has values or not.
+            "ControlTrigger" => found.before(graph, id).map(|sources| {
+                sources.into_iter().filter(|one| matches!(one, Source::Node(_))).collect()
+            }),
             _ if graph.node(id).may_wait || !known_to_run(op) => {
                 found.before(graph, id).and_then(|sources| {
                     limited(sources.into_iter().chain([Source::Node(id)]).collect())

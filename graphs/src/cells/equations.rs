@@ -33,8 +33,9 @@ pub(super) fn summands(graph: &Graph, tensor: Output) -> (Vec<Output>, Vec<NodeI
     let (mut terms, mut sums, mut open) = (Vec::new(), Vec::new(), vec![tensor]);
     while let Some(next) = open.pop() {
         let node = graph.node(next.node);
-        // No cell's sums are longer.
-        if matches!(node.op.as_str(), "Add" | "AddV2" | "AddN") && sums.len() < 4 {
+        // What is left of a sum with zero is a copy. No cell's sums are longer.
+        let is_sum = matches!(node.op.as_str(), "Add" | "AddV2" | "AddN" | "Identity" | "Snapshot");
+        if is_sum && sums.len() < 4 {
             sums.push(next.node);
             open.extend(node.inputs.iter().rev());
         } else {

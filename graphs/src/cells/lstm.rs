@@ -209,6 +209,10 @@ fn read(graph: &Graph, split: NodeId) -> Result<Step, Reason> {
     nodes.extend([split, ci.node, product.node, co.node, h.node]);
     nodes.extend(i.nodes.iter().chain(&o.nodes).chain(&state.nodes));
     nodes.extend(state.f.iter().flat_map(|f| &f.nodes));
+    // Otherwise the product with the weights would be computed twice.
+    if let Some(more) = graph.uses(split).iter().find(|one| !nodes.contains(&one.consumer())) {
+        return Err(Reason::consumer(graph, split, more.consumer()));
+    }
     let outputs = vec![
         vec![i.tensor],
         vec![cs],
@@ -249,7 +253,10 @@ fn peepholes(
 
 /// The forget gate, which a backward step may read though the forward step does not.
 fn lone_gate(graph: &Graph, bar: Output) -> Option<Gate> {
-    let sums = ["Add", "AddV2"].into_iter().flat_map(|op| takers(graph, bar, op)).map(of);
+    let sums = ["Add", "AddV2", "Identity", "Snapshot"]
+        .into_iter()
+        .flat_map(|op| takers(graph, bar, op))
+        .map(of);
     let before = sums.chain([bar]);
     let mut gates = before.flat_map(|tensor| takers(graph, tensor, "Sigmoid"));
     gates.find_map(|gate| Gate::read(graph, of(gate), bar))

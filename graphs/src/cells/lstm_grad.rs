@@ -37,6 +37,13 @@ pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
         && step_of(graph, node.inputs[0]).is_some()
 }
 
+/// Whether a node concatenates what could be the gradients of four pre-activations.
+pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    let is = |input: usize, op: &str| graph.op(node.inputs[input].node) == op;
+    node.op == "ConcatV2" && node.inputs.len() == 5 && is(0, "SigmoidGrad") && is(1, "TanhGrad")
+}
+
 /// Replaces the step that ends with a concatenation.
 pub(super) fn rewrite(graph: &mut Graph, context: &mut Context, id: NodeId, report: &mut Report) {
     match read(graph, id) {

@@ -45,3 +45,8 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
 pub(crate) fn is_place(graph: &Graph, id: NodeId) -> bool {
     lstm::is_place(graph, id)
 }
+
+/// Whether a node looks like the end of a backward step, whose forward step is not yet replaced.
+pub(crate) fn is_gradient_of_gates(graph: &Graph, id: NodeId) -> bool {
+    lstm_grad::looks_like_one(graph, id)
+}

@@ -102,6 +102,24 @@ impl Step {
         waits
     }
 
+    /// The nodes of the step that compute something from what the new node's outputs take the place of.
+    /// If somebody else needs them they stay, and then wait for the new node.
+    fn after_outputs(&self, graph: &Graph, taken: &BTreeSet<Output>) -> BTreeSet<NodeId> {
+        let mut after = BTreeSet::new();
+        loop {
+            let before = after.len();
+            for &id in &self.nodes {
+                let inputs = &graph.node(id).inputs;
+                if inputs.iter().any(|input| taken.contains(input) || after.contains(&input.node)) {
+                    after.insert(id);
+                }
+            }
+            if after.len() == before {
+                return after;
+            }
+        }
+    }
+
     /// Whether everybody who depends on a node of the step waits for all that the step needs.
     fn check_consumers(
         &self,
@@ -110,13 +128,14 @@ impl Step {
         needed: &Needed,
     ) -> Result<(), Reason> {
         let taken: BTreeSet<_> = self.outputs.iter().flatten().copied().collect();
+        let after = self.after_outputs(graph, &taken);
         for &id in &self.nodes {
             for one in graph.uses(id) {
                 let consumer = one.consumer();
                 let (tensor, is_moved) = match *one {
                     Use::Data { output, .. } => {
                         let tensor = Output { node: id, index: output };
-                        (tensor, taken.contains(&tensor))
+                        (tensor, taken.contains(&tensor) || after.contains(&id))
                     }
                     Use::Control { .. } => (Output { node: id, index: 0 }, true),
                 };

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cells;
 mod columns;
 mod devices;
 mod edits;

@@ -22,6 +22,7 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases: if is_whole { 10 * cases } else { cases },
         failure_persistence: None,
+        max_global_rejects: 100_000,
         rng_seed: RngSeed::Fixed(20_190_321),
         max_shrink_iters: 20_000,
         ..ProptestConfig::default()
@@ -158,13 +159,14 @@ proptest! {
 #[test]
 fn most_random_graphs_are_rewritten() {
     let mut runner = TestRunner::new(config(1));
+    let products = [ops::BIAS_ADD_GRAD_ADD_N, ops::MAT_MUL_ADD_N, ops::MAT_MUL_SLICE];
     let (mut rewritten, mut of_each) = (0, [0; 3]);
     for _ in 0..1000 {
         let case = any_case().new_tree(&mut runner).expect("there is a case").current();
         let report = rewrite(&mut graph_of(&case.graph().text));
         rewritten += usize::from(!report.rewritten.is_empty());
         for one in report.rewritten {
-            let place = ops::REPLACEMENTS.iter().position(|op| *op == one.op);
+            let place = products.iter().position(|op| *op == one.op);
             of_each[place.expect("it is a replacement")] += usize::from(one.parts > 1);
         }
     }

@@ -221,10 +221,11 @@ fn sum_of<'a, E: Storage>(
     size: (usize, usize),
     memory: &'a mut [E],
 ) -> ArrayView2<'a, E> {
-    if let [one] = summands {
-        if memory.is_empty() {
+    match summands {
+        [one] if one.shape() == [size.0, size.1] => {
             return one.clone().into_dimensionality().expect("a matrix");
         }
+        _ => {}
     }
     let mut sum = ArrayViewMut2::from_shape(size, &mut *memory).expect("it was measured");
     sum.fill(E::ZERO);

@@ -1,13 +1,14 @@
-"""Writes the MetaGraphs of this folder, with the cells of TensorFlow 1.15's contrib.
+"""Writes the MetaGraphs of this folder, with cells of TensorFlow 1.15.
 
 Each is the forward pass of a recurrent network and the gradients of a loss with respect to all of
 its variables and inputs, as TensorFlow 1.15 takes them. Nothing is fed: node `initialize` sets the
 variables, and the gradients are the outputs of node `results`.
 
-    .venv-1.15/bin/python tests/python/graph_pass/graphs/write.py
+    .venv-1.15/bin/python tests/python/graph_pass/graphs/write.py [NAME ...]
 """
 
 import gzip
+import sys
 from pathlib import Path
 
 import tensorflow as tf
@@ -24,6 +25,14 @@ def lstm(peephole=False, dtype=tf.float32):
 
 def gru():
     return rnn.GRUBlockCellV2(CELL)
+
+
+def basic():
+    return tf.nn.rnn_cell.BasicLSTMCell(CELL)
+
+
+def plain(**options):
+    return tf.nn.rnn_cell.LSTMCell(CELL, **options)
 
 
 def inputs(steps=STEPS, unknown_batch=False, dtype=tf.float32):
@@ -61,6 +70,14 @@ def shared_in_loop():
 
     loop = tf.while_loop(lambda step, *_: step < STEPS, body, [0] + state, parallel_iterations=4)
     return loop[1:]
+
+
+def with_initial_state():
+    """A state of one row, which is the same for all rows of the batch."""
+    x = inputs()
+    c, h = tf.get_variable("c", [1, CELL]), tf.get_variable("h", [BATCH, CELL])
+    state = tf.nn.rnn_cell.LSTMStateTuple(c, h)
+    return rnn.static_rnn(basic(), tf.unstack(x, axis=1), initial_state=state)
 
 
 def in_cond():
@@ -107,6 +124,25 @@ NETWORKS = {
     ),
     "gru_in_cond": in_cond,
     "lstm_static_tree": lambda: static(lstm(), inputs()),
+    "basic_static": lambda: static(basic(), inputs()),
+    "basic_static_unknown_batch": lambda: static(basic(), inputs(unknown_batch=True)),
+    "basic_static_half": lambda: static(basic(), inputs(dtype=tf.float16)),
+    "basic_static_two_layers": lambda: static(rnn.MultiRNNCell([basic(), basic()]), inputs()),
+    "basic_one_step": lambda: static(basic(), inputs(steps=1)),
+    "basic_initial_state": with_initial_state,
+    "basic_dynamic": lambda: dynamic(basic(), inputs()),
+    "basic_dynamic_lengths": lambda: dynamic(
+        basic(), inputs(unknown_batch=True), sequence_length=LENGTHS
+    ),
+    "basic_residual": lambda: static(
+        tf.nn.rnn_cell.ResidualWrapper(plain(num_proj=INPUT)), inputs()
+    ),
+    "plain_static": lambda: static(plain(forget_bias=0.0), inputs()),
+    "plain_concatenated_state": lambda: static(plain(state_is_tuple=False), inputs()),
+    "plain_peephole": lambda: static(plain(use_peepholes=True), inputs()),
+    "plain_clip": lambda: static(plain(cell_clip=0.05), inputs()),
+    "plain_projection": lambda: static(plain(num_proj=3, proj_clip=0.05), inputs()),
+    "plain_relu": lambda: static(plain(activation=tf.nn.relu), inputs()),
 }
 TREE = {"lstm_static_tree"}  # Gradients are added up by a tree of Add.
 
@@ -134,5 +170,5 @@ def write(name):
 
 
 if __name__ == "__main__":
-    for name in NETWORKS:
+    for name in sys.argv[1:] or NETWORKS:
         write(name)

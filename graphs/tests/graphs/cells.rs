@@ -1,0 +1,216 @@
+//! Steps of plain cells.
+
+use crate::common::rewriting::{Rewriting, rewriting};
+
+/// A forward step of `BasicLSTMCell` on x, h and c, whose nodes end with a number.
+fn step(number: usize, [x, h, c]: [&str; 3]) -> String {
+    format!(
+        "concat{number} = concat({x}, {h})
+        z{number} = _FusedMatMul(concat{number}, w, b) fused_ops=[\"BiasAdd\"]
+        split{number} = Split(axis, z{number}) num_split=4
+        i{number} = Sigmoid(split{number})
+        ci{number} = Tanh(split{number}:1)
+        biased{number} = Add(split{number}:2, forget_bias)
+        f{number} = Sigmoid(biased{number})
+        o{number} = Sigmoid(split{number}:3)
+        kept{number} = Mul({c}, f{number})
+        new{number} = Mul(i{number}, ci{number})
+        cs{number} = AddV2(kept{number}, new{number})
+        co{number} = Tanh(cs{number})
+        h{number} = Mul(co{number}, o{number})\n"
+    )
+}
+
+/// The backward step, from the gradients of its outputs.
+fn step_grad(number: usize, c: &str, [dh, dc]: [&str; 2]) -> String {
+    format!(
+        "through_h{number} = Mul({dh}, o{number})
+        through_co{number} = TanhGrad(co{number}, through_h{number})
+        dcs{number} = AddN(through_co{number}, {dc}) N=2
+        to_o{number} = Mul({dh}, co{number})
+        to_i{number} = Mul(dcs{number}, ci{number})
+        to_ci{number} = Mul(dcs{number}, i{number})
+        to_f{number} = Mul(dcs{number}, {c})
+        dc{number} = Mul(dcs{number}, f{number})
+        do{number} = SigmoidGrad(o{number}, to_o{number})
+        di{number} = SigmoidGrad(i{number}, to_i{number})
+        dci{number} = TanhGrad(ci{number}, to_ci{number})
+        df{number} = SigmoidGrad(f{number}, to_f{number})
+        dz{number} = ConcatV2(di{number}, dci{number}, df{number}, do{number}, axis)\n"
+    )
+}
+
+const FORGET_BIAS: &str = "forget_bias = Const() value=1.0\n";
+
+fn one_step(more: &str) -> String {
+    format!("{FORGET_BIAS}{}{more}", step(0, ["x", "h", "c"]))
+}
+
+/// The node of a forward step.
+fn cell(number: usize, [x, h, c]: [&str; 3]) -> String {
+    format!(
+        "h{number} = BlockcellLSTMCell({x}, {h}, w, b, {c}) C=1 P=0 forget_bias=1.0 cell_clip=-1.0\n"
+    )
+}
+
+fn stays(text: &str) -> Rewriting {
+    rewriting(text).stays()
+}
+
+#[test]
+fn a_forward_step_becomes_one_node() {
+    rewriting(&one_step("y = Neg(h0)\nnext = Neg(cs0)"))
+        .becomes(&(cell(0, ["x", "h", "c"]) + "y = Neg(h0:6)\nnext = Neg(h0:1)"))
+        .reports("h0 becomes BlockcellLSTMCell of 1");
+}
+
+#[test]
+fn steps_follow_each_other() {
+    let steps = step(0, ["x0", "h", "c"]) + &step(1, ["x1", "h0", "cs0"]) + "y = Neg(h1)";
+    let cells = cell(0, ["x0", "h", "c"]) + &cell(1, ["x1", "h0:6", "h0:1"]) + "y = Neg(h1:6)";
+    rewriting(&(FORGET_BIAS.to_owned() + &steps)).becomes(&cells);
+}
+
+#[test]
+fn a_backward_step_becomes_one_node() {
+    let text = one_step(&step_grad(0, "c", ["dh", "dcs"]));
+    let product = "w_grad = MatMul(concat0, dz0) transpose_a=true\nout = Neg(dc0)";
+    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs, dh) C=1 A=1 H=1\n";
+    rewriting(&(text + product)).becomes(
+        &(cell(0, ["x", "h", "c"])
+            + grad
+            + "w_grad = BlockcellMatMulAddN(x, h, dz0:1) M=2 N=1 A=0\nout = Neg(dz0)"),
+    );
+}
+
+#[test]
+fn the_last_backward_step_has_no_gradient_of_the_state() {
+    let text = one_step(&step_grad(0, "c", ["dh", "dcs"]))
+        .replace("dcs0 = AddN(through_co0, dcs) N=2\n", "");
+    let text = text.replace("dcs0", "through_co0") + "y = Neg(dz0)";
+    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dh) C=1 A=0 H=1\n";
+    rewriting(&text).becomes(&(cell(0, ["x", "h", "c"]) + grad + "y = Neg(dz0:1)"));
+}
+
+#[test]
+fn a_state_of_zeros_may_be_folded_away() {
+    let text = one_step("y = Neg(h0)")
+        .replace("kept0 = Mul(c, f0)\n", "")
+        .replace("cs0 = AddV2(kept0, new0)", "cs0 = Identity(new0, ^f0)");
+    let cell = "h0 = BlockcellLSTMCell(x, h, w, b) C=0 P=0 forget_bias=1.0 cell_clip=-1.0\n";
+    rewriting(&text).becomes(&(cell.to_owned() + "y = Neg(h0:6)"));
+}
+
+/// The state comes from elsewhere, and gates are read by somebody who does not wait for it.
+#[test]
+fn a_gate_that_is_read_before_the_state_is_there_stays() {
+    let late = "c = Dequeue(queue) waits\n";
+    let text = one_step("y = Neg(h0)\nearly = Neg(i0)") + "\n" + late;
+    stays(&text).reports("h0 (Mul) stays: early takes i0 and may run before the whole step could");
+    let text = one_step("y = Neg(h0)\nearly = Neg(i0, ^c)") + "\n" + late;
+    assert!(!rewriting(&text).has("i0"));
+}
+
+#[test]
+fn what_is_computed_from_a_gate_counts_too() {
+    let text = one_step("y = Neg(h0)\nearly = Neg(new0)\nc = Dequeue(queue) waits");
+    stays(&text)
+        .reports("h0 (Mul) stays: early takes new0 and may run before the whole step could");
+}
+
+#[test]
+fn a_state_on_a_side_of_a_switch_is_not_waited_for_by_others() {
+    let text = one_step("y = Neg(h0)\nearly = Neg(i0)\nc = Switch(state, p)");
+    stays(&text).reports("h0 (Mul) stays: early takes i0 and may run before the whole step could");
+}
+
+#[test]
+fn a_state_that_depends_on_a_gate_stays() {
+    let text = one_step("y = Neg(h0)\nc = Neg(i0)");
+    stays(&text).reports("h0 (Mul) stays: what h0 is computed from depends on a part of its step");
+}
+
+#[test]
+fn weights_may_be_written_only_after_the_step() {
+    let early = "w = VariableV2()\nwritten = Assign(w, fed)\n";
+    let rewriting = stays(&one_step(&format!("y = Neg(h0)\n{early}")));
+    let why = "w is a variable's memory, which may change before it would be read";
+    rewriting.reports(&format!("h0 (Mul) stays: {why}"));
+    let late = "w = VariableV2()\nwritten = Assign(w, fed, ^y)\n";
+    assert!(
+        !crate::common::rewriting::rewriting(&one_step(&format!("y = Neg(h0)\n{late}"))).has("i0")
+    );
+}
+
+#[test]
+fn pre_activations_that_somebody_reads_stay() {
+    stays(&one_step("y = Neg(h0)\nmore = Neg(z0)"))
+        .reports("split0 (Split) stays: more depends on z0, too");
+    stays(&one_step("y = Neg(h0)\nmore = Neg(split0:2)"))
+        .reports("split0 (Split) stays: more depends on split0, too");
+}
+
+#[test]
+fn a_part_on_another_device_stays() {
+    let text =
+        one_step("y = Neg(h0)").replace("f0 = Sigmoid(biased0)", "f0 = Sigmoid(biased0) @/cpu:1");
+    stays(&text).reports("h0 (Mul) stays: f0 is on another device");
+}
+
+#[test]
+fn other_equations_stay() {
+    let text = one_step("y = Neg(h0)");
+    for (from, to) in [
+        ("ci0 = Tanh(", "ci0 = Relu("),
+        ("co0 = Tanh(", "co0 = Relu("),
+        ("i0 = Sigmoid(", "i0 = HardSigmoid("),
+        ("num_split=4", "num_split=3"),
+        ("Add(split0:2, forget_bias)", "Sub(split0:2, forget_bias)"),
+        ("[\"BiasAdd\"]", "[\"BiasAdd\",\"Relu\"]"),
+        ("_FusedMatMul(concat0, w, b)", "_FusedMatMul(concat0, w, b) transpose_b=true"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        stays(&text.replace(from, to));
+    }
+}
+
+#[test]
+fn the_variables_of_a_loop_go_together() {
+    let entered = "axis_in = Enter(axis) is_constant=true frame_name=\"f\"
+        w_in = Enter(w) is_constant=true frame_name=\"f\"
+        b_in = Enter(b) is_constant=true frame_name=\"f\"
+        forget_in = Enter(forget_bias) is_constant=true frame_name=\"f\"
+        n = Enter(zero) frame_name=\"f\"
+        n_now = Merge(n, n_next)
+        goes_on = Less(n_now, n_now)
+        cond = LoopCond(goes_on)
+        n_body = Switch(n_now, cond)
+        n_next = NextIteration(n_body:1)\n";
+    let variable = |name: &str, next: &str| {
+        format!(
+            "{name}_first = Enter({name}_start) frame_name=\"f\"
+            {name}_now = Merge({name}_first, {name}_next)
+            {name} = Switch({name}_now, cond)
+            {name}_next = NextIteration({next})
+            {name}_last = Exit({name})\n"
+        )
+    };
+    let body = step(0, ["x:1", "h:1", "c:1"])
+        .replace(", w, b)", ", w_in, b_in)")
+        .replace("axis", "axis_in")
+        .replace("forget_bias)", "forget_in)")
+        .replace("concat(x:1, h:1)", "ConcatV2(x:1, h:1, axis_in)");
+    let text = |next_c: &str| {
+        FORGET_BIAS.to_owned()
+            + entered
+            + &variable("x", "x:1")
+            + &variable("h", "h0")
+            + &variable("c", next_c)
+            + &body
+            + "pushed = Neg(i0)\n"
+    };
+    assert!(!rewriting(&text("cs0")).has("ci0"));
+    // A state that may be missing in a later round.
+    let late = "late = Dequeue(cs0) waits\n";
+    assert!(rewriting(&(text("late") + late)).has("ci0"));
+}
