@@ -75,7 +75,8 @@ impl Step {
         if !context.levels.are_independent(graph, &before, &self.nodes) {
             return Err(Reason::Circle(name(self.root)));
         }
-        if let Some(node) = context.writers.too_early(graph, &self.inputs, &self.nodes) {
+        let last: Vec<_> = self.last_nodes(graph).into_iter().collect();
+        if let Some(node) = context.writers.too_early(graph, &self.inputs, &last) {
             return Err(Reason::Memory(name(node)));
         }
         let awaited: Vec<_> = waits.iter().copied().collect();
@@ -100,6 +101,15 @@ impl Step {
             waits.remove(&id);
         }
         waits
+    }
+
+    /// The nodes that depend on the new node afterwards, or are it. What only comes before them may stay
+    /// for others, who do not wait for the new node then.
+    fn last_nodes(&self, graph: &Graph) -> BTreeSet<NodeId> {
+        let taken: BTreeSet<_> = self.outputs.iter().flatten().copied().collect();
+        let mut last = self.after_outputs(graph, &taken);
+        last.extend(taken.iter().map(|tensor| tensor.node));
+        last
     }
 
     /// The nodes of the step that compute something from what the new node's outputs take the place of.

@@ -142,6 +142,16 @@ fn weights_may_be_written_only_after_the_step() {
     );
 }
 
+/// The concatenation is a snapshot, and stays for the product. Who follows it does not wait for the step.
+#[test]
+fn a_writer_that_follows_the_concatenation_is_too_early() {
+    let more = "y = Neg(h0)\nh = VariableV2()\nmore = Neg(concat0)\nwritten = Assign(h, more)";
+    let why = "h is a variable's memory, which may change before it would be read";
+    stays(&one_step(more)).reports(&format!("h0 (Mul) stays: {why}"));
+    let later = more.replace("Assign(h, more)", "Assign(h, more, ^y)");
+    assert!(!rewriting(&one_step(&later)).has("i0"));
+}
+
 #[test]
 fn pre_activations_that_somebody_reads_stay() {
     stays(&one_step("y = Neg(h0)\nmore = Neg(z0)"))

@@ -12,6 +12,7 @@ mod empty;
 mod errors;
 mod oracle_gradients;
 mod overflow;
+mod plain;
 mod products;
 mod properties;
 mod sequences;

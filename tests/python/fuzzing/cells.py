@@ -65,8 +65,48 @@ def gru(maker, batch, size, cell, w=None):
     return [Cell(x, h, w_ru, outputs[3]), Cell(x, reset, w_c, outputs[2])]
 
 
+def plain(maker, batch, size, cell, w=None):
+    """A step of `BasicLSTMCell` and its backward step, in small ops."""
+    w = w or source(maker, (size + cell, 4 * cell))
+    states, gates = (batch, cell), (batch, 4 * cell)
+    x, h = source(maker, (batch, size)), source(maker, states)
+    c = source(maker, states if maker.chance(0.9) else (1, cell))
+    axis = maker.integers(1)
+    concat = maker.one("ConcatV2", [x, h, axis], (batch, size + cell))
+    product = maker.one("MatMul", [concat, w], gates, transpose_a=False, transpose_b=False)
+    z = maker.one("BiasAdd", [product, source(maker, gates[1:], 0.3)], gates)
+    i, ci, f, o = maker.add("Split", [axis, z], [states] * 4, num_split=4)
+    if maker.chance(0.8):
+        f = maker.one(maker.add_op, [f, maker.constant(())], states)
+    i, f, o = (maker.one("Sigmoid", [gate], states) for gate in (i, f, o))
+    ci = maker.one("Tanh", [ci], states)
+    terms = [maker.one("Mul", pair, states) for pair in ([c, f], [i, ci])]
+    cs = maker.one(maker.add_op, terms, states)
+    co = maker.one("Tanh", [cs], states)
+    maker.one("Mul", [co, o], states)
+    return [Cell(x, h, w, _plain_grad(maker, c, (i, ci, f, o, co), axis))]
+
+
+def _plain_grad(maker, c, saved, axis):
+    """The backward step: the gradient with respect to the gates before their activations."""
+    i, ci, f, o, co = saved
+    states = i.shape
+    dh = source(maker, states, 0.3)
+    dcs = maker.one("TanhGrad", [co, maker.one("Mul", [dh, o], states)], states)
+    if maker.chance(0.7):
+        dcs = maker.one("AddN", [dcs, source(maker, states, 0.2)], states)
+    factors = [dcs, ci], [dcs, i], [dcs, c], [dh, co]
+    through = [maker.one("Mul", pair, states) for pair in factors]
+    kinds = zip(("SigmoidGrad", "TanhGrad", "SigmoidGrad", "SigmoidGrad"), (i, ci, f, o), through)
+    grads = [maker.one(op, [gate, grad], states) for op, gate, grad in kinds]
+    maker.one("Mul", [dcs, f], states)
+    return maker.one("ConcatV2", [*grads, axis], (states[0], 4 * states[1]))
+
+
 def any_kind(maker):
-    """`lstm` or `gru`, of which TensorFlow has no half."""
+    """One of the above; TensorFlow has no GRU in half."""
+    if maker.chance(0.3):
+        return plain
     return lstm if maker.dtype == "half" or maker.chance(0.7) else gru
 
 

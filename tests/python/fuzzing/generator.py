@@ -105,7 +105,7 @@ class Generator:
         if w is None and maker.chance(0.1):
             size, cell = maker.random.randint(1, 4), maker.random.randint(1, 4)
         elif w is not None:
-            cell = w.shape[1] // (4 if kind is cells.lstm else 2)
+            cell = w.shape[1] // (2 if kind is cells.gru else 4)
             size = w.shape[0] - cell
         if self.pivots and maker.chance(0.08):
             maker.guard = [maker.random.choice(maker.random.choice(self.pivots))]

@@ -1,0 +1,229 @@
+//! The steps of plain cells against sums in float64 that broadcast.
+
+use blockcell_kernels::lstm::Attributes;
+use blockcell_kernels::plain::{
+    LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs, LstmCellOutputs, lstm_cell,
+    lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_scratch,
+};
+use blockcell_kernels::{Context, Error};
+use ndarray::{Array, Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, concatenate};
+
+const SIZES: [[usize; 4]; 8] = [
+    [1, 1, 1, 1],
+    [3, 5, 7, 7],
+    [2, 3, 16, 4],
+    [4, 2, 17, 17],
+    [0, 3, 4, 4],
+    [5, 0, 8, 8],
+    [3, 4, 0, 2],
+    [9, 6, 33, 15],
+];
+
+/// Numbers between -1 and 1 that depend on `seed`.
+fn numbers(seed: usize, shape: &[usize]) -> ArrayD<f32> {
+    let mut state = (seed as u32).wrapping_mul(2_654_435_761).wrapping_add(12345);
+    Array::from_shape_fn(IxDyn(shape), |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    })
+}
+
+fn matrix(seed: usize, rows: usize, columns: usize) -> Array2<f32> {
+    numbers(seed, &[rows, columns]).into_dimensionality().expect("a matrix")
+}
+
+fn wide(values: &ArrayD<f32>) -> ArrayD<f64> {
+    values.mapv(f64::from)
+}
+
+fn logistic(value: f64) -> f64 {
+    1.0 / (1.0 + (-value).exp())
+}
+
+fn assert_close(got: &ArrayD<f32>, want: &ArrayD<f64>, what: &str) {
+    assert_eq!(got.shape(), want.shape(), "{what}");
+    for (got, want) in got.iter().zip(want) {
+        assert!((f64::from(*got) - want).abs() < 3e-6, "{what}: {got} and {want}");
+    }
+}
+
+/// A call: `[i, cs, f, o, ci, co, h]`.
+fn call(
+    attributes: &Attributes,
+    [x, h_prev, w]: [ArrayView2<'_, f32>; 3],
+    b: &Array1<f32>,
+    cs_prev: Option<&ArrayD<f32>>,
+    peepholes: Option<&[Array1<f32>; 3]>,
+    state: &[usize],
+) -> Result<[ArrayD<f32>; 7], Error> {
+    let gate = [x.nrows(), b.len() / 4];
+    let nan = |shape: &[usize]| ArrayD::from_elem(IxDyn(shape), f32::NAN);
+    let mut gates = [(); 4].map(|()| Array2::from_elem(gate, f32::NAN));
+    let mut states = [(); 3].map(|()| nan(state));
+    let mut scratch =
+        vec![f32::NAN; lstm_cell_scratch(gate[0], gate[1], cs_prev.map(|cs_prev| cs_prev.shape()))];
+    let [i, f, o, ci] = gates.each_mut().map(|gate| gate.view_mut());
+    let [cs, co, h] = states.each_mut().map(|state| state.view_mut());
+    let inputs = LstmCellInputs {
+        x,
+        h_prev,
+        w,
+        b: b.view(),
+        cs_prev: cs_prev.map(|cs_prev| cs_prev.view()),
+        peepholes: peepholes.map(|all| all.each_ref().map(|one| one.view())),
+    };
+    let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
+    lstm_cell(&Context::default(), attributes, inputs, outputs, &mut scratch)?;
+    let [i, f, o, ci] = gates.map(|gate| gate.into_dyn());
+    let [cs, co, h] = states;
+    Ok([i, cs, f, o, ci, co, h])
+}
+
+fn check_forward([batch, input, cell, output]: [usize; 4], cs_prev: Option<&[usize]>, clip: f32) {
+    let attributes = Attributes { use_peephole: false, forget_bias: 0.7, cell_clip: clip };
+    let (x, h) = (matrix(1, batch, input), matrix(2, batch, output));
+    let w = matrix(3, input + output, 4 * cell);
+    let b: Array1<f32> = matrix(4, 1, 4 * cell).remove_axis(Axis(0));
+    let cs_prev = cs_prev.map(|shape| numbers(5, shape));
+    let z = concatenate![Axis(1), x, h].mapv(f64::from).dot(&w.mapv(f64::from)) + b.mapv(f64::from);
+    let gate = |number: usize| {
+        z.slice_axis(Axis(1), (number * cell..(number + 1) * cell).into()).to_owned().into_dyn()
+    };
+    let (i, ci) = (gate(0).mapv(logistic), gate(1).mapv(f64::tanh));
+    let (f, o) =
+        (gate(2).mapv(|value| logistic(value + f64::from(0.7f32))), gate(3).mapv(logistic));
+    let kept = cs_prev.as_ref().map_or(&f * 0.0, |cs_prev| &f * &wide(cs_prev));
+    let clip = if clip > 0.0 { f64::from(clip) } else { f64::INFINITY };
+    let cs = (kept + &i * &ci).mapv(|value| value.clamp(-clip, clip));
+    let co = cs.mapv(f64::tanh);
+    let h_new = &co * &o;
+    let want = [i, cs, f, o, ci, co, h_new];
+    let views = [x.view(), h.view(), w.view()];
+    let got = call(&attributes, views, &b, cs_prev.as_ref(), None, want[1].shape());
+    let names = ["i", "cs", "f", "o", "ci", "co", "h"];
+    for ((got, want), name) in got.expect("the shapes are right").iter().zip(&want).zip(names) {
+        assert_close(got, want, name);
+    }
+}
+
+#[test]
+fn a_state_broadcasts_or_is_left_out() {
+    for sizes in SIZES {
+        let [batch, _, cell, _] = sizes;
+        for clip in [-1.0, 0.3] {
+            check_forward(sizes, None, clip);
+            for shape in
+                [&[batch, cell][..], &[1, cell], &[cell], &[batch, 1], &[], &[2, batch, cell]]
+            {
+                check_forward(sizes, Some(shape), clip);
+            }
+        }
+    }
+    check_forward([1, 3, 4, 4], Some(&[6, 4]), -1.0);
+}
+
+#[test]
+fn peepholes_are_those_of_the_block_cell() {
+    let (x, c, h) = (matrix(1, 3, 5), matrix(2, 3, 7), matrix(3, 3, 7));
+    let w = matrix(4, 12, 28);
+    let b: Array1<f32> = matrix(5, 1, 28).remove_axis(Axis(0));
+    let peepholes = [6, 7, 8].map(|seed| matrix(seed, 1, 7).remove_axis(Axis(0)));
+    let attributes = Attributes { use_peephole: true, forget_bias: 1.0, cell_clip: 0.5 };
+    let views = [x.view(), h.view(), w.view()];
+    let c = c.into_dyn();
+    let got = call(&attributes, views, &b, Some(&c), Some(&peepholes), &[3, 7]).expect("right");
+    let mut outputs = [(); 7].map(|()| Array2::<f32>::zeros((3, 7)));
+    let [i, cs, f, o, ci, co, h_new] = outputs.each_mut().map(|output| output.view_mut());
+    let [wci, wcf, wco] = peepholes.each_ref().map(|weights| weights.view());
+    let cs_prev = c.view().into_dimensionality().expect("a matrix");
+    let inputs = blockcell_kernels::lstm::BlockCellInputs {
+        x: x.view(),
+        cs_prev,
+        h_prev: h.view(),
+        w: w.view(),
+        wci,
+        wcf,
+        wco,
+        b: b.view(),
+    };
+    let block = blockcell_kernels::lstm::BlockCellOutputs { i, cs, f, o, ci, co, h: h_new };
+    blockcell_kernels::lstm::block_cell(&Context::default(), &attributes, inputs, block)
+        .expect("right");
+    for (got, want) in got.iter().zip(outputs) {
+        assert_eq!(*got, want.into_dyn());
+    }
+}
+
+#[test]
+fn other_shapes_are_refused() {
+    let attributes = Attributes { use_peephole: false, forget_bias: 1.0, cell_clip: -1.0 };
+    let (x, h, w) = (matrix(1, 3, 5), matrix(2, 3, 7), matrix(3, 12, 28));
+    let b = Array1::zeros(28);
+    let c = numbers(4, &[2, 7]);
+    let refused = call(&attributes, [x.view(), h.view(), w.view()], &b, Some(&c), None, &[3, 7]);
+    let message = refused.expect_err("two rows for three").to_string();
+    assert!(message.starts_with("BlockcellLSTMCell: cs_prev[0] must have shape"), "{message}");
+    let fewer = matrix(2, 2, 7);
+    let refused = call(&attributes, [x.view(), fewer.view(), w.view()], &b, None, None, &[3, 7]);
+    let message = refused.expect_err("two rows for three").to_string();
+    assert!(message.starts_with("BlockcellLSTMCell: h_prev[0] must have shape"), "{message}");
+}
+
+fn check_backward(
+    size: [usize; 2],
+    cs_prev: Option<&[usize]>,
+    cs_grad: &[&[usize]],
+    h_grad: &[&[usize]],
+) {
+    let saved = [1, 2, 3, 4, 5].map(|seed| matrix(seed, size[0], size[1]));
+    let cs_prev = cs_prev.map(|shape| numbers(6, shape));
+    let list = |first: usize, shapes: &[&[usize]]| -> Vec<_> {
+        shapes.iter().enumerate().map(|(k, shape)| numbers(first + k, shape)).collect()
+    };
+    let (cs_grad, h_grad) = (list(10, cs_grad), list(20, h_grad));
+    let zeros = ArrayD::<f64>::zeros(IxDyn(&size));
+    let sum = |list: &[ArrayD<f32>]| list.iter().fold(zeros.clone(), |sum, one| sum + wide(one));
+    let (dcs, dh) = (sum(&cs_grad), sum(&h_grad));
+    let [i, f, o, ci, co] = saved.each_ref().map(|one| wide(&one.clone().into_dyn()));
+    let slope = |gate: &ArrayD<f64>| gate.mapv(|value| value * (1.0 - value));
+    let tanh_slope = |value: &ArrayD<f64>| value.mapv(|value| 1.0 - value * value);
+    let d_o = &dh * &co * slope(&o);
+    let dcs = dcs + &dh * &o * tanh_slope(&co);
+    let c = cs_prev.as_ref().map_or(zeros.clone(), |cs_prev| &zeros + &wide(cs_prev));
+    let parts = [&dcs * &ci * slope(&i), &dcs * &i * tanh_slope(&ci), &dcs * &c * slope(&f), d_o];
+    let dicfo = concatenate(Axis(1), &parts.each_ref().map(|part| part.view())).expect("equal");
+    let mut cs_prev_grad = Array2::from_elem(size, f32::NAN);
+    let mut got = Array2::from_elem([size[0], 4 * size[1]], f32::NAN);
+    let shapes =
+        |list: &[ArrayD<f32>]| list.iter().map(|one| one.shape().to_vec()).collect::<Vec<_>>();
+    let lists = [shapes(cs_prev.as_slice()), shapes(&cs_grad), shapes(&h_grad)];
+    let lists = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let needed = lstm_cell_grad_scratch((size[0], size[1]), lists.each_ref().map(Vec::as_slice));
+    let inputs = LstmCellGradInputs {
+        saved: saved.each_ref().map(|one| one.view()),
+        cs_prev: cs_prev.as_ref().map(|cs_prev| cs_prev.view()),
+        cs_grad: cs_grad.iter().map(|one| one.view()).collect(),
+        h_grad: h_grad.iter().map(|one| one.view()).collect(),
+    };
+    let outputs =
+        LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: got.view_mut() };
+    let mut scratch = vec![f32::NAN; needed];
+    lstm_cell_grad(&Context::default(), inputs, outputs, &mut scratch).expect("right shapes");
+    assert_close(&got.into_dyn(), &dicfo, "dicfo");
+    assert_close(&cs_prev_grad.into_dyn(), &(&dcs * &f), "cs_prev_grad");
+}
+
+#[test]
+fn gradients_are_lists_of_summands() {
+    for size in [[1, 1], [3, 7], [2, 16], [5, 17], [0, 4], [3, 0], [1, 33]] {
+        let whole = &size[..];
+        let row = &[1, size[1]][..];
+        for cs_prev in [None, Some(whole), Some(row), Some(&[][..])] {
+            for cs_grad in [&[][..], &[whole], &[row], &[whole, whole, row]] {
+                for h_grad in [&[][..], &[whole], &[row], &[whole, whole]] {
+                    check_backward(size, cs_prev, cs_grad, h_grad);
+                }
+            }
+        }
+    }
+}
