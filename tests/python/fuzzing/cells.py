@@ -103,11 +103,14 @@ def _plain_grad(maker, c, saved, axis):
     return maker.one("ConcatV2", [*grads, axis], (states[0], 4 * states[1]))
 
 
-def any_kind(maker):
-    """One of the above; TensorFlow has no GRU in half."""
-    if maker.chance(0.3):
-        return plain
+def block_kind(maker):
+    """`lstm` or `gru`, of which TensorFlow has no half."""
     return lstm if maker.dtype == "half" or maker.chance(0.7) else gru
+
+
+def any_kind(maker):
+    """`block_kind` or `plain`."""
+    return plain if maker.chance(0.3) else block_kind(maker)
 
 
 def _left(maker, cell):

@@ -6,7 +6,7 @@ from fuzzing.maker import Maker
 
 def network(maker, batch, size, cell):
     """Some steps of a cell, and the gradients that tf.gradients makes of them."""
-    lstm = cells.any_kind(maker) is not cells.gru
+    lstm = cells.block_kind(maker) is cells.lstm
     columns = 4 if lstm else 2
     w = cells.source(maker, (size + cell, columns * cell), 0.9)
     state = (batch, cell)
@@ -46,8 +46,8 @@ def _inner(maker, shapes, kind):
 
 def loop(maker, functions, batch, size, cell):
     """A loop that adds gradients to its variables, as the gradient of a loop does."""
-    kind = cells.any_kind(maker)
-    lstm = kind is not cells.gru
+    kind = cells.block_kind(maker)
+    lstm = kind is cells.lstm
     gates = 4 * cell if lstm else 2 * cell
     rows = size + cell
     shapes = [(rows, gates)]
