@@ -46,7 +46,7 @@ PLAIN = {
     "basic_one_step": (1, 1, 1, 1, 0),
     "basic_initial_state": (4, 4, 1, 4, 1),
     "basic_dynamic": (1, 0, 0, 0, 0),
-    "basic_dynamic_lengths": (1, 0, 0, 0, 0),
+    "basic_dynamic_lengths": (0, 0, 0, 0, 0),
     "basic_residual": (4, 4, 1, 4, 1),
     "plain_static": (4, 4, 1, 4, 1),
     "plain_concatenated_state": (4, 4, 1, 4, 1),
@@ -58,7 +58,6 @@ PLAIN = {
 # Without optimizers the shapes of tensors are read where they are not known, which keeps products.
 PLAIN_NOT_OPTIMIZED = {
     "basic_static_unknown_batch": (0, 0, 0, 0, 0),
-    "basic_dynamic_lengths": (0, 0, 0, 0, 0),
 }
 # The optimizers of 1.15 leave little of a first step whose state is zero.
 PLAIN_OPTIMIZED_1_15 = {
