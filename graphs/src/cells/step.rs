@@ -55,7 +55,7 @@ impl Step {
                 let new = self.emit(graph, waits);
                 context.levels.lift(graph, new, &self.nodes);
                 context.availability.add(graph, new, needed);
-                self.nodes.iter().for_each(|&id| graph.remove_unused(id));
+                self.remove(graph, new);
                 report.rewritten(graph, new, 1, None);
             }
             Err(reason) => report.stays(self.root, reason),
@@ -185,9 +185,30 @@ impl Step {
                 graph.redirect(tensor, Output { node: new, index });
             }
         }
-        for &id in &self.nodes {
+        new
+    }
+
+    /// Removes what nobody needs any more. Who waited for it waits for the new node then. Nodes that stay
+    /// may run later than the new one, so whoever waits for them still does.
+    fn remove(&self, graph: &mut Graph, new: NodeId) {
+        let mut unused: BTreeSet<_> = self.nodes.iter().copied().collect();
+        loop {
+            let is_needed = |id: &NodeId| {
+                let takes = |one: &Use| {
+                    matches!(one, Use::Data { .. }) && !unused.contains(&one.consumer())
+                };
+                graph.uses(*id).iter().any(takes)
+            };
+            let Some(stays) = unused.iter().copied().find(is_needed) else { break };
+            unused.remove(&stays);
+        }
+        for &id in &unused {
             graph.redirect_control(id, new);
         }
-        new
+        for &id in &unused {
+            if graph.get(id).is_some() {
+                graph.remove_unused(id);
+            }
+        }
     }
 }

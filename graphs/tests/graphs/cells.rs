@@ -152,6 +152,15 @@ fn a_writer_that_follows_the_concatenation_is_too_early() {
     assert!(!rewriting(&one_step(&later)).has("i0"));
 }
 
+/// Else the writer could run before the concatenation, which may run later than the step.
+#[test]
+fn a_writer_waits_for_the_step_and_for_what_stays() {
+    let more = "y = Neg(h0)\nh = VariableV2()\nmore = Neg(concat0)\nwritten = Assign(h, fed, ^concat0, ^h0)";
+    let cell = cell(0, ["x", "h", "c"]);
+    let left = more.replace("Neg(h0)", "Neg(h0:6)");
+    rewriting(&one_step(more)).becomes(&format!("{cell}concat0 = concat(x, h)\n{left}"));
+}
+
 #[test]
 fn pre_activations_that_somebody_reads_stay() {
     stays(&one_step("y = Neg(h0)\nmore = Neg(z0)"))
