@@ -32,6 +32,7 @@ mod edit;
 mod graph;
 mod memory;
 pub mod ops;
+mod order;
 mod placement;
 mod products;
 mod reason;

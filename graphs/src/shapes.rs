@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use crate::attribute::Attribute;
 use crate::constants::{constant, integers};
 use crate::graph::{Graph, NodeId, Output};
+use crate::order::order;
 use crate::products::parameter_of_gradient;
 
 /// How often to look at each node, on average, before giving up.
@@ -160,29 +161,4 @@ fn of_variable(graph: &Graph, tensor: Output) -> Shape {
         return Shape::Like(tensor);
     }
     sizes_or_like(Some(sizes), tensor)
-}
-
-/// All nodes, each after those whose tensors it takes, but for the edges that close a loop.
-fn order(graph: &Graph) -> Vec<NodeId> {
-    let closes = |id: NodeId| graph.op(id) == "NextIteration";
-    let mut missing: Vec<_> = (0..graph.len()).map(|_| 0).collect();
-    for id in graph.ids() {
-        missing[id.0] = graph.node(id).inputs.iter().filter(|input| !closes(input.node)).count();
-    }
-    let mut order: Vec<_> = graph.ids().filter(|id| missing[id.0] == 0).collect();
-    let mut next = 0;
-    while next < order.len() {
-        let id = order[next];
-        next += 1;
-        if closes(id) {
-            continue;
-        }
-        for consumer in graph.data_consumers(id) {
-            missing[consumer.0] -= 1;
-            if missing[consumer.0] == 0 {
-                order.push(consumer);
-            }
-        }
-    }
-    order
 }

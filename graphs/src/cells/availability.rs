@@ -16,10 +16,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::levels::order;
 use crate::attribute::Attribute;
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
+use crate::order::order;
 
 /// A tensor with more sources counts as unknown.
 const MOST_SOURCES: usize = 64;
@@ -57,22 +57,17 @@ impl Availability {
         }
     }
 
-    /// Whether every one of `tensors` and `waits` has a value as soon as `consumer` has all that it
-    /// needs to run, without `tensor` if that is given, which `consumer` takes.
-    pub(super) fn implies(
+    /// Whether a consumer of `tensor` runs only when all that is needed has a value.
+    pub(super) fn covers_consumer(
         &self,
         graph: &Graph,
         consumer: NodeId,
         tensor: Output,
         needed: &Needed,
     ) -> bool {
-        let Some(needed) = &needed.0 else { return false };
-        let has = if ops::needs_all_inputs(graph.op(consumer)) {
-            self.before(graph, consumer)
-        } else {
-            self.of_tensor(graph, tensor)
-        };
-        has.is_some_and(|has| needed.is_subset(&has))
+        needed.is_among(&self.of_tensor(graph, tensor))
+            || ops::needs_all_inputs(graph.op(consumer))
+                && needed.is_among(&self.before(graph, consumer))
     }
 
     /// What a node needs that takes some tensors, and waits for some nodes.
@@ -80,12 +75,6 @@ impl Availability {
         let tensors = tensors.iter().map(|&tensor| self.of_tensor(graph, tensor));
         let waits = waits.iter().map(|wait| self.sources[wait.0].clone());
         Needed(union(tensors.chain(waits)))
-    }
-
-    /// Whether a tensor has a value only if what is needed has.
-    pub(super) fn covers(&self, graph: &Graph, tensor: Output, needed: &Needed) -> bool {
-        let has = self.of_tensor(graph, tensor);
-        has.zip(needed.0.as_ref()).is_some_and(|(has, needed)| needed.is_subset(&has))
     }
 
     /// Notes what a new node needs.
@@ -115,6 +104,12 @@ impl Availability {
 /// What a new node needs to run.
 #[derive(Debug)]
 pub(super) struct Needed(Sources);
+
+impl Needed {
+    fn is_among(&self, sources: &Sources) -> bool {
+        self.0.as_ref().zip(sources.as_ref()).is_some_and(|(needed, has)| needed.is_subset(has))
+    }
+}
 
 /// By name of the frame: the merges of its variables.
 type Loops = HashMap<String, Vec<NodeId>>;

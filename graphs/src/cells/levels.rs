@@ -1,8 +1,9 @@
-//! An order of the nodes: each comes after what it depends on, but for the edges that close loops.
+//! The level of a node: how many nodes lie before it.
 
 use std::collections::HashSet;
 
 use crate::graph::{Graph, NodeId};
+use crate::order::{before, order};
 
 /// How many nodes to look at before giving up.
 const MOST_VISITS: usize = 2000;
@@ -57,36 +58,4 @@ impl Levels {
             }
         }
     }
-}
-
-/// What a node depends on in the same round of a loop.
-fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    let node = graph.node(id);
-    let all = node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied());
-    all.filter(|&id| graph.op(id) != "NextIteration")
-}
-
-/// All nodes, each after what it depends on.
-pub(super) fn order(graph: &Graph) -> Vec<NodeId> {
-    let mut missing = vec![0; graph.len()];
-    for id in graph.ids() {
-        missing[id.0] = before(graph, id).count();
-    }
-    let mut order: Vec<_> = graph.ids().filter(|id| missing[id.0] == 0).collect();
-    let mut next = 0;
-    while next < order.len() {
-        let id = order[next];
-        next += 1;
-        if graph.op(id) == "NextIteration" {
-            continue;
-        }
-        for one in graph.uses(id) {
-            let consumer = one.consumer();
-            missing[consumer.0] -= 1;
-            if missing[consumer.0] == 0 {
-                order.push(consumer);
-            }
-        }
-    }
-    order
 }

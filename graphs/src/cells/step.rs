@@ -50,12 +50,13 @@ pub(super) struct Step {
 impl Step {
     /// Puts the new node into the graph, or leaves the graph as it is.
     pub(super) fn replace(self, graph: &mut Graph, context: &mut Context, report: &mut Report) {
-        match self.check(graph, context) {
+        let roles = Roles::of(graph, &self);
+        match self.check(graph, context, &roles) {
             Ok((waits, needed)) => {
                 let new = self.emit(graph, waits);
                 context.levels.lift(graph, new, &self.nodes);
                 context.availability.add(graph, new, needed);
-                self.remove(graph, new);
+                self.remove(graph, new, &roles);
                 report.rewritten(graph, new, 1, None);
             }
             Err(reason) => report.stays(self.root, reason),
@@ -66,23 +67,47 @@ impl Step {
         &self,
         graph: &Graph,
         context: &mut Context,
+        roles: &Roles,
     ) -> Result<(BTreeSet<NodeId>, Needed), Reason> {
         self.check_places(graph)?;
-        let waits = self.waits(graph);
+        let mut waits = self.waits(graph);
         let name = |id: NodeId| graph.node(id).name.clone();
         let before: Vec<_> =
             self.inputs.iter().map(|input| input.node).chain(waits.iter().copied()).collect();
         if !context.levels.are_independent(graph, &before, &self.nodes) {
             return Err(Reason::Circle(name(self.root)));
         }
-        let last: Vec<_> = self.last_nodes(graph).into_iter().collect();
-        if let Some(node) = context.writers.too_early(graph, &self.inputs, &last) {
-            return Err(Reason::Memory(name(node)));
-        }
+        waits.extend(self.check_memory(graph, &mut context.writers, roles)?);
         let awaited: Vec<_> = waits.iter().copied().collect();
         let needed = context.availability.needed(graph, &self.inputs, &awaited);
-        self.check_consumers(graph, &context.availability, &needed)?;
+        self.check_consumers(graph, &context.availability, &needed, roles)?;
         Ok((waits, needed))
+    }
+
+    /// Whether all memory of variables is read before it is written to. Returns what the new node has to
+    /// wait for, so that it is.
+    ///
+    /// Who depended on a node that goes away depends on the new one only. So nodes that stay and read such
+    /// memory have to come before it.
+    fn check_memory(
+        &self,
+        graph: &Graph,
+        writers: &mut Writers,
+        roles: &Roles,
+    ) -> Result<Vec<NodeId>, Reason> {
+        let memory = |node: NodeId| Reason::Memory(graph.node(node).name.clone());
+        if let Some(node) = writers.too_early(graph, &self.inputs, &roles.last()) {
+            return Err(memory(node));
+        }
+        let mut awaited = Vec::new();
+        for &id in &roles.staying {
+            match writers.unstable(&graph.node(id).inputs) {
+                Some(node) if roles.after.contains(&id) => return Err(memory(node)),
+                Some(_) => awaited.push(id),
+                None => {}
+            }
+        }
+        Ok(awaited)
     }
 
     fn check_places(&self, graph: &Graph) -> Result<(), Reason> {
@@ -103,56 +128,27 @@ impl Step {
         waits
     }
 
-    /// The nodes that depend on the new node afterwards, or are it. What only comes before them may stay
-    /// for others, who do not wait for the new node then.
-    fn last_nodes(&self, graph: &Graph) -> BTreeSet<NodeId> {
-        let taken: BTreeSet<_> = self.outputs.iter().flatten().copied().collect();
-        let mut last = self.after_outputs(graph, &taken);
-        last.extend(taken.iter().map(|tensor| tensor.node));
-        last
-    }
-
-    /// The nodes of the step that compute something from what the new node's outputs take the place of.
-    /// If somebody else needs them they stay, and then wait for the new node.
-    fn after_outputs(&self, graph: &Graph, taken: &BTreeSet<Output>) -> BTreeSet<NodeId> {
-        let mut after = BTreeSet::new();
-        loop {
-            let before = after.len();
-            for &id in &self.nodes {
-                let inputs = &graph.node(id).inputs;
-                if inputs.iter().any(|input| taken.contains(input) || after.contains(&input.node)) {
-                    after.insert(id);
-                }
-            }
-            if after.len() == before {
-                return after;
-            }
-        }
-    }
-
     /// Whether everybody who depends on a node of the step waits for all that the step needs.
     fn check_consumers(
         &self,
         graph: &Graph,
         availability: &Availability,
         needed: &Needed,
+        roles: &Roles,
     ) -> Result<(), Reason> {
-        let taken: BTreeSet<_> = self.outputs.iter().flatten().copied().collect();
-        let after = self.after_outputs(graph, &taken);
         for &id in &self.nodes {
             for one in graph.uses(id) {
                 let consumer = one.consumer();
                 let (tensor, is_moved) = match *one {
                     Use::Data { output, .. } => {
                         let tensor = Output { node: id, index: output };
-                        (tensor, taken.contains(&tensor) || after.contains(&id))
+                        (tensor, roles.taken.contains(&tensor) || roles.after.contains(&id))
                     }
                     Use::Control { .. } => (Output { node: id, index: 0 }, true),
                 };
                 let is_fine = self.nodes.contains(&consumer)
                     || !is_moved
-                    || availability.covers(graph, tensor, needed)
-                    || availability.implies(graph, consumer, tensor, needed);
+                    || availability.covers_consumer(graph, consumer, tensor, needed);
                 if !is_fine {
                     let name = |id| graph.node(id).name.clone();
                     return Err(Reason::Early { node: name(id), consumer: name(consumer) });
@@ -188,27 +184,74 @@ impl Step {
         new
     }
 
-    /// Removes what nobody needs any more. Who waited for it waits for the new node then. Nodes that stay
-    /// may run later than the new one, so whoever waits for them still does.
-    fn remove(&self, graph: &mut Graph, new: NodeId) {
-        let mut unused: BTreeSet<_> = self.nodes.iter().copied().collect();
-        loop {
-            let is_needed = |id: &NodeId| {
-                let takes = |one: &Use| {
-                    matches!(one, Use::Data { .. }) && !unused.contains(&one.consumer())
-                };
-                graph.uses(*id).iter().any(takes)
-            };
-            let Some(stays) = unused.iter().copied().find(is_needed) else { break };
-            unused.remove(&stays);
-        }
-        for &id in &unused {
+    /// Removes what nobody needs any more. Who waited for it waits for the new node then.
+    fn remove(&self, graph: &mut Graph, new: NodeId, roles: &Roles) {
+        let removed: Vec<_> =
+            self.nodes.iter().copied().filter(|id| !roles.staying.contains(id)).collect();
+        for &id in &removed {
             graph.redirect_control(id, new);
         }
-        for &id in &unused {
+        for id in removed {
             if graph.get(id).is_some() {
                 graph.remove_unused(id);
             }
         }
+    }
+}
+
+/// What becomes of the nodes of a step.
+#[derive(Debug)]
+struct Roles {
+    /// The tensors whose place the outputs of the new node take.
+    taken: BTreeSet<Output>,
+    /// The nodes that compute something from these. If they stay, they wait for the new node.
+    after: BTreeSet<NodeId>,
+    /// The nodes that others need besides. Those that are not in `after` do not wait for the new node.
+    staying: BTreeSet<NodeId>,
+}
+
+impl Roles {
+    fn of(graph: &Graph, step: &Step) -> Roles {
+        let taken: BTreeSet<_> = step.outputs.iter().flatten().copied().collect();
+        let is_after = |after: &BTreeSet<NodeId>, id: NodeId| {
+            let mut inputs = graph.node(id).inputs.iter();
+            inputs.any(|input| taken.contains(input) || after.contains(&input.node))
+        };
+        let stays = |staying: &BTreeSet<NodeId>, id: NodeId| {
+            graph.uses(id).iter().any(|one| match *one {
+                Use::Data { consumer, output, .. } => {
+                    let is_left = !step.nodes.contains(&consumer) || staying.contains(&consumer);
+                    is_left && !taken.contains(&Output { node: id, index: output })
+                }
+                Use::Control { .. } => false,
+            })
+        };
+        let after = closure(&step.nodes, is_after);
+        let staying = closure(&step.nodes, stays);
+        Roles { taken, after, staying }
+    }
+
+    /// The nodes that depend on the new node afterwards, or are it.
+    fn last(&self) -> Vec<NodeId> {
+        self.after.iter().copied().chain(self.taken.iter().map(|tensor| tensor.node)).collect()
+    }
+}
+
+/// The nodes that belong to a set because of others that do.
+fn closure(
+    nodes: &[NodeId],
+    belongs: impl Fn(&BTreeSet<NodeId>, NodeId) -> bool,
+) -> BTreeSet<NodeId> {
+    let mut found = BTreeSet::new();
+    loop {
+        let more: Vec<_> = nodes
+            .iter()
+            .copied()
+            .filter(|&id| !found.contains(&id) && belongs(&found, id))
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
     }
 }

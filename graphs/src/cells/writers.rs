@@ -17,6 +17,11 @@ impl Writers {
         Writers { memory: Memory::of(graph), before: HashMap::new() }
     }
 
+    /// The first of some tensors that are memory of a variable which something writes to.
+    pub(super) fn unstable(&self, tensors: &[Output]) -> Option<NodeId> {
+        self.memory.unstable(tensors)
+    }
+
     /// The first of some tensors that may be written to before a step has read it.
     pub(super) fn too_early(
         &mut self,

@@ -152,13 +152,21 @@ fn a_writer_that_follows_the_concatenation_is_too_early() {
     assert!(!rewriting(&one_step(&later)).has("i0"));
 }
 
-/// Else the writer could run before the concatenation, which may run later than the step.
+/// Who waits for the step waited for the concatenation, too, which stays for another reader.
 #[test]
-fn a_writer_waits_for_the_step_and_for_what_stays() {
-    let more = "y = Neg(h0)\nh = VariableV2()\nmore = Neg(concat0)\nwritten = Assign(h, fed, ^concat0, ^h0)";
-    let cell = cell(0, ["x", "h", "c"]);
-    let left = more.replace("Neg(h0)", "Neg(h0:6)");
-    rewriting(&one_step(more)).becomes(&format!("{cell}concat0 = concat(x, h)\n{left}"));
+fn a_writer_comes_after_what_stays_of_a_step() {
+    let more =
+        "y = Neg(h0)\nh = VariableV2()\nmore = Neg(concat0)\nwritten = Assign(h, fed, ^kept0)";
+    let new = cell(0, ["x", "h", "c"]).replace(") C=1", ", ^concat0) C=1");
+    let left = more.replace("Neg(h0)", "Neg(h0:6)").replace("^kept0", "^h0");
+    rewriting(&one_step(more)).becomes(&format!("{new}concat0 = concat(x, h)\n{left}"));
+}
+
+#[test]
+fn a_part_that_reads_a_variable_after_the_step_stays() {
+    let more = "y = Neg(h0)\nc = VariableV2()\nmore = Neg(kept0)\nwritten = Assign(c, fed, ^h0)";
+    let why = "c is a variable's memory, which may change before it would be read";
+    stays(&one_step(more)).reports(&format!("h0 (Mul) stays: {why}"));
 }
 
 #[test]
