@@ -41,6 +41,7 @@ mod report;
 mod shapes;
 mod shield;
 mod slices;
+mod stacks;
 mod sums;
 mod terms;
 pub mod text;

@@ -34,8 +34,15 @@ impl Memory {
                 reached.push(id);
             }
         }
+        let mut pops: Vec<_> =
+            graph.ids().filter(|&id| graph.op(id).starts_with("StackPop")).collect();
         while let Some(id) = reached.pop() {
-            for consumer in graph.data_consumers(id) {
+            let mut next: Vec<_> = graph.data_consumers(id).collect();
+            // What is on a stack may come back anywhere.
+            if graph.op(id).starts_with("StackPush") {
+                next.append(&mut pops);
+            }
+            for consumer in next {
                 let passes_on = !ops::has_memory_of_its_own(graph.op(consumer));
                 if passes_on && !is_shared[consumer.0] {
                     is_shared[consumer.0] = true;

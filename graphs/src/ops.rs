@@ -6,6 +6,7 @@ use blockcell_kernels::ops::{GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
 pub use blockcell_kernels::plain::{LSTM_CELL, LSTM_CELL_GRAD};
 
 use crate::graph::{Graph, Output};
+use crate::stacks::pushed;
 
 /// The sum of products in place of `AddN`.
 pub const MAT_MUL_ADD_N: &str = "BlockcellMatMulAddN";
@@ -97,7 +98,7 @@ pub fn cell_tensors(graph: &Graph, tensor: Output) -> Option<CellTensors> {
     let entry = preactivation_grad(graph, tensor)?;
     let mut node = tensor.node;
     if entry.inputs_of != entry.op {
-        let first = graph.input(node, 0);
+        let first = pushed(graph, graph.input(node, 0));
         node =
             (graph.op(first.node) == entry.inputs_of && first.index == 0).then_some(first.node)?;
     }
@@ -167,6 +168,7 @@ pub fn only_computes(op: &str) -> bool {
             | "AddN"
             | "AddV2"
             | "BiasAddGrad"
+            | "BroadcastGradientArgs"
             | "ConcatV2"
             | "Const"
             | "Enter"
@@ -175,11 +177,14 @@ pub fn only_computes(op: &str) -> bool {
             | "Maximum"
             | "Minimum"
             | "Mul"
+            | "Reshape"
+            | "Shape"
             | "Sigmoid"
             | "SigmoidGrad"
             | "Slice"
             | "Snapshot"
             | "Split"
+            | "Sum"
             | "Tanh"
             | "TanhGrad"
             | "_FusedMatMul"

@@ -16,6 +16,7 @@ use crate::memory::Memory;
 use crate::ops::{cell_tensors, preactivation_grad};
 use crate::placement::{check_replaceable, check_same_device};
 use crate::reason::Reason;
+use crate::stacks::pushed;
 
 /// `left^T @ dz`, a gradient of weights.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ impl Product {
         }
         let (left, dz) = (node.inputs[0], node.inputs[1]);
         preactivation_grad(graph, dz)?;
-        let concat = columns(graph, left.node);
+        let concat = columns(graph, left);
         Some(match concat.filter(|_| check_same_device(graph, left.node, id).is_ok()) {
             Some(parts) => Product { whole: Some(left), parts, concat: Some(left.node), dz },
             None => Product { whole: Some(left), parts: vec![left], concat: None, dz },
@@ -55,19 +56,20 @@ impl Product {
 
     /// Whether there are two parts, the first of which is the cell's own x.
     pub(crate) fn starts_with_x(&self, graph: &Graph) -> bool {
-        let Some(cell) = cell_tensors(graph, self.dz) else { return false };
-        self.parts.len() == 2
-            && skip_identities(graph, self.parts[0]) == skip_identities(graph, cell.x)
+        starts_with_x(graph, &self.parts, self.dz)
     }
 
-    /// Whether the parts are the cell's own x and h_prev, times r where the weights take that. Then
+    /// Whether the left factor is the cell's own x and h_prev, times r where the weights take that. Then
     /// the product has the shape of the weights: the cell's kernel checks it.
     pub(crate) fn is_of_cell(&self, graph: &Graph) -> bool {
-        let Some(cell) = cell_tensors(graph, self.dz).filter(|_| self.starts_with_x(graph)) else {
-            return false;
-        };
+        // In a loop, it may be put together before it is kept for the loop of the gradient.
+        let earlier = self.whole.filter(|_| self.concat.is_none());
+        let earlier = earlier.and_then(|whole| columns(graph, pushed(graph, whole)));
+        let parts = earlier.as_deref().unwrap_or(&self.parts);
+        let cell = cell_tensors(graph, self.dz).filter(|_| starts_with_x(graph, parts, self.dz));
+        let Some(cell) = cell else { return false };
         let is = |tensor, other| skip_identities(graph, tensor) == skip_identities(graph, other);
-        let state = skip_identities(graph, self.parts[1]);
+        let state = skip_identities(graph, parts[1]);
         let Some(r) = cell.r else { return is(state, cell.h_prev) };
         let Some([left, right]) = binary(graph, state, "Mul") else { return false };
         (is(left, cell.h_prev) && is(right, r)) || (is(right, cell.h_prev) && is(left, r))
@@ -86,6 +88,11 @@ impl Product {
             None => self.check_parts(graph, memory),
         }
     }
+}
+
+fn starts_with_x(graph: &Graph, parts: &[Output], dz: Output) -> bool {
+    let Some(cell) = cell_tensors(graph, dz) else { return false };
+    parts.len() == 2 && skip_identities(graph, parts[0]) == skip_identities(graph, cell.x)
 }
 
 /// Whether tensors keep their values until a later node reads them.
@@ -136,8 +143,8 @@ fn binary(graph: &Graph, tensor: Output, op: &str) -> Option<[Output; 2]> {
 }
 
 /// The parts of `ConcatV2(parts..., 1)`.
-fn columns(graph: &Graph, id: NodeId) -> Option<Vec<Output>> {
-    let node = graph.node(id);
+fn columns(graph: &Graph, tensor: Output) -> Option<Vec<Output>> {
+    let node = graph.node(tensor.node);
     if node.op != "ConcatV2" {
         return None;
     }

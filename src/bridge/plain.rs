@@ -94,6 +94,7 @@ impl Lists for LstmCell {
 pub(super) struct LstmCellGrad {
     cs_prev: usize,
     cs_grad: usize,
+    sums_to_gates: bool,
 }
 
 impl LstmCellGrad {
@@ -111,25 +112,28 @@ impl Lists for LstmCellGrad {
             let expected = "C must be 0 or 1".to_owned();
             return Err(Error::Attribute { op: Self::NAME, expected, got: cs_prev.to_string() });
         }
-        Ok(LstmCellGrad { cs_prev, cs_grad })
+        let sums_to_gates = attributes.flag("sums_to_gates")?;
+        Ok(LstmCellGrad { cs_prev, cs_grad, sums_to_gates })
     }
 
     fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
         let ([saved, cs_prev, cs_grad], h_grad) = self.lists(inputs);
-        let shapes = LstmCellGradShapes { saved, cs_prev, cs_grad, h_grad };
-        Ok(plain::lstm_cell_grad_shapes(&shapes)?.map(Vec::from).into())
+        let sums_to_gates = self.sums_to_gates;
+        let shapes = LstmCellGradShapes { saved, cs_prev, cs_grad, h_grad, sums_to_gates };
+        Ok(plain::lstm_cell_grad_shapes(&shapes)?.into())
     }
 
     fn scratch(&self, inputs: &[&[usize]]) -> usize {
         let ([saved, cs_prev, cs_grad], h_grad) = self.lists(inputs);
         let [batch, cell] = saved[0] else { return 0 };
-        plain::lstm_cell_grad_scratch((*batch, *cell), [cs_prev, cs_grad, h_grad])
+        plain::lstm_cell_grad_scratch((*batch, *cell), saved[4], [cs_prev, cs_grad, h_grad])
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
         let ([saved, cs_prev, cs_grad], h_grad) = self.lists(call.inputs);
         let inputs = LstmCellGradInputs::<E> {
-            saved: std::array::from_fn(|number| view(&saved[number])),
+            gates: std::array::from_fn(|number| view(&saved[number])),
+            co: view(&saved[4]),
             cs_prev: cs_prev.first().map(view),
             cs_grad: views(cs_grad),
             h_grad: views(h_grad),
@@ -138,6 +142,6 @@ impl Lists for LstmCellGrad {
         let outputs =
             LstmCellGradOutputs { cs_prev_grad: view_mut(cs_prev_grad), dicfo: view_mut(dicfo) };
         let scratch = bytemuck::cast_slice_mut(call.scratch);
-        plain::lstm_cell_grad(call.context, inputs, outputs, scratch)
+        plain::lstm_cell_grad(call.context, self.sums_to_gates, inputs, outputs, scratch)
     }
 }

@@ -77,6 +77,13 @@ impl Availability {
         Needed(union(tensors.chain(waits)))
     }
 
+    /// Whether a node runs as soon as another one has run.
+    pub(super) fn runs_with(&self, graph: &Graph, id: NodeId, other: NodeId) -> bool {
+        let before = self.before(graph, id);
+        let has = self.sources[other.0].as_ref();
+        before.zip(has).is_some_and(|(before, has)| before.is_subset(has))
+    }
+
     /// Notes what a new node needs.
     pub(super) fn add(&mut self, graph: &Graph, new: NodeId, needed: Needed) {
         self.sources.resize(graph.len(), None);

@@ -35,8 +35,10 @@ pub(super) fn rewrite(
     split: NodeId,
     report: &mut Report,
 ) {
-    match read(graph, split) {
-        Ok(step) => step.replace(graph, context, report),
+    match Forward::read(graph, split).and_then(|forward| forward.step(graph)) {
+        Ok(step) => {
+            step.replace(graph, context, report);
+        }
         Err(reason) => report.stays(split, reason),
     }
 }
@@ -181,58 +183,155 @@ impl State {
     }
 }
 
-fn read(graph: &Graph, split: NodeId) -> Result<Step, Reason> {
-    let name = |id: NodeId| graph.node(id).name.clone();
-    let other = |part: &'static str| Reason::Equation { part, node: name(split) };
-    let z = graph.input(split, 1);
-    let Preactivations { x, h_prev, w, b, mut nodes } =
-        Preactivations::read(graph, z).ok_or_else(|| other("pre-activations"))?;
-    if let Some(more) = graph.uses(z.node).iter().find(|one| one.consumer() != split) {
-        return Err(Reason::consumer(graph, z.node, more.consumer()));
+/// The step that begins with a `Split`.
+pub(super) struct Forward {
+    split: NodeId,
+    z: Preactivations,
+    i: Gate,
+    /// None if nobody reads it, which may be where there is no cs_prev.
+    f: Option<Gate>,
+    o: Gate,
+    ci: Output,
+    /// `i * ci`
+    new: Output,
+    /// None if it is known to be zero.
+    pub(super) cs_prev: Option<Output>,
+    /// The nodes from the sum of `new` and what is kept to the clipped state.
+    state: Vec<NodeId>,
+    cs: Output,
+    clip: Option<f32>,
+    co: Output,
+    h: Output,
+    peepholes: Vec<Output>,
+}
+
+/// The tensors that a backward step takes from the forward step.
+#[derive(Debug)]
+pub(super) struct Saved {
+    pub(super) i: Output,
+    pub(super) f: Option<Output>,
+    pub(super) o: Output,
+    pub(super) ci: Output,
+    pub(super) co: Output,
+    pub(super) cs_prev: Option<Output>,
+}
+
+/// The shapes of a step's tensors. They differ where one row meets many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// That of the gates.
+    Gate,
+    /// That of cs_prev.
+    Previous,
+    /// What these two broadcast to.
+    State,
+}
+
+impl Forward {
+    pub(super) fn read(graph: &Graph, split: NodeId) -> Result<Forward, Reason> {
+        let node = graph.node(split).name.clone();
+        let other = |part: &'static str| Reason::Equation { part, node: node.clone() };
+        let z = Preactivations::read(graph, graph.input(split, 1))
+            .ok_or_else(|| other("pre-activations"))?;
+        let bar = |index| Output { node: split, index };
+        let (ci, i, new) = takers(graph, bar(1), "Tanh")
+            .find_map(|ci| gate_beside(graph, of(ci), bar(0)).map(|(i, new)| (of(ci), i, new)))
+            .ok_or_else(|| other("input gate"))?;
+        let mut state = State::read(graph, new, bar(2)).ok_or_else(|| other("cell state"))?;
+        let clip = state.clipped(graph);
+        let State { tensor: cs, nodes, f, cs_prev } = state;
+        let (co, o, h) = takers(graph, cs, "Tanh")
+            .find_map(|co| gate_beside(graph, of(co), bar(3)).map(|(o, h)| (of(co), o, h)))
+            .ok_or_else(|| other("output"))?;
+        let peepholes =
+            peepholes(&i, f.as_ref(), &o, cs_prev, cs).ok_or_else(|| other("peepholes"))?;
+        if i.bias.is_some() || o.bias.is_some() {
+            return Err(other("bias of a gate"));
+        }
+        Ok(Forward {
+            split,
+            z,
+            i,
+            f,
+            o,
+            ci,
+            new,
+            cs_prev,
+            state: nodes,
+            cs,
+            clip,
+            co,
+            h,
+            peepholes,
+        })
     }
-    let bar = |index| Output { node: split, index };
-    let (ci, i, product) = takers(graph, bar(1), "Tanh")
-        .find_map(|ci| gate_beside(graph, of(ci), bar(0)).map(|(i, product)| (of(ci), i, product)))
-        .ok_or_else(|| other("input gate"))?;
-    let mut state = State::read(graph, product, bar(2)).ok_or_else(|| other("cell state"))?;
-    let clip = state.clipped(graph);
-    let cs = state.tensor;
-    let (co, o, h) = takers(graph, cs, "Tanh")
-        .find_map(|co| gate_beside(graph, of(co), bar(3)).map(|(o, h)| (of(co), o, h)))
-        .ok_or_else(|| other("output"))?;
-    let peepholes =
-        peepholes(&i, state.f.as_ref(), &o, state.cs_prev, cs).ok_or_else(|| other("peepholes"))?;
-    if i.bias.is_some() || o.bias.is_some() {
-        return Err(other("bias of a gate"));
+
+    /// What a backward step without peepholes and clipping takes from this one. None if this one has them.
+    pub(super) fn saved(&self) -> Option<Saved> {
+        let is_simple = self.peepholes.is_empty() && self.clip.is_none();
+        is_simple.then(|| Saved {
+            i: self.i.tensor,
+            f: self.f.as_ref().map(|f| f.tensor),
+            o: self.o.tensor,
+            ci: self.ci,
+            co: self.co,
+            cs_prev: self.cs_prev,
+        })
     }
-    let forget_bias = state.f.as_ref().and_then(|f| f.bias).unwrap_or(0.0);
-    nodes.extend([split, ci.node, product.node, co.node, h.node]);
-    nodes.extend(i.nodes.iter().chain(&o.nodes).chain(&state.nodes));
-    nodes.extend(state.f.iter().flat_map(|f| &f.nodes));
-    // Otherwise the product with the weights would be computed twice.
-    if let Some(more) = graph.uses(split).iter().find(|one| !nodes.contains(&one.consumer())) {
-        return Err(Reason::consumer(graph, split, more.consumer()));
+
+    /// The shape of one of the step's tensors.
+    pub(super) fn size(&self, tensor: Output) -> Option<Size> {
+        let gates = [Some(&self.i), self.f.as_ref(), Some(&self.o)];
+        let is_of_gate = |gate: &&Gate| gate.nodes.contains(&tensor.node);
+        let is_state = |id: &NodeId| tensor == of(*id);
+        if tensor.node == self.split
+            || [self.ci, self.new].contains(&tensor)
+            || gates.iter().flatten().any(is_of_gate)
+        {
+            return Some(Size::Gate);
+        }
+        if Some(tensor) == self.cs_prev {
+            return Some(Size::Previous);
+        }
+        let is_state = self.state.iter().any(is_state) || [self.co, self.h].contains(&tensor);
+        is_state.then_some(Size::State)
     }
-    let outputs = vec![
-        vec![i.tensor],
-        vec![cs],
-        state.f.iter().map(|f| f.tensor).collect(),
-        vec![o.tensor],
-        vec![ci],
-        vec![co],
-        vec![h],
-    ];
-    let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
-    let attributes = vec![
-        ("C", count(usize::from(state.cs_prev.is_some()))),
-        ("P", count(peepholes.len())),
-        ("forget_bias", Attribute::Float(forget_bias)),
-        ("cell_clip", Attribute::Float(clip.unwrap_or(-1.0))),
-    ];
-    let mut inputs = vec![x, h_prev, w, b];
-    inputs.extend(state.cs_prev);
-    inputs.extend(peepholes);
-    Ok(Step { root: h.node, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs })
+
+    fn step(self, graph: &Graph) -> Result<Step, Reason> {
+        let z = graph.input(self.split, 1).node;
+        if let Some(more) = graph.data_consumers(z).find(|&id| id != self.split) {
+            return Err(Reason::consumer(graph, z, more));
+        }
+        let mut nodes = self.z.nodes;
+        nodes.extend([self.split, self.ci.node, self.new.node, self.co.node, self.h.node]);
+        nodes.extend(self.i.nodes.iter().chain(&self.o.nodes).chain(&self.state));
+        nodes.extend(self.f.iter().flat_map(|f| &f.nodes));
+        // Otherwise the product with the weights would be computed twice.
+        if let Some(more) = graph.data_consumers(self.split).find(|id| !nodes.contains(id)) {
+            return Err(Reason::consumer(graph, self.split, more));
+        }
+        let outputs = vec![
+            vec![self.i.tensor],
+            vec![self.cs],
+            self.f.iter().map(|f| f.tensor).collect(),
+            vec![self.o.tensor],
+            vec![self.ci],
+            vec![self.co],
+            vec![self.h],
+        ];
+        let forget_bias = self.f.as_ref().and_then(|f| f.bias).unwrap_or(0.0);
+        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
+        let attributes = vec![
+            ("C", count(usize::from(self.cs_prev.is_some()))),
+            ("P", count(self.peepholes.len())),
+            ("forget_bias", Attribute::Float(forget_bias)),
+            ("cell_clip", Attribute::Float(self.clip.unwrap_or(-1.0))),
+        ];
+        let mut inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z.b];
+        inputs.extend(self.cs_prev);
+        inputs.extend(self.peepholes);
+        Ok(Step { root: self.h.node, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs })
+    }
 }
 
 /// The peephole weights of the three gates: none, or one for each.

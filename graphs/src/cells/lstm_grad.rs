@@ -7,129 +7,255 @@
 //! dicfo = ConcatV2(di, dci, df, do, 1)
 //! ```
 //!
-//! Where `cs_prev` is known to be zero, TensorFlow's optimizers put zeros in place of `dcs * cs_prev`.
+//! In the loop of a gradient, what the step takes from the forward step comes from stacks. Where
+//! TensorFlow does not know that shapes are equal, it adds up what was broadcast ([`Reader::before_sum`]).
+//! Where `cs_prev` is known to be zero, its optimizers put zeros in place of `dcs * cs_prev`.
 
-use super::equations::{is_zero, names_columns, of, other_factor, takers};
+use super::equations::{factors, is_zero, names_columns, of, other_factor, scalar, takers, unary};
+use super::lstm::{Forward, Saved, Size};
 use super::step::{Context, Step};
 use crate::attribute::Attribute;
+use crate::constants::integers;
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
 use crate::reason::Reason;
 use crate::report::Report;
+use crate::stacks::pushed;
 
-/// Outputs of [`ops::LSTM_CELL`].
-const I: usize = 0;
-const F: usize = 2;
-const O: usize = 3;
-const CI: usize = 4;
-const CO: usize = 5;
+/// A forward step, and what a backward step takes from it.
+pub(super) struct Known {
+    forward: Forward,
+    saved: Saved,
+}
 
-/// Which input of [`ops::LSTM_CELL`] is cs_prev, if there is one.
-const CS_PREV: usize = 4;
-
-/// Whether a step may end here: with the concatenation of the gradients of four pre-activations, the first
-/// of which is that of an input gate.
-pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
-    let node = graph.node(id);
-    node.op == "ConcatV2"
-        && node.inputs.len() == 5
-        && names_columns(graph, node.inputs[4])
-        && step_of(graph, node.inputs[0]).is_some()
+/// The forward steps that begin at some places, as far as backward steps may take from them.
+pub(super) fn known(graph: &Graph, places: &[NodeId]) -> Vec<Known> {
+    let known = |&split: &NodeId| {
+        let forward = Forward::read(graph, split).ok()?;
+        Some(Known { saved: forward.saved()?, forward })
+    };
+    places.iter().filter_map(known).collect()
 }
 
 /// Whether a node concatenates what could be the gradients of four pre-activations.
 pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     let is = |input: usize, op: &str| graph.op(node.inputs[input].node) == op;
-    node.op == "ConcatV2" && node.inputs.len() == 5 && is(0, "SigmoidGrad") && is(1, "TanhGrad")
+    node.op == "ConcatV2"
+        && node.inputs.len() == 5
+        && is(0, "SigmoidGrad")
+        && is(1, "TanhGrad")
+        && names_columns(graph, node.inputs[4])
 }
 
-/// Replaces the step that ends with a concatenation.
-pub(super) fn rewrite(graph: &mut Graph, context: &mut Context, id: NodeId, report: &mut Report) {
-    match read(graph, id) {
+/// Replaces the step that ends with a concatenation. Returns whether it did.
+pub(super) fn rewrite(
+    graph: &mut Graph,
+    context: &mut Context,
+    known: &[Known],
+    id: NodeId,
+    report: &mut Report,
+) -> bool {
+    let i = pushed(graph, graph.input(graph.input(id, 0).node, 0));
+    let Some(known) = known.iter().find(|known| known.saved.i == i) else { return false };
+    match Reader::new(graph, known).read(id) {
         Ok(step) => step.replace(graph, context, report),
-        Err(reason) => report.stays(id, reason),
+        Err(part) => {
+            let node = graph.node(id).name.clone();
+            report.stays(id, Reason::Equation { part, node });
+            false
+        }
     }
 }
 
-/// The forward step whose input gate this is the gradient of.
-fn step_of(graph: &Graph, di: Output) -> Option<NodeId> {
-    let node = graph.node(di.node);
-    let gate = *node.inputs.first().filter(|_| node.op == "SigmoidGrad")?;
-    (graph.op(gate.node) == ops::LSTM_CELL && gate.index == I).then_some(gate.node)
+/// Reads a step from its end. An error is the part that has another equation.
+struct Reader<'g> {
+    graph: &'g Graph,
+    known: &'g Known,
+    /// The nodes that were read.
+    nodes: Vec<NodeId>,
+    /// Whether what gates take was added up to their shape wherever the state could be larger.
+    sums_to_gates: bool,
 }
 
-fn read(graph: &Graph, concat: NodeId) -> Result<Step, Reason> {
-    let other = |part: &'static str| {
-        let node = graph.node(concat).name.clone();
-        Reason::Equation { part, node }
-    };
-    let &[di, dci, df, d_o] = graph.node(concat).inputs.first_chunk().expect("there are five");
-    let cell = step_of(graph, di).ok_or_else(|| other("gradient of the input gate"))?;
-    let saved = |index| Output { node: cell, index };
-    let mut nodes = vec![concat];
-    let mut product = |gradient: Output, op: &str, gate: usize| {
-        let node = graph.node(gradient.node);
-        let is_gradient = node.op == op && node.inputs[0] == saved(gate);
-        nodes.push(gradient.node);
-        is_gradient.then(|| node.inputs[1])
-    };
-    let (through_i, through_ci, through_f, through_o) = (|| {
-        Some((
-            product(di, "SigmoidGrad", I)?,
-            product(dci, "TanhGrad", CI)?,
-            product(df, "SigmoidGrad", F)?,
-            product(d_o, "SigmoidGrad", O)?,
-        ))
-    })()
-    .ok_or_else(|| other("gradients of the gates"))?;
-    let dh = other_factor(graph, through_o, saved(CO))
-        .ok_or_else(|| other("gradient of the output gate"))?;
-    let dcs = other_factor(graph, through_i, saved(CI))
-        .filter(|&dcs| other_factor(graph, through_ci, saved(I)) == Some(dcs))
-        .ok_or_else(|| other("gradient of the cell state"))?;
-    let cs_prev = graph
-        .node(cell)
-        .inputs
-        .get(CS_PREV)
-        .copied()
-        .filter(|_| graph.node(cell).int("C") == Some(1));
-    let is_of_state = match cs_prev {
-        Some(cs_prev) => other_factor(graph, through_f, cs_prev) == Some(dcs),
-        None => is_zero(graph, through_f),
-    };
-    if !is_of_state {
-        return Err(other("gradient of the forget gate"));
+/// The gradient of a pre-activation.
+struct Slope {
+    /// The gate, as this step takes it.
+    gate: Output,
+    /// The gradient of the gate.
+    gradient: Output,
+}
+
+impl<'g> Reader<'g> {
+    fn new(graph: &'g Graph, known: &'g Known) -> Reader<'g> {
+        Reader { graph, known, nodes: Vec::new(), sums_to_gates: true }
     }
-    let (through_h, cs_grad) =
-        state_gradient(graph, dcs, saved(CO)).ok_or_else(|| other("gradient of the cell state"))?;
-    let h_part = graph.input(through_h.node, 1);
-    if other_factor(graph, h_part, saved(O)) != Some(dh) {
-        return Err(other("gradient of the output"));
+
+    fn read(mut self, concat: NodeId) -> Result<Step, &'static str> {
+        let (graph, saved) = (self.graph, &self.known.saved);
+        let &[di, dci, df, d_o] = graph.node(concat).inputs.first_chunk().expect("there are five");
+        let df = self.before_sum(df, Size::Gate, None);
+        let i = self.slope(di, "SigmoidGrad", Some(saved.i))?;
+        let ci = self.slope(dci, "TanhGrad", Some(saved.ci))?;
+        let f = self.slope(df, "SigmoidGrad", saved.f)?;
+        let o = self.slope(d_o, "SigmoidGrad", Some(saved.o))?;
+        let through_o = self.before_sum(o.gradient, Size::Gate, Some(Size::State));
+        let (dh, co) =
+            self.factors(through_o, Some(saved.co)).ok_or("gradient of the output gate")?;
+        let through_i = self.before_sum(i.gradient, Size::Gate, Some(Size::Gate));
+        let through_ci = self.before_sum(ci.gradient, Size::Gate, Some(Size::Gate));
+        let dnew = other_factor(graph, through_i, ci.gate)
+            .filter(|&dnew| other_factor(graph, through_ci, i.gate) == Some(dnew))
+            .ok_or("gradient of the cell state")?;
+        let dcs = self.before_sum(dnew, Size::Gate, Some(Size::State));
+        let (dkept, cs_prev) = self.kept(f.gradient, dcs).ok_or("gradient of the forget gate")?;
+        let (through_h, cs_grad) =
+            state_gradient(graph, dcs, co).ok_or("gradient of the cell state")?;
+        let through_co = graph.input(through_h.node, 1);
+        let through_co = self.before_sum(through_co, Size::State, Some(Size::Gate));
+        if other_factor(graph, through_co, o.gate) != Some(dh) {
+            return Err("gradient of the output");
+        }
+        let previous: Vec<_> = takers(graph, dkept, "Mul")
+            .map(of)
+            .filter(|&product| other_factor(graph, product, dkept) == Some(f.gate))
+            .collect();
+        let tensors = [through_o, through_i, through_ci, dcs, through_h, through_co, of(concat)];
+        self.nodes.extend(tensors.iter().chain(&previous).map(|tensor| tensor.node));
+        let gates = [i.gate, f.gate, o.gate, ci.gate];
+        let outputs = vec![previous, vec![of(concat)]];
+        Ok(self.step(concat, [&gates, &[co]], cs_prev, [cs_grad, vec![dh]], outputs))
     }
-    nodes.extend(
-        [through_i, through_ci, through_f, through_o, dcs, through_h, h_part].map(|t| t.node),
-    );
-    let previous: Vec<_> = takers(graph, dcs, "Mul")
-        .map(of)
-        .filter(|&product| other_factor(graph, product, dcs) == Some(saved(F)))
-        .collect();
-    nodes.extend(previous.iter().map(|tensor| tensor.node));
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes.retain(|&id| graph.op(id) != "Const");
-    let mut inputs: Vec<_> = [I, F, O, CI, CO].map(saved).into();
-    inputs.extend(cs_prev);
-    inputs.extend(&cs_grad);
-    inputs.push(dh);
-    let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
-    let attributes = vec![
-        ("C", count(usize::from(cs_prev.is_some()))),
-        ("A", count(cs_grad.len())),
-        ("H", count(1)),
-    ];
-    let outputs = vec![previous, vec![of(concat)]];
-    Ok(Step { root: concat, nodes, op: ops::LSTM_CELL_GRAD, inputs, attributes, outputs })
+
+    fn step(
+        mut self,
+        concat: NodeId,
+        saved: [&[Output]; 2],
+        cs_prev: Option<Output>,
+        [cs_grad, h_grad]: [Vec<Output>; 2],
+        outputs: Vec<Vec<Output>>,
+    ) -> Step {
+        self.nodes.sort_unstable();
+        self.nodes.dedup();
+        self.nodes.retain(|&id| self.graph.op(id) != "Const");
+        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
+        let attributes = vec![
+            ("C", count(usize::from(cs_prev.is_some()))),
+            ("A", count(cs_grad.len())),
+            ("H", count(h_grad.len())),
+            ("sums_to_gates", Attribute::Bool(self.sums_to_gates)),
+        ];
+        let mut inputs = saved.concat();
+        inputs.extend(cs_prev);
+        inputs.extend(cs_grad);
+        inputs.extend(h_grad);
+        let op = ops::LSTM_CELL_GRAD;
+        Step { root: concat, nodes: self.nodes, op, inputs, attributes, outputs }
+    }
+
+    /// Reads `SigmoidGrad(gate, gradient)` or `TanhGrad(gate, gradient)`.
+    fn slope(
+        &mut self,
+        tensor: Output,
+        op: &str,
+        gate: Option<Output>,
+    ) -> Result<Slope, &'static str> {
+        let node = self.graph.node(tensor.node);
+        self.nodes.push(tensor.node);
+        match node.inputs[..] {
+            [value, gradient] if node.op == op && Some(pushed(self.graph, value)) == gate => {
+                Ok(Slope { gate: value, gradient })
+            }
+            _ => Err("gradients of the gates"),
+        }
+    }
+
+    /// The gradient of what the forget gate keeps, and `cs_prev`, from the gradient of that gate.
+    fn kept(&mut self, gradient: Output, dcs: Output) -> Option<(Output, Option<Output>)> {
+        let Some(cs_prev) = self.known.saved.cs_prev else {
+            return is_zero(self.graph, gradient).then_some((dcs, None));
+        };
+        let product = self.before_sum(gradient, Size::Gate, Some(Size::Previous));
+        self.nodes.push(product.node);
+        let (dkept, cs_prev) = self.factors(product, Some(cs_prev))?;
+        let is_of_state = self.before_sum(dkept, Size::State, Some(Size::Gate)) == dcs;
+        is_of_state.then_some((dkept, Some(cs_prev)))
+    }
+
+    /// The factors of a product. The second is the one that the forward step computed.
+    fn factors(&self, product: Output, saved: Option<Output>) -> Option<(Output, Output)> {
+        let [left, right] = factors(self.graph, product)?;
+        let is_saved = |tensor| Some(pushed(self.graph, tensor)) == saved;
+        let in_order = is_saved(right).then_some((left, right));
+        in_order.or_else(|| is_saved(left).then_some((right, left)))
+    }
+
+    /// What is added up to the shape of one operand where that was broadcast with another, which is a
+    /// single number if it is None:
+    ///
+    /// ```text
+    /// Reshape(Sum(tensor, BroadcastGradientArgs(shape, other shape)), shape)
+    /// ```
+    ///
+    /// TensorFlow leaves that out where it knows that both have the same shape.
+    fn before_sum(&mut self, tensor: Output, own: Size, other: Option<Size>) -> Output {
+        if let Some((inner, nodes)) = self.read_sum(tensor, own, other) {
+            self.nodes.extend(nodes);
+            return inner;
+        }
+        let may_be_larger = matches!(other, Some(Size::State | Size::Previous));
+        self.sums_to_gates &= !(own == Size::Gate && may_be_larger);
+        tensor
+    }
+
+    fn read_sum(
+        &self,
+        tensor: Output,
+        own: Size,
+        other: Option<Size>,
+    ) -> Option<(Output, [NodeId; 2])> {
+        let node = |tensor: Output, op: &str| {
+            Some(self.graph.node(tensor.node)).filter(|node| node.op == op)
+        };
+        let &[sum, shape] = node(tensor, "Reshape")?.inputs.first_chunk()?;
+        let &[inner, axes] =
+            node(sum, "Sum").filter(|sum| !sum.flag("keep_dims"))?.inputs.first_chunk()?;
+        let is_such = match node(axes, "BroadcastGradientArgs") {
+            Some(both) => {
+                let (own_shape, other_shape) =
+                    (both.inputs[axes.index], both.inputs[1 - axes.index]);
+                shape == own_shape
+                    && self.is_shape(own_shape, Some(own))
+                    && self.is_shape(other_shape, other)
+            }
+            None => self.names_axes_of_one(axes, shape),
+        };
+        is_such.then_some((inner, [tensor.node, sum.node]))
+    }
+
+    /// Whether a tensor is the shape of the forward step's tensors of this size, or of a single number.
+    /// Where it is a constant, TensorFlow's optimizers put it there for the shape.
+    fn is_shape(&self, tensor: Output, size: Option<Size>) -> bool {
+        let shape = pushed(self.graph, tensor);
+        if let Some(sizes) = integers(self.graph, shape) {
+            return sizes.is_empty() == size.is_none();
+        }
+        let of = unary(self.graph, shape, "Shape").map(|of| pushed(self.graph, of));
+        of.is_some_and(|of| match size {
+            Some(size) => self.known.forward.size(of) == Some(size),
+            None => scalar(self.graph, of).is_some(),
+        })
+    }
+
+    /// Whether constants are axes along which a shape has one element, and that shape.
+    fn names_axes_of_one(&self, axes: Output, shape: Output) -> bool {
+        let numbers = |tensor| integers(self.graph, pushed(self.graph, tensor));
+        numbers(axes).zip(numbers(shape)).is_some_and(|(axes, shape)| {
+            let is_one =
+                |&axis: &i64| usize::try_from(axis).is_ok_and(|axis| shape.get(axis) == Some(&1));
+            axes.iter().all(is_one)
+        })
+    }
 }
 
 /// What comes through the output, and the other summands of the gradient of the cell state.

@@ -27,17 +27,23 @@ use crate::report::Report;
 
 /// Rewrites all steps of a graph.
 pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
-    let places: Vec<_> = graph.ids().filter(|&id| lstm::is_place(graph, id)).collect();
-    if places.is_empty() {
+    let forward: Vec<_> = graph.ids().filter(|&id| lstm::is_place(graph, id)).collect();
+    if forward.is_empty() {
         return;
     }
     let mut context = step::Context::of(graph);
-    for id in places {
-        lstm::rewrite(graph, &mut context, id, report);
+    // These first: what they read of a forward step may be all that keeps it from being replaced.
+    let known = lstm_grad::known(graph, &forward);
+    let backward: Vec<_> = graph.ids().filter(|&id| lstm_grad::looks_like_one(graph, id)).collect();
+    let replaced = backward
+        .into_iter()
+        .filter(|&id| lstm_grad::rewrite(graph, &mut context, &known, id, report))
+        .count();
+    if replaced > 0 {
+        context.remove_unused_stacks(graph);
     }
-    let places: Vec<_> = graph.ids().filter(|&id| lstm_grad::is_place(graph, id)).collect();
-    for id in places {
-        lstm_grad::rewrite(graph, &mut context, id, report);
+    for id in forward {
+        lstm::rewrite(graph, &mut context, id, report);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::graph::{Graph, Node, NodeId, Output, Use};
 use crate::placement::{check_replaceable, check_same_device};
 use crate::reason::Reason;
 use crate::report::Report;
+use crate::stacks;
 use crate::waits::waits_for;
 
 /// What is known of a graph while its steps are replaced.
@@ -27,6 +28,14 @@ impl Context {
             availability: Availability::of(graph),
             writers: Writers::of(graph),
         }
+    }
+
+    /// Removes stacks from which steps that were replaced took tensors.
+    pub(super) fn remove_unused_stacks(&self, graph: &mut Graph) {
+        let availability = &self.availability;
+        stacks::remove_unused(graph, |graph, awaited, id| {
+            availability.runs_with(graph, id, awaited)
+        });
     }
 }
 
@@ -48,8 +57,13 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Puts the new node into the graph, or leaves the graph as it is.
-    pub(super) fn replace(self, graph: &mut Graph, context: &mut Context, report: &mut Report) {
+    /// Puts the new node into the graph, or leaves the graph as it is. Returns whether it is there.
+    pub(super) fn replace(
+        self,
+        graph: &mut Graph,
+        context: &mut Context,
+        report: &mut Report,
+    ) -> bool {
         let roles = Roles::of(graph, &self);
         match self.check(graph, context, &roles) {
             Ok((waits, needed)) => {
@@ -58,8 +72,12 @@ impl Step {
                 context.availability.add(graph, new, needed);
                 self.remove(graph, new, &roles);
                 report.rewritten(graph, new, 1, None);
+                true
             }
-            Err(reason) => report.stays(self.root, reason),
+            Err(reason) => {
+                report.stays(self.root, reason);
+                false
+            }
         }
     }
 

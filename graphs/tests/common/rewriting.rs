@@ -56,6 +56,11 @@ impl Rewriting {
         }
     }
 
+    /// The graph now.
+    pub(crate) fn text(&self) -> String {
+        self.after.to_string()
+    }
+
     /// There is, or is not, a node of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.after.ids().any(|id| self.after.node(id).name == name)

@@ -75,7 +75,7 @@ fn steps_follow_each_other() {
 fn a_backward_step_becomes_one_node() {
     let text = one_step(&step_grad(0, "c", ["dh", "dcs"]));
     let product = "w_grad = MatMul(concat0, dz0) transpose_a=true\nout = Neg(dc0)";
-    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs, dh) C=1 A=1 H=1\n";
+    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs, dh) C=1 A=1 H=1 sums_to_gates=false\n";
     rewriting(&(text + product)).becomes(
         &(cell(0, ["x", "h", "c"])
             + grad
@@ -88,7 +88,7 @@ fn the_last_backward_step_has_no_gradient_of_the_state() {
     let text = one_step(&step_grad(0, "c", ["dh", "dcs"]))
         .replace("dcs0 = AddN(through_co0, dcs) N=2\n", "");
     let text = text.replace("dcs0", "through_co0") + "y = Neg(dz0)";
-    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dh) C=1 A=0 H=1\n";
+    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dh) C=1 A=0 H=1 sums_to_gates=false\n";
     rewriting(&text).becomes(&(cell(0, ["x", "h", "c"]) + grad + "y = Neg(dz0:1)"));
 }
 
@@ -240,4 +240,101 @@ fn the_variables_of_a_loop_go_together() {
     // A state that may be missing in a later round.
     let late = "late = Dequeue(cs0) waits\n";
     assert!(rewriting(&(text("late") + late)).has("ci0"));
+}
+
+/// A graph in which some tensors are kept on stacks, as the loop of a gradient has them, for those who take
+/// them in `later`.
+fn with_stacks(before: &str, later: &str, kept: &[&str]) -> String {
+    let mut text = before.to_owned();
+    let mut later = later.to_owned();
+    for name in kept {
+        text += &format!(
+            "stack_{name} = StackV2()
+            push_{name} = StackPushV2(stack_{name}, {name}, ^round)
+            pop_{name} = StackPopV2(stack_{name}, ^round_back)
+            next = NextIteration(round, ^push_{name})\n"
+        )
+        .replace("next =", &format!("next_{name} ="));
+        for (before, after) in [("(", ","), ("(", ")"), (" ", ","), (" ", ")")] {
+            let [from, to] =
+                [*name, &format!("pop_{name}")].map(|tensor| [before, tensor, after].concat());
+            later = later.replace(&from, &to);
+        }
+    }
+    text + "round = Const()\nround_back = Const()\n" + &later
+}
+
+const SAVED: [&str; 6] = ["i0", "f0", "o0", "ci0", "co0", "c"];
+
+fn popped_grad() -> String {
+    let grad = "BlockcellLSTMCellGrad(pop_i0, pop_f0, pop_o0, pop_ci0, pop_co0, pop_c, dcs, dh)";
+    format!("dz0 = {grad} C=1 A=1 H=1 sums_to_gates=false\n")
+}
+
+#[test]
+fn what_a_backward_step_takes_may_come_from_stacks() {
+    let grad = step_grad(0, "c", ["dh", "dcs"]);
+    let text = with_stacks(&one_step("y = Neg(h0)\n"), &(grad + "z = Neg(dz0)\n"), &SAVED);
+    let after = rewriting(&text);
+    assert!(after.has("pop_i0") && after.has("push_i0"));
+    assert!(after.text().contains(popped_grad().trim()), "{}", after.text());
+    assert!(!after.has("ci0"), "{}", after.text());
+    // A tensor that is pushed at two places may be another one.
+    let twice = text.clone() + "more = StackPushV2(stack_i0, x, ^round)\n";
+    assert!(rewriting(&twice).has("di0"));
+    let other = text.replace("StackPushV2(stack_f0, f0", "StackPushV2(stack_f0, i0");
+    assert!(rewriting(&other).has("di0"));
+}
+
+/// The gradient of the output gate, added up to the gate's shape.
+fn summed(shapes: [&str; 2]) -> String {
+    let [own, other] = shapes;
+    let sum = format!(
+        "shape_own = Shape({own})
+        shape_other = Shape({other})
+        args = BroadcastGradientArgs(shape_own, shape_other)
+        sum = Sum(to_o0, args)
+        to_o = Reshape(sum, shape_own)
+        do0 = SigmoidGrad(o0, to_o)"
+    );
+    step_grad(0, "c", ["dh", "dcs"]).replace("do0 = SigmoidGrad(o0, to_o0)", &sum)
+}
+
+#[test]
+fn sums_to_the_shape_of_a_gate_are_a_part_of_the_step() {
+    let text = |shapes| one_step("y = Neg(h0)\n") + &summed(shapes) + "z = Neg(dz0)\n";
+    for shapes in [["o0", "co0"], ["i0", "cs0"], ["split0:3", "h0"]] {
+        let after = rewriting(&text(shapes));
+        assert!(!after.has("sum") && !after.has("args") && !after.has("ci0"), "{}", after.text());
+    }
+    for shapes in [["co0", "o0"], ["o0", "c"], ["x", "co0"]] {
+        let after = rewriting(&text(shapes));
+        assert!(after.has("sum") && after.has("di0"), "{}", after.text());
+    }
+}
+
+/// What is only known to be a shape, because it was pushed, goes with the stack.
+#[test]
+fn stacks_of_shapes_go_with_the_sums() {
+    let grad = summed(["o0", "new0"]).replace("shape_other)", "shape_other)\n");
+    let (shapes, grad) = grad.split_once("args =").expect("it has both");
+    let [first, shapes] = shapes.split_once("shape_own =").map(|(a, b)| [a, b]).expect("both");
+    let forward = one_step("y = Neg(h0)\n") + "shape_own =" + &shapes.replace("new0", "kept0");
+    let later = first.to_owned() + "args =" + grad + "z = Neg(dz0)\n";
+    let kept = [&SAVED[..], &["shape_own", "shape_other"]].concat();
+    let after = rewriting(&with_stacks(&forward, &later, &kept));
+    for gone in ["sum", "args", "shape_own", "push_shape_own", "stack_shape_own", "kept0", "ci0"] {
+        assert!(!after.has(gone), "{gone}: {}", after.text());
+    }
+    // The round waits for what the push waited for.
+    assert!(
+        after.text().contains("next_shape_own = NextIteration(round, ^round)"),
+        "{}",
+        after.text()
+    );
+    // A shape that may be missing where the round is not.
+    let late = with_stacks(&forward, &later, &kept)
+        .replace("StackPushV2(stack_shape_own, shape_own", "StackPushV2(stack_shape_own, late")
+        + "late = Identity(late_shape)\nlate_shape = Shape(slow)\nslow = Dequeue(o0) waits\n";
+    assert!(rewriting(&late).has("push_shape_own"));
 }

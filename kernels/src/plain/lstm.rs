@@ -120,7 +120,10 @@ pub fn lstm_cell_shapes(shapes: &LstmCellShapes<'_>) -> Result<[Vec<Option<usize
 }
 
 /// The shape that two shapes broadcast to.
-fn broadcast(one: &[Option<usize>], other: &[Option<usize>]) -> Option<Vec<Option<usize>>> {
+pub(super) fn broadcast(
+    one: &[Option<usize>],
+    other: &[Option<usize>],
+) -> Option<Vec<Option<usize>>> {
     let rank = one.len().max(other.len());
     let dim = |shape: &[Option<usize>], axis: usize| match (axis + shape.len()).checked_sub(rank) {
         Some(axis) => shape[axis],

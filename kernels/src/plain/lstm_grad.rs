@@ -1,7 +1,9 @@
 //! `BlockcellLSTMCellGrad`: the backward step of a plain LSTM cell.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD};
 
+use super::lstm::broadcast;
+use super::lstm_grad_sums;
 use crate::error::known;
 use crate::lstm::{BlockCellGradInputs, BlockCellGradOutputs};
 use crate::ops::{PartialShape, Sizes};
@@ -14,11 +16,13 @@ pub const LSTM_CELL_GRAD: &str = "BlockcellLSTMCellGrad";
 /// Inputs of [`lstm_cell_grad`].
 #[derive(Clone, Debug)]
 pub struct LstmCellGradInputs<'a, E> {
-    /// Input gate, forget gate, output gate, cell input and `tanh(cs)`, `[batch, cell]` each.
-    pub saved: [ArrayView2<'a, E>; 5],
-    /// Cell state of the step before, of a shape that broadcasts to `[batch, cell]`; None for zeros.
+    /// Input gate, forget gate, output gate and cell input, `[batch, cell]` each.
+    pub gates: [ArrayView2<'a, E>; 4],
+    /// `tanh(cs)`, of the shape of cs.
+    pub co: ArrayViewD<'a, E>,
+    /// Cell state of the step before, of a shape that broadcasts to that of cs; None for zeros.
     pub cs_prev: Option<ArrayViewD<'a, E>>,
-    /// Summands of the gradient with respect to cs, of shapes that broadcast to `[batch, cell]`.
+    /// Summands of the gradient with respect to cs, of shapes that broadcast to that of cs.
     pub cs_grad: Vec<ArrayViewD<'a, E>>,
     /// The same for h.
     pub h_grad: Vec<ArrayViewD<'a, E>>,
@@ -27,8 +31,8 @@ pub struct LstmCellGradInputs<'a, E> {
 /// Outputs of [`lstm_cell_grad`]. Previous contents do not matter.
 #[derive(Debug)]
 pub struct LstmCellGradOutputs<'a, E> {
-    /// With respect to cs_prev, `[batch, cell]`, also where cs_prev has fewer rows.
-    pub cs_prev_grad: ArrayViewMut2<'a, E>,
+    /// With respect to cs_prev, of the shape of cs, also where cs_prev has fewer rows.
+    pub cs_prev_grad: ArrayViewMutD<'a, E>,
     /// With respect to the gates' pre-activations, `[batch, 4 * cell]`.
     pub dicfo: ArrayViewMut2<'a, E>,
 }
@@ -44,6 +48,8 @@ pub struct LstmCellGradShapes<'s> {
     pub cs_grad: &'s [PartialShape],
     /// Those of the summands.
     pub h_grad: &'s [PartialShape],
+    /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is.
+    pub sums_to_gates: bool,
 }
 
 /// The shapes of [`lstm_cell_grad`]'s outputs, as far as they follow from what is known of the inputs'
@@ -55,49 +61,84 @@ pub struct LstmCellGradShapes<'s> {
 /// an output that cannot be addressed.
 pub fn lstm_cell_grad_shapes(
     shapes: &LstmCellGradShapes<'_>,
-) -> Result<[[Option<usize>; 2]; 2], Error> {
+) -> Result<[Vec<Option<usize>>; 2], Error> {
     let (mut batch, mut cell) = (None, None);
     let op = LSTM_CELL_GRAD;
-    for (saved, name) in shapes.saved.iter().zip(["i", "f", "o", "ci", "co"]) {
+    let (gates, co) = shapes.saved.split_at(4);
+    for (gate, name) in gates.iter().zip(["i", "f", "o", "ci"]) {
         let dims = &mut [Dim::new("batch", &mut batch), Dim::new("cell", &mut cell)];
-        bind(op, (name, 0), saved, dims)?;
+        bind(op, (name, 0), gate, dims)?;
     }
+    let state = state_shape(shapes, [batch, cell], &co[0])?;
     let lists =
         [("cs_prev", shapes.cs_prev), ("cs_grad", shapes.cs_grad), ("h_grad", shapes.h_grad)];
     for (name, list) in lists {
         for (index, shape) in list.iter().enumerate() {
-            check_broadcasts((name, index), shape, [batch, cell])?;
+            check_broadcasts((name, index), shape, &state)?;
         }
     }
     let columns = cell.and_then(|cell| cell.checked_mul(4));
     check_size(op, "dicfo", "[batch, 4 * cell]", &[batch, columns.or(cell.map(|_| usize::MAX))])?;
-    Ok([[batch, cell], [batch, columns]])
+    check_size(op, "cs_prev_grad", "the shape of cs", &state)?;
+    Ok([state, vec![batch, columns]])
 }
 
-/// Checks that a tensor can be broadcast to a matrix, as far as its shape is known.
+/// The shape of the cell state, as far as it is known. One of unknown rank is taken to be a matrix.
+fn state_shape(
+    shapes: &LstmCellGradShapes<'_>,
+    gate: [Option<usize>; 2],
+    co: &PartialShape,
+) -> Result<Vec<Option<usize>>, Error> {
+    let state = match shapes.cs_prev {
+        [Some(cs_prev)] if shapes.sums_to_gates => broadcast(&gate, cs_prev),
+        [None] if shapes.sums_to_gates => None,
+        _ => Some(gate.to_vec()),
+    };
+    let (Some(state), Some(co)) = (&state, co) else {
+        return Ok(state.or_else(|| co.clone()).unwrap_or_else(|| vec![None; 2]));
+    };
+    let fits = |(left, right): (&Option<usize>, &Option<usize>)| {
+        left.zip(*right).is_none_or(|(left, right)| left == right)
+    };
+    if state.len() != co.len() || !state.iter().zip(co).all(fits) {
+        let expected = format!("[{}], which is that of cs", known(state));
+        let (op, got) = (LSTM_CELL_GRAD, co.clone());
+        return Err(Error::ListShape { op, tensor: "co", index: 0, expected, got });
+    }
+    Ok(state.iter().zip(co).map(|(left, right)| left.or(*right)).collect())
+}
+
+/// Checks that a tensor can be broadcast to the cell state, as far as its shape is known.
 fn check_broadcasts(
     (tensor, index): (&'static str, usize),
     got: &PartialShape,
-    to: [Option<usize>; 2],
+    to: &[Option<usize>],
 ) -> Result<(), Error> {
     let Some(got) = got else { return Ok(()) };
     let fits = |(got, to): (&Option<usize>, &Option<usize>)| match (got, to) {
         (Some(1) | None, _) | (_, None) => true,
         (got, to) => got == to,
     };
-    if got.len() <= 2 && got.iter().rev().zip(to.iter().rev()).all(fits) {
+    if got.len() <= to.len() && got.iter().rev().zip(to.iter().rev()).all(fits) {
         return Ok(());
     }
     let (op, got) = (LSTM_CELL_GRAD, got.clone());
-    let expected = format!("[batch, cell] = [{}], or one that broadcasts to it", known(&to));
+    let expected = format!("the shape of cs, [{}], or one that broadcasts to it", known(to));
     Err(Error::ListShape { op, tensor, index, expected, got })
 }
 
-/// How many elements of scratch memory [`lstm_cell_grad`] needs, by the shapes of cs_prev, if there is
-/// one, and of the summands.
+/// How many elements of scratch memory [`lstm_cell_grad`] needs, by the sizes of a gate, the shape of co,
+/// and those of cs_prev, if there is one, and of the summands.
 #[must_use]
-pub fn lstm_cell_grad_scratch(size: (usize, usize), lists: [&[&[usize]]; 3]) -> usize {
-    lists.map(|list| if is_one_of(list, size) { 0 } else { size.0 * size.1 }).iter().sum()
+pub fn lstm_cell_grad_scratch(
+    gate: (usize, usize),
+    co: &[usize],
+    lists: [&[&[usize]]; 3],
+) -> usize {
+    if *co != [gate.0, gate.1] {
+        return lstm_grad_sums::scratch(gate, co);
+    }
+    lists.map(|list| if is_one_of(list, gate) { 0 } else { gate.0 * gate.1 }).iter().sum()
 }
 
 /// Whether there is one tensor, of this size.
@@ -116,39 +157,44 @@ fn is_one_of(shapes: &[&[usize]], size: (usize, usize)) -> bool {
 /// dicfo = [di | dci | df | do]      cs_prev_grad = dcs * f
 /// ```
 ///
+/// If `sums_to_gates`, and the cell state is larger than the gates, then what has the size of the state is
+/// added up to that of a gate before it is multiplied by the gate's slope.
+///
 /// # Errors
 ///
 /// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
 pub fn lstm_cell_grad<E: Element>(
     context: &Context<'_>,
+    sums_to_gates: bool,
     inputs: LstmCellGradInputs<'_, E>,
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
 ) -> Result<(), Error> {
     let op = LSTM_CELL_GRAD;
-    let LstmCellGradInputs { saved, cs_prev, cs_grad, h_grad } = &inputs;
+    let LstmCellGradInputs { gates, co, cs_prev, cs_grad, h_grad } = &inputs;
     let all = |list: &[ArrayViewD<'_, E>]| list.iter().map(shape_of).collect::<Vec<_>>();
     let cs_prev = cs_prev.as_slice();
+    let [i, f, o, ci] = gates.each_ref().map(shape_of);
     let shapes = LstmCellGradShapes {
-        saved: &saved.each_ref().map(shape_of),
+        saved: &[i, f, o, ci, shape_of(co)],
         cs_prev: &all(cs_prev),
         cs_grad: &all(cs_grad),
         h_grad: &all(h_grad),
+        sums_to_gates,
     };
     let [cs_prev_grad, dicfo] = lstm_cell_grad_shapes(&shapes)?;
-    for (view, shape, name) in
-        [(&outputs.cs_prev_grad, cs_prev_grad, "cs_prev_grad"), (&outputs.dicfo, dicfo, "dicfo")]
-    {
-        check_output(op, (name, 0), view, &shape)?;
+    check_output(op, ("cs_prev_grad", 0), &outputs.cs_prev_grad, &cs_prev_grad)?;
+    check_layout(op, "cs_prev_grad", &outputs.cs_prev_grad)?;
+    check_output(op, ("dicfo", 0), &outputs.dicfo, &dicfo)?;
+    check_layout(op, "dicfo", &outputs.dicfo)?;
+    for (view, name) in gates.iter().zip(["i", "f", "o", "ci"]) {
         check_layout(op, name, view)?;
     }
-    for (view, name) in saved.iter().zip(["i", "f", "o", "ci", "co"]) {
-        check_layout(op, name, view)?;
-    }
+    check_layout(op, "co", co)?;
     let shapes = [cs_prev, cs_grad, h_grad].map(|list| list.iter().map(ArrayViewD::shape));
     let shapes = shapes.map(Iterator::collect::<Vec<_>>);
-    let size = outputs.cs_prev_grad.dim();
-    let needed = lstm_cell_grad_scratch(size, shapes.each_ref().map(Vec::as_slice));
+    let needed =
+        lstm_cell_grad_scratch(gates[0].dim(), co.shape(), shapes.each_ref().map(Vec::as_slice));
     if scratch.len() < needed {
         return Err(Error::Scratch { op, needed, got: scratch.len() });
     }
@@ -162,9 +208,14 @@ pub(crate) fn compute<E: Storage>(
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
 ) {
-    let LstmCellGradInputs { saved: [i, f, o, ci, co], cs_prev, cs_grad, h_grad } = inputs;
+    let size = inputs.gates[0].dim();
+    if inputs.co.shape() != [size.0, size.1] {
+        return lstm_grad_sums::compute(&inputs, outputs, scratch);
+    }
+    let LstmCellGradInputs { gates: [i, f, o, ci], co, cs_prev, cs_grad, h_grad } = inputs;
+    let co = co.into_dimensionality().expect("it was looked at");
     let LstmCellGradOutputs { cs_prev_grad, dicfo } = outputs;
-    let size = cs_prev_grad.dim();
+    let cs_prev_grad = cs_prev_grad.into_dimensionality().expect("of the shape of co");
     let mut rest = scratch;
     let [cs_prev, cs_grad, h_grad] = [cs_prev.as_slice(), &cs_grad, &h_grad].map(|summands| {
         let shapes: Vec<_> = summands.iter().map(ArrayViewD::shape).collect();
@@ -228,10 +279,14 @@ fn sum_of<'a, E: Storage>(
         _ => {}
     }
     let mut sum = ArrayViewMut2::from_shape(size, &mut *memory).expect("it was measured");
+    add_up(summands, &mut sum.view_mut().into_dyn());
+    ArrayView2::from_shape(size, memory).expect("it was measured")
+}
+
+/// The sum of tensors that broadcast to its shape.
+pub(super) fn add_up<E: Storage>(summands: &[ArrayViewD<'_, E>], sum: &mut ArrayViewMutD<'_, E>) {
     sum.fill(E::ZERO);
     for summand in summands {
-        let summand = summand.broadcast(size).expect("it was checked");
-        sum.zip_mut_with(&summand, |sum, &value| *sum = E::from_f32(sum.to_f32() + value.to_f32()));
+        sum.zip_mut_with(summand, |sum, &value| *sum = E::from_f32(sum.to_f32() + value.to_f32()));
     }
-    ArrayView2::from_shape(size, memory).expect("it was measured")
 }

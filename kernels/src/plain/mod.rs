@@ -5,10 +5,12 @@
 //! * A state of zeros is left out.
 //! * The gradients of the state and of the output are lists of summands; without one, it is zero.
 //! * With a projection, the output is narrower than the state.
-//! * The backward step takes what its equations read.
+//! * The backward step takes what its equations read. It adds gradients up where the state is larger
+//!   than the gates.
 
 mod lstm;
 mod lstm_grad;
+mod lstm_grad_sums;
 
 pub use lstm::{LSTM_CELL, LstmCellInputs, LstmCellOutputs, LstmCellShapes};
 pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};

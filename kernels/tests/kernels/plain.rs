@@ -169,48 +169,105 @@ fn other_shapes_are_refused() {
     assert!(message.starts_with("BlockcellLSTMCell: h_prev[0] must have shape"), "{message}");
 }
 
+/// A tensor's sum over the axes along which one of another shape was broadcast to it.
+fn summed(tensor: &ArrayD<f64>, to: &[usize]) -> ArrayD<f64> {
+    let mut sum = tensor.clone();
+    while sum.ndim() > to.len() {
+        sum = sum.sum_axis(Axis(0));
+    }
+    for (axis, &size) in to.iter().enumerate() {
+        if size == 1 {
+            sum = sum.sum_axis(Axis(axis)).insert_axis(Axis(axis));
+        }
+    }
+    sum
+}
+
 fn check_backward(
     size: [usize; 2],
+    state: &[usize],
     cs_prev: Option<&[usize]>,
     cs_grad: &[&[usize]],
     h_grad: &[&[usize]],
 ) {
-    let saved = [1, 2, 3, 4, 5].map(|seed| matrix(seed, size[0], size[1]));
+    let gates = [1, 2, 3, 4].map(|seed| matrix(seed, size[0], size[1]));
+    let co = numbers(5, state);
     let cs_prev = cs_prev.map(|shape| numbers(6, shape));
     let list = |first: usize, shapes: &[&[usize]]| -> Vec<_> {
         shapes.iter().enumerate().map(|(k, shape)| numbers(first + k, shape)).collect()
     };
     let (cs_grad, h_grad) = (list(10, cs_grad), list(20, h_grad));
-    let zeros = ArrayD::<f64>::zeros(IxDyn(&size));
+    let zeros = ArrayD::<f64>::zeros(IxDyn(state));
     let sum = |list: &[ArrayD<f32>]| list.iter().fold(zeros.clone(), |sum, one| sum + wide(one));
     let (dcs, dh) = (sum(&cs_grad), sum(&h_grad));
-    let [i, f, o, ci, co] = saved.each_ref().map(|one| wide(&one.clone().into_dyn()));
+    let [i, f, o, ci] = gates.each_ref().map(|one| wide(&one.clone().into_dyn()));
+    let co_wide = wide(&co);
     let slope = |gate: &ArrayD<f64>| gate.mapv(|value| value * (1.0 - value));
     let tanh_slope = |value: &ArrayD<f64>| value.mapv(|value| 1.0 - value * value);
-    let d_o = &dh * &co * slope(&o);
-    let dcs = dcs + &dh * &o * tanh_slope(&co);
+    let d_o = summed(&(&dh * &co_wide), &size) * slope(&o);
+    let dcs = dcs + &dh * &o * tanh_slope(&co_wide);
     let c = cs_prev.as_ref().map_or(zeros.clone(), |cs_prev| &zeros + &wide(cs_prev));
-    let parts = [&dcs * &ci * slope(&i), &dcs * &i * tanh_slope(&ci), &dcs * &c * slope(&f), d_o];
+    let (new, kept) = (summed(&dcs, &size), summed(&(&dcs * &c), &size));
+    let parts = [&new * &ci * slope(&i), &new * &i * tanh_slope(&ci), kept * slope(&f), d_o];
     let dicfo = concatenate(Axis(1), &parts.each_ref().map(|part| part.view())).expect("equal");
-    let mut cs_prev_grad = Array2::from_elem(size, f32::NAN);
+    let mut cs_prev_grad = ArrayD::from_elem(state, f32::NAN);
     let mut got = Array2::from_elem([size[0], 4 * size[1]], f32::NAN);
     let shapes =
         |list: &[ArrayD<f32>]| list.iter().map(|one| one.shape().to_vec()).collect::<Vec<_>>();
     let lists = [shapes(cs_prev.as_slice()), shapes(&cs_grad), shapes(&h_grad)];
     let lists = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let needed = lstm_cell_grad_scratch((size[0], size[1]), lists.each_ref().map(Vec::as_slice));
+    let lists = lists.each_ref().map(Vec::as_slice);
     let inputs = LstmCellGradInputs {
-        saved: saved.each_ref().map(|one| one.view()),
+        gates: gates.each_ref().map(|one| one.view()),
+        co: co.view(),
         cs_prev: cs_prev.as_ref().map(|cs_prev| cs_prev.view()),
         cs_grad: cs_grad.iter().map(|one| one.view()).collect(),
         h_grad: h_grad.iter().map(|one| one.view()).collect(),
     };
     let outputs =
         LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: got.view_mut() };
-    let mut scratch = vec![f32::NAN; needed];
-    lstm_cell_grad(&Context::default(), inputs, outputs, &mut scratch).expect("right shapes");
+    let mut scratch = vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists)];
+    lstm_cell_grad(&Context::default(), *state != size, inputs, outputs, &mut scratch)
+        .expect("right shapes");
     assert_close(&got.into_dyn(), &dicfo, "dicfo");
-    assert_close(&cs_prev_grad.into_dyn(), &(&dcs * &f), "cs_prev_grad");
+    assert_close(&cs_prev_grad, &(&dcs * &f), "cs_prev_grad");
+}
+
+#[test]
+fn a_state_larger_than_the_gates_is_added_up() {
+    for (size, state) in [
+        ([1, 4], &[5, 4][..]),
+        ([3, 1], &[3, 6]),
+        ([1, 1], &[2, 3]),
+        ([3, 4], &[2, 3, 4]),
+        ([1, 4], &[2, 3, 4]),
+        ([1, 0], &[3, 0]),
+        ([0, 4], &[2, 0, 4]),
+        ([1, 4], &[0, 4]),
+    ] {
+        for cs_grad in [&[][..], &[state]] {
+            check_backward(size, state, Some(state), cs_grad, &[state]);
+        }
+    }
+}
+
+/// Without a word that sums are wanted, it is an error, as it is one of `SigmoidGrad`.
+#[test]
+fn other_states_are_refused_in_the_backward_step() {
+    let (gate, state) = (matrix(1, 1, 4), numbers(2, &[3, 4]));
+    let inputs = LstmCellGradInputs {
+        gates: [(); 4].map(|()| gate.view()),
+        co: state.view(),
+        cs_prev: Some(state.view()),
+        cs_grad: Vec::new(),
+        h_grad: vec![state.view()],
+    };
+    let (mut cs_prev_grad, mut dicfo) = (numbers(3, &[3, 4]), matrix(3, 1, 16));
+    let outputs =
+        LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: dicfo.view_mut() };
+    let refused = lstm_cell_grad(&Context::default(), false, inputs, outputs, &mut []);
+    let message = refused.expect_err("three rows for one").to_string();
+    assert!(message.starts_with("BlockcellLSTMCellGrad: co[0] must have shape"), "{message}");
 }
 
 #[test]
@@ -221,7 +278,7 @@ fn gradients_are_lists_of_summands() {
         for cs_prev in [None, Some(whole), Some(row), Some(&[][..])] {
             for cs_grad in [&[][..], &[whole], &[row], &[whole, whole, row]] {
                 for h_grad in [&[][..], &[whole], &[row], &[whole, whole]] {
-                    check_backward(size, cs_prev, cs_grad, h_grad);
+                    check_backward(size, whole, cs_prev, cs_grad, h_grad);
                 }
             }
         }

@@ -233,7 +233,10 @@ class Builder:
         tensors = [self.tensor(t) for t in node["inputs"]]
         ys, ends = tensors[:of], tensors[of:]
         zero = tf.UnconnectedGradients.ZERO
-        return v1.gradients(ys, ends[:wanted], stop_gradients=ends, unconnected_gradients=zero)
+        xs = ends[:wanted]
+        gradients = v1.gradients(ys, xs, stop_gradients=ends, unconnected_gradients=zero)
+        # Where the gradient of an op on the way is none, TensorFlow 1.15 has nothing to return.
+        return [tf.zeros_like(x) if dx is None else dx for x, dx in zip(xs, gradients)]
 
     def _call(self, node):
         attrs = node["attrs"]

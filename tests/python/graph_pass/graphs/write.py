@@ -57,9 +57,9 @@ def shared_static():
     return static(cell, x), static(cell, tf.reverse(x, [1]))
 
 
-def shared_in_loop():
+def shared_in_loop(cell):
     """One cell twice in each round of a loop."""
-    cell, x = lstm(), inputs()
+    x = inputs()
     state = [tf.zeros([BATCH, CELL])] * 2
     cell(x[:, 0], tuple(state))
 
@@ -78,6 +78,14 @@ def with_initial_state():
     c, h = tf.get_variable("c", [1, CELL]), tf.get_variable("h", [BATCH, CELL])
     state = tf.nn.rnn_cell.LSTMStateTuple(c, h)
     return rnn.static_rnn(basic(), tf.unstack(x, axis=1), initial_state=state)
+
+
+def one_row_for_many():
+    """A step whose gates have one row and whose states have several, which TensorFlow learns late."""
+    x = tf.placeholder_with_default(inputs()[:1, 0], [None, INPUT])
+    c, h = tf.get_variable("c", [BATCH, CELL]), tf.get_variable("h", [1, CELL])
+    c, h = (tf.placeholder_with_default(state, [None, CELL]) for state in (c, h))
+    return basic()(x, tf.nn.rnn_cell.LSTMStateTuple(c, h))
 
 
 def in_cond():
@@ -104,7 +112,7 @@ NETWORKS = {
     "lstm_static_two_layers": lambda: static(rnn.MultiRNNCell([lstm(), lstm()]), inputs()),
     "lstm_one_step": lambda: static(lstm(), inputs(steps=1)),
     "lstm_shared": shared_static,
-    "lstm_shared_in_loop": shared_in_loop,
+    "lstm_shared_in_loop": lambda: shared_in_loop(lstm()),
     "lstm_dynamic": lambda: dynamic(lstm(), inputs()),
     "lstm_dynamic_lengths": lambda: dynamic(
         lstm(peephole=True), inputs(unknown_batch=True), sequence_length=LENGTHS
@@ -134,6 +142,17 @@ NETWORKS = {
     "basic_dynamic_lengths": lambda: dynamic(
         basic(), inputs(unknown_batch=True), sequence_length=LENGTHS
     ),
+    "basic_dynamic_half": lambda: dynamic(basic(), inputs(dtype=tf.float16)),
+    "basic_dynamic_resource": resource_variables(lambda: dynamic(basic(), inputs())),
+    "basic_dynamic_two_layers": lambda: dynamic(
+        rnn.MultiRNNCell([basic(), basic()]), inputs(unknown_batch=True), parallel_iterations=1
+    ),
+    "basic_dynamic_swap": lambda: dynamic(basic(), inputs(), swap_memory=True),
+    "basic_bidirectional": lambda: tf.nn.bidirectional_dynamic_rnn(
+        basic(), basic(), inputs(), dtype=tf.float32
+    ),
+    "basic_shared_in_loop": lambda: shared_in_loop(basic()),
+    "basic_one_row_for_many": one_row_for_many,
     "basic_residual": lambda: static(
         tf.nn.rnn_cell.ResidualWrapper(plain(num_proj=INPUT)), inputs()
     ),
@@ -142,6 +161,8 @@ NETWORKS = {
     "plain_peephole": lambda: static(plain(use_peepholes=True), inputs()),
     "plain_clip": lambda: static(plain(cell_clip=0.05), inputs()),
     "plain_projection": lambda: static(plain(num_proj=3, proj_clip=0.05), inputs()),
+    "plain_dynamic_projection": lambda: dynamic(plain(num_proj=3, proj_clip=0.05), inputs()),
+    "plain_dynamic_peephole": lambda: dynamic(plain(use_peepholes=True), inputs()),
     "plain_relu": lambda: static(plain(activation=tf.nn.relu), inputs()),
 }
 TREE = {"lstm_static_tree"}  # Gradients are added up by a tree of Add.
