@@ -81,7 +81,7 @@ def with_initial_state():
 
 
 def one_row_for_many():
-    """A step whose gates have one row and whose states have several, which TensorFlow learns late."""
+    """A step with gates of one row and states of several, which TensorFlow learns late."""
     x = tf.placeholder_with_default(inputs()[:1, 0], [None, INPUT])
     c, h = tf.get_variable("c", [BATCH, CELL]), tf.get_variable("h", [1, CELL])
     c, h = (tf.placeholder_with_default(state, [None, CELL]) for state in (c, h))
