@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use blockcell_kernels::ops::{GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
-pub use blockcell_kernels::plain::{LSTM_CELL, LSTM_CELL_GRAD};
+use blockcell_kernels::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
+pub use blockcell_kernels::plain::{GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, LSTM_CELL, LSTM_CELL_GRAD};
 
 use crate::graph::{Graph, Output};
 use crate::stacks::pushed;
@@ -15,9 +15,20 @@ pub const MAT_MUL_SLICE: &str = "BlockcellMatMulSlice";
 /// The sum over rows in place of `BiasAddGrad` and `AddN`.
 pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 
+/// The forward step of a GRU cell, which is TensorFlow's own operation.
+pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
+
 /// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 5] =
-    [BIAS_ADD_GRAD_ADD_N, LSTM_CELL, LSTM_CELL_GRAD, MAT_MUL_ADD_N, MAT_MUL_SLICE];
+pub const REPLACEMENTS: [&str; 8] = [
+    BIAS_ADD_GRAD_ADD_N,
+    GRU_CELL_GRAD_C,
+    GRU_CELL_GRAD_RU,
+    LSTM_CELL,
+    LSTM_CELL_GRAD,
+    MAT_MUL_ADD_N,
+    MAT_MUL_SLICE,
+    GRU_CELL,
+];
 
 /// An output of a cell's gradient operation that is a factor of the gradients of weights and bias:
 /// the gradient with respect to the pre-activations of gates.
@@ -27,11 +38,12 @@ pub struct PreactivationGrad {
     pub op: &'static str,
     /// Which output.
     pub output: usize,
-    /// The operation that takes the cell's inputs: that one, or the forward step, whose first output it
-    /// takes first.
-    inputs_of: &'static str,
+    /// The operation that takes the cell's inputs, if it is not that one: the forward step, and which of its
+    /// outputs that one takes first.
+    forward: Option<(&'static str, usize)>,
     x: usize,
     h_prev: usize,
+    /// An input of the gradient operation, or an output of the forward step.
     r: Option<usize>,
     weights: usize,
     bias: usize,
@@ -52,7 +64,7 @@ pub struct CellTensors {
     pub bias: Output,
 }
 
-static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 4]> = LazyLock::new(|| {
+static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 6]> = LazyLock::new(|| {
     let entry = |op: &'static Op, output: &str, weights: &str, bias: &str, r: Option<&str>| {
         let find = |tensors: &[blockcell_kernels::ops::Tensor], name: &str| {
             tensors.iter().position(|tensor| tensor.name == name).expect("the op has this tensor")
@@ -60,7 +72,7 @@ static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 4]> = LazyLock::new(|| 
         PreactivationGrad {
             op: op.name,
             output: find(op.outputs, output),
-            inputs_of: op.name,
+            forward: None,
             x: find(op.inputs, "x"),
             h_prev: find(op.inputs, "h_prev"),
             r: r.map(|name| find(op.inputs, name)),
@@ -75,12 +87,32 @@ static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 4]> = LazyLock::new(|| 
         PreactivationGrad {
             op: LSTM_CELL_GRAD,
             output: 1,
-            inputs_of: LSTM_CELL,
+            forward: Some((LSTM_CELL, 0)),
             x: 0,
             h_prev: 1,
             r: None,
             weights: 2,
             bias: 3,
+        },
+        PreactivationGrad {
+            op: GRU_CELL_GRAD_RU,
+            output: 0,
+            forward: Some((GRU_CELL, 0)),
+            x: 0,
+            h_prev: 1,
+            r: None,
+            weights: 2,
+            bias: 4,
+        },
+        PreactivationGrad {
+            op: GRU_CELL_GRAD_C,
+            output: 0,
+            forward: Some((GRU_CELL, 1)),
+            x: 0,
+            h_prev: 1,
+            r: Some(0),
+            weights: 3,
+            bias: 5,
         },
     ]
 });
@@ -96,17 +128,20 @@ pub fn preactivation_grad(graph: &Graph, tensor: Output) -> Option<&'static Prea
 #[must_use]
 pub fn cell_tensors(graph: &Graph, tensor: Output) -> Option<CellTensors> {
     let entry = preactivation_grad(graph, tensor)?;
-    let mut node = tensor.node;
-    if entry.inputs_of != entry.op {
-        let first = pushed(graph, graph.input(node, 0));
-        node =
-            (graph.op(first.node) == entry.inputs_of && first.index == 0).then_some(first.node)?;
-    }
+    let (node, r) = match entry.forward {
+        None => (tensor.node, entry.r.map(|number| graph.input(tensor.node, number))),
+        Some((op, output)) => {
+            let first = pushed(graph, graph.input(tensor.node, 0));
+            let is_such = graph.op(first.node) == op && first.index == output;
+            let node = is_such.then_some(first.node)?;
+            (node, entry.r.map(|index| Output { node, index }))
+        }
+    };
     let input = |number| graph.input(node, number);
     Some(CellTensors {
         x: input(entry.x),
         h_prev: input(entry.h_prev),
-        r: entry.r.map(input),
+        r,
         weights: input(entry.weights),
         bias: input(entry.bias),
     })
@@ -177,6 +212,7 @@ pub fn only_computes(op: &str) -> bool {
             | "Maximum"
             | "Minimum"
             | "Mul"
+            | "Neg"
             | "Reshape"
             | "Shape"
             | "Sigmoid"
@@ -184,6 +220,7 @@ pub fn only_computes(op: &str) -> bool {
             | "Slice"
             | "Snapshot"
             | "Split"
+            | "Sub"
             | "Sum"
             | "Tanh"
             | "TanhGrad"
@@ -228,6 +265,8 @@ pub fn has_memory_of_its_own(op: &str) -> bool {
                 | "ZerosLike"
                 | "_FusedMatMul"
                 | BIAS_ADD_GRAD_ADD_N
+                | GRU_CELL_GRAD_C
+                | GRU_CELL_GRAD_RU
                 | LSTM_CELL
                 | LSTM_CELL_GRAD
                 | MAT_MUL_ADD_N

@@ -72,6 +72,14 @@ impl Shapes {
         shape != Shape::Open && shape == self.of_tensor(graph, right)
     }
 
+    /// The sizes of a tensor, if they are known.
+    pub(crate) fn sizes(&self, graph: &Graph, tensor: Output) -> Option<Vec<i64>> {
+        match self.of_tensor(graph, tensor) {
+            Shape::Sizes(sizes) => Some(sizes),
+            _ => None,
+        }
+    }
+
     /// That nothing is known.
     fn unknown(graph: &Graph) -> Shapes {
         let shapes =

@@ -143,4 +143,18 @@ instances! {
         outputs: plain::LstmCellGradOutputs<'_, Self>,
         scratch: &mut [Self],
     ) = plain::compute_lstm_cell_grad;
+
+    fn plain_gru_cell_grad_c(
+        context: &Context<'_>,
+        inputs: plain::GruCellGradCInputs<'_, Self>,
+        outputs: plain::GruCellGradCOutputs<'_, Self>,
+        scratch: &mut [Self],
+    ) = plain::compute_gru_cell_grad_c;
+
+    fn plain_gru_cell_grad_ru(
+        context: &Context<'_>,
+        inputs: plain::GruCellGradRuInputs<'_, Self>,
+        outputs: plain::GruCellGradRuOutputs<'_, Self>,
+        scratch: &mut [Self],
+    ) = plain::compute_gru_cell_grad_ru;
 }

@@ -40,7 +40,7 @@ enum Tensors {
     Listed(&'static [&'static str], &'static [&'static str]),
 }
 
-static ALL: [OwnOp; 8] = [
+static ALL: [OwnOp; 10] = [
     OwnOp {
         name: ops::BLOCK_GRU.name,
         tensors: Tensors::Of(&ops::BLOCK_GRU),
@@ -131,6 +131,28 @@ static ALL: [OwnOp; 8] = [
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellLSTMCellGrad.txt"),
         infer: |attributes, inputs| plain::LstmCellGrad::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::GRU_CELL_GRAD_C,
+        tensors: Tensors::Listed(
+            &["u: T", "h_prev: T", "c: T", "d_h: T"],
+            &["d_c_bar: T", "d_u_bar: T", "d_h_u: T"],
+        ),
+        attributes: &["T: {half, float}"],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellGRUCellGradC.txt"),
+        infer: |attributes, inputs| plain::GruCellGradC::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::GRU_CELL_GRAD_RU,
+        tensors: Tensors::Listed(
+            &["r: T", "h_prev: T", "d_u_bar: T", "d_hr: T"],
+            &["d_r_bar_u_bar: T", "d_hr_r: T"],
+        ),
+        attributes: &["T: {half, float}"],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellGRUCellGradRU.txt"),
+        infer: |attributes, inputs| plain::GruCellGradRu::read(attributes)?.shapes(inputs),
     },
     OwnOp {
         name: "BlockcellInfo",

@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use blockcell_kernels::lstm;
 use blockcell_kernels::ops::PartialShape as Known;
 use blockcell_kernels::plain::{
-    self, LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes, LstmCellInputs,
-    LstmCellOutputs, LstmCellShapes,
+    self, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
+    LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes, LstmCellInputs, LstmCellOutputs,
+    LstmCellShapes,
 };
 use blockcell_kernels::{Element, Error};
 use bytemuck::Pod;
@@ -18,8 +19,12 @@ use super::own_ops::Shapes;
 use super::tensors::{view, view_mut};
 
 /// All of them.
-pub(super) const ALL: [&dyn Operation; 2] =
-    [&ListsOp::<LstmCell>(PhantomData), &ListsOp::<LstmCellGrad>(PhantomData)];
+pub(super) const ALL: [&dyn Operation; 4] = [
+    &ListsOp::<LstmCell>(PhantomData),
+    &ListsOp::<LstmCellGrad>(PhantomData),
+    &ListsOp::<GruCellGradC>(PhantomData),
+    &ListsOp::<GruCellGradRu>(PhantomData),
+];
 
 /// `BlockcellLSTMCell`: four tensors, a list with cs_prev or nothing, and one with three peepholes or
 /// nothing.
@@ -144,4 +149,78 @@ impl Lists for LstmCellGrad {
         let scratch = bytemuck::cast_slice_mut(call.scratch);
         plain::lstm_cell_grad(call.context, self.sums_to_gates, inputs, outputs, scratch)
     }
+}
+
+/// `BlockcellGRUCellGradC`: four tensors.
+pub(super) struct GruCellGradC;
+
+impl Lists for GruCellGradC {
+    const NAME: &'static str = plain::GRU_CELL_GRAD_C;
+
+    fn read(_: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruCellGradC)
+    }
+
+    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
+        Ok(vec![plain::gru_cell_grad_c_shapes(inputs)?.to_vec(); 3])
+    }
+
+    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+        gru_scratch(inputs)
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let [saved @ .., d_h] = call.inputs else { unreachable!("it has four inputs") };
+        let inputs = GruCellGradCInputs::<E> {
+            saved: std::array::from_fn(|number| view(&saved[number])),
+            d_h: view(d_h),
+        };
+        let [d_c_bar, d_u_bar, d_h_u] = call.outputs else { unreachable!("it has three outputs") };
+        let outputs = GruCellGradCOutputs {
+            d_c_bar: view_mut(d_c_bar),
+            d_u_bar: view_mut(d_u_bar),
+            d_h_u: view_mut(d_h_u),
+        };
+        let scratch = bytemuck::cast_slice_mut(call.scratch);
+        plain::gru_cell_grad_c(call.context, inputs, outputs, scratch)
+    }
+}
+
+/// `BlockcellGRUCellGradRU`: four tensors.
+pub(super) struct GruCellGradRu;
+
+impl Lists for GruCellGradRu {
+    const NAME: &'static str = plain::GRU_CELL_GRAD_RU;
+
+    fn read(_: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruCellGradRu)
+    }
+
+    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
+        Ok(plain::gru_cell_grad_ru_shapes(inputs)?.map(Vec::from).into())
+    }
+
+    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+        gru_scratch(inputs)
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let [saved @ .., d_hr] = call.inputs else { unreachable!("it has four inputs") };
+        let inputs = GruCellGradRuInputs::<E> {
+            saved: std::array::from_fn(|number| view(&saved[number])),
+            d_hr: view(d_hr),
+        };
+        let [d_r_bar_u_bar, d_hr_r] = call.outputs else { unreachable!("it has two outputs") };
+        let outputs = GruCellGradRuOutputs {
+            d_r_bar_u_bar: view_mut(d_r_bar_u_bar),
+            d_hr_r: view_mut(d_hr_r),
+        };
+        let scratch = bytemuck::cast_slice_mut(call.scratch);
+        plain::gru_cell_grad_ru(call.context, inputs, outputs, scratch)
+    }
+}
+
+fn gru_scratch(inputs: &[&[usize]]) -> usize {
+    let [[batch, cell], _, _, gradient] = *inputs else { return 0 };
+    plain::gru_cell_grad_scratch((*batch, *cell), gradient)
 }

@@ -10,7 +10,9 @@
 //!
 //! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out.
 
+use super::broadcasts::Size;
 use super::equations::{factors, names_columns, of, other_factor, scalar, summands, takers, unary};
+use super::preactivations::Preactivations;
 use super::step::{Context, Step};
 use crate::attribute::Attribute;
 use crate::graph::{Graph, NodeId, Output};
@@ -40,49 +42,6 @@ pub(super) fn rewrite(
             step.replace(graph, context, report);
         }
         Err(reason) => report.stays(split, reason),
-    }
-}
-
-/// `z`
-struct Preactivations {
-    x: Output,
-    h_prev: Output,
-    w: Output,
-    b: Output,
-    nodes: Vec<NodeId>,
-}
-
-impl Preactivations {
-    fn read(graph: &Graph, z: Output) -> Option<Preactivations> {
-        let node = graph.node(z.node);
-        let (left, w, b, mut nodes) = match node.op.as_str() {
-            "_FusedMatMul" => {
-                let adds_a_bias = node.attribute("fused_ops")
-                    == Some(&Attribute::Texts(vec!["BiasAdd".to_owned()]));
-                let &[left, w, b] = node.inputs.get(..3)?.first_chunk()?;
-                (adds_a_bias && node.inputs.len() == 3).then_some((left, w, b, vec![z.node]))?
-            }
-            "BiasAdd" => {
-                let is_last = !matches!(node.attribute("data_format"), Some(Attribute::Text(format)) if format != "NHWC");
-                let product = graph.node(node.inputs[0].node);
-                let is_product = is_last && product.op == "MatMul";
-                let nodes = vec![z.node, node.inputs[0].node];
-                is_product.then(|| (product.inputs[0], product.inputs[1], node.inputs[1], nodes))?
-            }
-            _ => return None,
-        };
-        let product = graph.node(*nodes.last().expect("there is one"));
-        if product.flag("transpose_a") || product.flag("transpose_b") {
-            return None;
-        }
-        let concat = graph.node(left.node);
-        let &[x, h_prev, axis] =
-            concat.inputs.first_chunk().filter(|_| concat.inputs.len() == 3)?;
-        if concat.op != "ConcatV2" || !names_columns(graph, axis) {
-            return None;
-        }
-        nodes.push(left.node);
-        Some(Preactivations { x, h_prev, w, b, nodes })
     }
 }
 
@@ -214,17 +173,6 @@ pub(super) struct Saved {
     pub(super) ci: Output,
     pub(super) co: Output,
     pub(super) cs_prev: Option<Output>,
-}
-
-/// The shapes of a step's tensors. They differ where one row meets many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Size {
-    /// That of the gates.
-    Gate,
-    /// That of cs_prev.
-    Previous,
-    /// What these two broadcast to.
-    State,
 }
 
 impl Forward {

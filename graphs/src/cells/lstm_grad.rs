@@ -8,14 +8,14 @@
 //! ```
 //!
 //! In the loop of a gradient, what the step takes from the forward step comes from stacks. Where
-//! TensorFlow does not know that shapes are equal, it adds up what was broadcast ([`Reader::before_sum`]).
+//! TensorFlow does not know that shapes are equal, it adds up what was broadcast ([`Broadcasts`]).
 //! Where `cs_prev` is known to be zero, its optimizers put zeros in place of `dcs * cs_prev`.
 
-use super::equations::{factors, is_zero, names_columns, of, other_factor, scalar, takers, unary};
-use super::lstm::{Forward, Saved, Size};
+use super::broadcasts::{Broadcasts, Size};
+use super::equations::{factors, is_zero, names_columns, of, other_factor, takers};
+use super::lstm::{Forward, Saved};
 use super::step::{Context, Step};
 use crate::attribute::Attribute;
-use crate::constants::integers;
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
 use crate::reason::Reason;
@@ -190,71 +190,17 @@ impl<'g> Reader<'g> {
         in_order.or_else(|| is_saved(left).then_some((right, left)))
     }
 
-    /// What is added up to the shape of one operand where that was broadcast with another, which is a
-    /// single number if it is None:
-    ///
-    /// ```text
-    /// Reshape(Sum(tensor, BroadcastGradientArgs(shape, other shape)), shape)
-    /// ```
-    ///
-    /// TensorFlow leaves that out where it knows that both have the same shape.
+    /// [`Broadcasts::before_sum`], where there is such a sum.
     fn before_sum(&mut self, tensor: Output, own: Size, other: Option<Size>) -> Output {
-        if let Some((inner, nodes)) = self.read_sum(tensor, own, other) {
+        let size = |tensor| self.known.forward.size(tensor);
+        let broadcasts = Broadcasts { graph: self.graph, size: &size };
+        if let Some((inner, nodes)) = broadcasts.before_sum(tensor, own, other) {
             self.nodes.extend(nodes);
             return inner;
         }
         let may_be_larger = matches!(other, Some(Size::State | Size::Previous));
         self.sums_to_gates &= !(own == Size::Gate && may_be_larger);
         tensor
-    }
-
-    fn read_sum(
-        &self,
-        tensor: Output,
-        own: Size,
-        other: Option<Size>,
-    ) -> Option<(Output, [NodeId; 2])> {
-        let node = |tensor: Output, op: &str| {
-            Some(self.graph.node(tensor.node)).filter(|node| node.op == op)
-        };
-        let &[sum, shape] = node(tensor, "Reshape")?.inputs.first_chunk()?;
-        let &[inner, axes] =
-            node(sum, "Sum").filter(|sum| !sum.flag("keep_dims"))?.inputs.first_chunk()?;
-        let is_such = match node(axes, "BroadcastGradientArgs") {
-            Some(both) => {
-                let (own_shape, other_shape) =
-                    (both.inputs[axes.index], both.inputs[1 - axes.index]);
-                shape == own_shape
-                    && self.is_shape(own_shape, Some(own))
-                    && self.is_shape(other_shape, other)
-            }
-            None => self.names_axes_of_one(axes, shape),
-        };
-        is_such.then_some((inner, [tensor.node, sum.node]))
-    }
-
-    /// Whether a tensor is the shape of the forward step's tensors of this size, or of a single number.
-    /// Where it is a constant, TensorFlow's optimizers put it there for the shape.
-    fn is_shape(&self, tensor: Output, size: Option<Size>) -> bool {
-        let shape = pushed(self.graph, tensor);
-        if let Some(sizes) = integers(self.graph, shape) {
-            return sizes.is_empty() == size.is_none();
-        }
-        let of = unary(self.graph, shape, "Shape").map(|of| pushed(self.graph, of));
-        of.is_some_and(|of| match size {
-            Some(size) => self.known.forward.size(of) == Some(size),
-            None => scalar(self.graph, of).is_some(),
-        })
-    }
-
-    /// Whether constants are axes along which a shape has one element, and that shape.
-    fn names_axes_of_one(&self, axes: Output, shape: Output) -> bool {
-        let numbers = |tensor| integers(self.graph, pushed(self.graph, tensor));
-        numbers(axes).zip(numbers(shape)).is_some_and(|(axes, shape)| {
-            let is_one =
-                |&axis: &i64| usize::try_from(axis).is_ok_and(|axis| shape.get(axis) == Some(&1));
-            axes.iter().all(is_one)
-        })
     }
 }
 

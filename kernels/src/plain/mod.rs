@@ -1,5 +1,7 @@
-//! One step of a plain LSTM cell, as graphs write it with small operations: the equations of
-//! [`crate::lstm`], for tensors that `LSTMBlockCell` and its gradient would refuse.
+//! Steps of plain cells, as graphs write them with small operations.
+//!
+//! For an LSTM cell: the equations of [`crate::lstm`], for tensors that `LSTMBlockCell` and its gradient would
+//! refuse.
 //!
 //! * Small operations broadcast: the state of one row may stand for that of all rows.
 //! * A state of zeros is left out.
@@ -7,15 +9,26 @@
 //! * With a projection, the output is narrower than the state.
 //! * The backward step takes what its equations read. It adds gradients up where the state is larger
 //!   than the gates.
+//!
+//! For a GRU cell: the equations of [`crate::gru`] backward, without the products, which are operations of
+//! their own in a graph. The forward step is `GRUBlockCell`.
 
+mod gru_grad;
 mod lstm;
 mod lstm_grad;
 mod lstm_grad_sums;
 
+pub use gru_grad::{GRU_CELL_GRAD_C, GruCellGradCInputs, GruCellGradCOutputs};
+pub use gru_grad::{GRU_CELL_GRAD_RU, GruCellGradRuInputs, GruCellGradRuOutputs};
+pub use gru_grad::{gru_cell_grad_c, gru_cell_grad_c_shapes, gru_cell_grad_scratch};
+pub use gru_grad::{gru_cell_grad_ru, gru_cell_grad_ru_shapes};
 pub use lstm::{LSTM_CELL, LstmCellInputs, LstmCellOutputs, LstmCellShapes};
 pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};
 pub use lstm_grad::{LSTM_CELL_GRAD, LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes};
 pub use lstm_grad::{lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_grad_shapes};
 
+pub(crate) use gru_grad::{
+    compute_c as compute_gru_cell_grad_c, compute_ru as compute_gru_cell_grad_ru,
+};
 pub(crate) use lstm::compute as compute_lstm_cell;
 pub(crate) use lstm_grad::compute as compute_lstm_cell_grad;

@@ -4,10 +4,10 @@ from fuzzing.maker import Value
 
 
 class Cell:
-    """One step's gradient op: what the products around it are made of."""
+    """One step's gradient op: what the products around it are made of, and what ends with it."""
 
-    def __init__(self, x, h, w, gates):
-        self.x, self.h, self.w, self.gates = x, h, w, gates
+    def __init__(self, x, h, w, gates, ends=()):
+        self.x, self.h, self.w, self.gates, self.ends = x, h, w, gates, ends
         self.concat = None
 
 
@@ -83,8 +83,8 @@ def plain(maker, batch, size, cell, w=None):
     terms = [maker.one("Mul", pair, states) for pair in ([c, f], [i, ci])]
     cs = maker.one(maker.add_op, terms, states)
     co = maker.one("Tanh", [cs], states)
-    maker.one("Mul", [co, o], states)
-    return [Cell(x, h, w, _plain_grad(maker, c, (i, ci, f, o, co), axis))]
+    ends = [maker.one("Mul", [co, o], states)]
+    return [Cell(x, h, w, _plain_grad(maker, c, (i, ci, f, o, co), axis), ends)]
 
 
 def _plain_grad(maker, c, saved, axis):
@@ -103,14 +103,63 @@ def _plain_grad(maker, c, saved, axis):
     return maker.one("ConcatV2", [*grads, axis], (states[0], 4 * states[1]))
 
 
+def _weights(maker, shape):
+    """Mostly a value whose shape TensorFlow knows."""
+    kind = maker.random.random()
+    if kind < 0.2:
+        return source(maker, shape)
+    if kind < 0.6 or not maker.fed:
+        return maker.constant(shape)
+    resource = maker.chance(0.3)
+    return maker.read(maker.variable(shape, resource), resource)
+
+
+def plain_gru(maker, batch, size, cell, w=None):
+    """A step of `GRUCell` and its backward step, in small ops."""
+    w_ru = w or _weights(maker, (size + cell, 2 * cell))
+    rows, states, gates = (batch, size + cell), (batch, cell), (batch, 2 * cell)
+    w_c = _weights(maker, (size + cell, cell))
+    x, h, axis = source(maker, (batch, size)), source(maker, states), maker.integers(1)
+
+    def preactivations(state, weights, shape):
+        concat = maker.one("ConcatV2", [x, state, axis], rows)
+        product = maker.one(
+            "MatMul", [concat, weights], shape, transpose_a=False, transpose_b=False
+        )
+        return maker.one("BiasAdd", [product, source(maker, shape[1:], 0.3)], shape)
+
+    both = maker.one("Sigmoid", [preactivations(h, w_ru, gates)], gates)
+    r, u = maker.add("Split", [axis, both], [states] * 2, num_split=2)
+    hr = maker.one("Mul", [r, h], states)
+    c = maker.one("Tanh", [preactivations(hr, w_c, states)], states)
+    one = maker.one("Const", [], (), value={"value": 1.0})
+    rest = maker.one("Sub", [one, u], states)
+    terms = [maker.one("Mul", pair, states) for pair in ([u, h], [rest, c])]
+    ends = [maker.one(maker.add_op, terms, states)]
+    dh = source(maker, states, 0.3)
+    d_c_bar = maker.one("TanhGrad", [c, maker.one("Mul", [dh, rest], states)], states)
+    product = maker.one("MatMul", [d_c_bar, w_c], rows, transpose_a=False, transpose_b=True)
+    place = [maker.integers([0, size]), maker.integers([batch, cell])]
+    d_hr = maker.one("Slice", [product, *place], states)
+    negative = maker.one("Neg", [maker.one("Mul", [dh, c], states)], states)
+    du = maker.one(maker.add_op, [maker.one("Mul", [dh, h], states), negative], states)
+    gradients = [maker.one("Mul", [d_hr, h], states), du]
+    for gradient, gate in ((dh, u), (d_hr, r)):
+        ends.append(maker.one("Mul", [gradient, gate], states))
+    dz = maker.one("ConcatV2", [*gradients, axis], gates)
+    d_ru_bar = maker.one("SigmoidGrad", [both, dz], gates)
+    return [Cell(x, h, w_ru, d_ru_bar, ends), Cell(x, hr, w_c, d_c_bar)]
+
+
 def block_kind(maker):
     """`lstm` or `gru`, of which TensorFlow has no half."""
     return lstm if maker.dtype == "half" or maker.chance(0.7) else gru
 
 
 def any_kind(maker):
-    """`block_kind` or `plain`."""
-    return plain if maker.chance(0.3) else block_kind(maker)
+    """`block_kind`, `plain` or `plain_gru`."""
+    kind = maker.random.random()
+    return plain if kind < 0.25 else plain_gru if kind < 0.4 else block_kind(maker)
 
 
 def _left(maker, cell):

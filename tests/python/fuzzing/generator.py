@@ -95,6 +95,7 @@ class Generator:
             shared = made[0].w
             self._maybe_assign()
             for cell in made:
+                self.sums += [end for end in cell.ends if maker.chance(0.7)]
                 terms += self._around(cell)
                 self._maybe_assign()
         self._sums(terms)
@@ -105,7 +106,7 @@ class Generator:
         if w is None and maker.chance(0.1):
             size, cell = maker.random.randint(1, 4), maker.random.randint(1, 4)
         elif w is not None:
-            cell = w.shape[1] // (2 if kind is cells.gru else 4)
+            cell = w.shape[1] // (2 if kind in (cells.gru, cells.plain_gru) else 4)
             size = w.shape[0] - cell
         if self.pivots and maker.chance(0.08):
             maker.guard = [maker.random.choice(maker.random.choice(self.pivots))]

@@ -70,8 +70,27 @@ PLAIN_OPTIMIZED_1_15 = {
     "plain_concatenated_state": (3, 3, 1, 3, 1),
     "plain_peephole": (3, 0, 0, 0, 0),
     "plain_clip": (3, 0, 0, 0, 0),
+    "plain_gru_static": (3, 3, 3, 2, 6, 2),
+    "plain_gru_static_unknown_batch": (3, 3, 3, 2, 6, 2),
+    "plain_gru_static_half": (0, 3, 3, 2, 6, 2),
 }
-PLAIN_GRAPHS = [name + optimized for name in PLAIN for optimized in ("", "_not_optimized")]
+# The same with GRU cells: forward steps, the two parts of backward steps, and products.
+PLAIN_GRU_OPS = ("GRUBlockCell", "BlockcellGRUCellGradC", "BlockcellGRUCellGradRU", *OPS)
+PLAIN_GRU = {
+    "plain_gru_static": (4, 4, 4, 2, 8, 2),
+    "plain_gru_static_unknown_batch": (4, 4, 4, 2, 8, 2),
+    "plain_gru_static_half": (0, 4, 4, 2, 8, 2),
+    "plain_gru_dynamic": (1, 1, 1, 2, 2, 2),
+    "plain_gru_dynamic_lengths": (1, 1, 1, 2, 2, 2),
+    "plain_gru_dynamic_resource": (1, 1, 1, 2, 2, 2),
+    "plain_gru_dynamic_two_layers": (2, 2, 2, 4, 4, 4),
+    "plain_gru_bidirectional": (2, 2, 2, 4, 4, 4),
+}
+PLAIN_OPS_OF = {
+    **{name: dict(zip(PLAIN_OPS, counts)) for name, counts in PLAIN.items()},
+    **{name: dict(zip(PLAIN_GRU_OPS, counts)) for name, counts in PLAIN_GRU.items()},
+}
+PLAIN_GRAPHS = [name + optimized for name in PLAIN_OPS_OF for optimized in ("", "_not_optimized")]
 GRAPHS = [name + optimized for name in NODES for optimized in ("", "_not_optimized")]
 
 # The same of functions with our own gradients.
@@ -120,11 +139,15 @@ def test_gradients_of_contrib(stock, rewritten, name):
 def test_gradients_of_plain_cells(stock, rewritten, name):
     got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
     plain = name.replace("_not_optimized", "")
-    exceptions = PLAIN_OPTIMIZED_1_15 if TF1 and plain == name else {}
-    nodes = dict(zip(PLAIN_OPS, exceptions.get(plain, PLAIN[plain])))
-    assert got["rewritten"] == nodes
-    assert {op: got["ops"].get(op, 0) for op in PLAIN_OPS} == nodes
-    if nodes["BlockcellLSTMCellGrad"] == PLAIN[plain][0] > 0:
+    nodes = PLAIN_OPS_OF[plain]
+    whole = nodes.get("BlockcellLSTMCellGrad", 0) == nodes.get("BlockcellLSTMCell") != 0
+    if TF1 and plain == name and name in PLAIN_OPTIMIZED_1_15:
+        nodes = dict(zip(nodes, PLAIN_OPTIMIZED_1_15[name]))
+    assert {op: count for op, count in got["rewritten"].items() if count} == {
+        op: count for op, count in nodes.items() if count
+    }
+    assert {op: got["ops"].get(op, 0) for op in nodes} == nodes
+    if whole and got["rewritten"]["BlockcellLSTMCell"] == PLAIN[plain][0]:
         assert not {"Split", "Tanh", "TanhGrad"} & set(got["ops"])
     assert not any(op.startswith("Blockcell") for op in want["ops"])
     assert_same_gradients(name, got, want)
@@ -165,7 +188,7 @@ def test_info(environment, rewrite):
     variables = dict({"BLOCKCELL_REWRITE": None, "BLOCKCELL_OVERRIDE": None}, **environment)
     answer, complaints = isolated.value(isolated.run("rewrite_info", ["info"], variables)["info"])
     assert answer["rewrite"] == rewrite
-    assert set(answer["rewritten"]) == set(PLAIN_OPS)
+    assert set(answer["rewritten"]) == {*PLAIN_OPS, *PLAIN_GRU_OPS}
     assert not any(answer["rewritten"].values())
     said = complaints.count("BLOCKCELL_REWRITE")
     assert said == (environment.get("BLOCKCELL_REWRITE") == "yes")

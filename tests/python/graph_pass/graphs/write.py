@@ -35,6 +35,10 @@ def plain(**options):
     return tf.nn.rnn_cell.LSTMCell(CELL, **options)
 
 
+def plain_gru():
+    return tf.nn.rnn_cell.GRUCell(CELL)
+
+
 def inputs(steps=STEPS, unknown_batch=False, dtype=tf.float32):
     """A tensor [batch, steps, input] that depends on a variable."""
     x = tf.get_variable(
@@ -155,6 +159,20 @@ NETWORKS = {
     "basic_one_row_for_many": one_row_for_many,
     "basic_residual": lambda: static(
         tf.nn.rnn_cell.ResidualWrapper(plain(num_proj=INPUT)), inputs()
+    ),
+    "plain_gru_static": lambda: static(plain_gru(), inputs()),
+    "plain_gru_static_unknown_batch": lambda: static(plain_gru(), inputs(unknown_batch=True)),
+    "plain_gru_static_half": lambda: static(plain_gru(), inputs(dtype=tf.float16)),
+    "plain_gru_dynamic": lambda: dynamic(plain_gru(), inputs()),
+    "plain_gru_dynamic_lengths": lambda: dynamic(
+        plain_gru(), inputs(unknown_batch=True), sequence_length=LENGTHS
+    ),
+    "plain_gru_dynamic_resource": resource_variables(lambda: dynamic(plain_gru(), inputs())),
+    "plain_gru_dynamic_two_layers": lambda: dynamic(
+        rnn.MultiRNNCell([plain_gru(), plain_gru()]), inputs(unknown_batch=True)
+    ),
+    "plain_gru_bidirectional": lambda: tf.nn.bidirectional_dynamic_rnn(
+        plain_gru(), plain_gru(), inputs(), dtype=tf.float32
     ),
     "plain_static": lambda: static(plain(forget_bias=0.0), inputs()),
     "plain_concatenated_state": lambda: static(plain(state_is_tuple=False), inputs()),
