@@ -6,6 +6,7 @@
 mod common;
 
 mod cells;
+mod cells_gru;
 mod columns;
 mod devices;
 mod edits;

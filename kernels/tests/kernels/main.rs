@@ -13,6 +13,7 @@ mod errors;
 mod oracle_gradients;
 mod overflow;
 mod plain;
+mod plain_gru;
 mod products;
 mod properties;
 mod sequences;

@@ -1,0 +1,108 @@
+//! Steps of plain GRU cells.
+
+use crate::common::rewriting::{Rewriting, rewriting};
+
+const FORWARD: &str = "w_ru = VarHandleOp() shape=[7,8]
+    w_c = VarHandleOp() shape=[7,4]
+    read_ru = ReadVariableOp(w_ru)
+    read_c = ReadVariableOp(w_c)
+    one = Const() value=1.0
+    concat_ru = concat(x, h)
+    z = _FusedMatMul(concat_ru, read_ru, b_ru) fused_ops=[\"BiasAdd\"]
+    gates = Sigmoid(z)
+    split = Split(axis, gates) num_split=2
+    hr = Mul(h, split)
+    concat_c = concat(x, hr)
+    z_c = _FusedMatMul(concat_c, read_c, b_c) fused_ops=[\"BiasAdd\"]
+    c = Tanh(z_c)
+    rest = Sub(one, split:1)
+    kept = Mul(split:1, h)
+    new = Mul(rest, c)
+    next = AddV2(kept, new)
+    y = Neg(next)\n";
+
+const BACKWARD: &str = "d_c = Mul(dh, rest)
+    d_c_bar = TanhGrad(c, d_c)
+    d_hr = Other(d_c_bar)
+    du_kept = Mul(dh, h)
+    du_new = Mul(dh, c)
+    negative = Neg(du_new)
+    du = AddN(du_kept, negative) N=2
+    dh_u = Mul(dh, split:1)
+    dr = Mul(d_hr, h)
+    dhr_r = Mul(d_hr, split)
+    both = ConcatV2(dr, du, axis)
+    d_ru_bar = SigmoidGrad(gates, both)
+    out = Pack(d_ru_bar, dh_u, dhr_r)\n";
+
+const CELL: &str = "next = GRUBlockCell(x, h, read_ru, read_c, b_ru, b_c) _kernel=\"blockcell\"\n";
+
+fn stays(text: &str) -> Rewriting {
+    rewriting(text).stays()
+}
+
+#[test]
+fn a_forward_step_becomes_a_block_cell() {
+    let after = rewriting(FORWARD);
+    assert!(after.text().contains(CELL.trim()), "{}", after.text());
+    assert!(after.text().contains("y = Neg(next:3)"), "{}", after.text());
+    assert!(!after.has("gates") && !after.has("concat_c") && !after.has("rest"));
+}
+
+#[test]
+fn a_backward_step_becomes_two_nodes() {
+    let after = rewriting(&(FORWARD.to_owned() + BACKWARD));
+    let text = after.text();
+    for line in [
+        CELL,
+        "d_c_bar = BlockcellGRUCellGradC(next:1, h, next:2, dh)",
+        "d_hr = Other(d_c_bar)",
+        "d_ru_bar = BlockcellGRUCellGradRU(next, h, d_c_bar:1, d_hr)",
+        "out = Pack(d_ru_bar, d_c_bar:2, d_ru_bar:1)",
+    ] {
+        assert!(text.contains(line.trim()), "{line}\n{text}");
+    }
+    assert!(!after.has("du") && !after.has("negative") && !after.has("rest"), "{text}");
+}
+
+/// One state of one column, or one unit, could be broadcast.
+#[test]
+fn the_shapes_of_weights_tell_those_of_the_state() {
+    for (from, to) in [
+        ("w_c = VarHandleOp() shape=[7,4]", "w_c = VarHandleOp()"),
+        ("w_ru = VarHandleOp() shape=[7,8]", "w_ru = VarHandleOp() shape=[4,8]"),
+        ("shape=[7,8]", "shape=[7,4]"),
+    ] {
+        assert!(FORWARD.contains(from), "{from}");
+        stays(&FORWARD.replace(from, to));
+    }
+    stays(&FORWARD.replace("shape=[7,8]", "shape=[7,2]").replace("shape=[7,4]", "shape=[7,1]"));
+}
+
+#[test]
+fn other_equations_stay() {
+    for (from, to) in [
+        ("c = Tanh(", "c = Relu("),
+        ("value=1.0", "value=2.0"),
+        ("hr = Mul(h, split)", "hr = Mul(h, split:1)"),
+        ("concat(x, hr)", "concat(x2, hr)"),
+        ("kept = Mul(split:1, h)", "kept = Mul(split:1, h2)"),
+        ("next = AddV2(kept, new)", "next = Sub(kept, new)"),
+        ("gates = Sigmoid(z)", "gates = Relu(z)"),
+        ("y = Neg(next)", "y = Neg(next)\nmore = Neg(z_c)"),
+        ("y = Neg(next)", "y = Neg(next)\nmore = Neg(gates)"),
+    ] {
+        assert!(FORWARD.contains(from), "{from}");
+        stays(&FORWARD.replace(from, to));
+    }
+    for (from, to) in [
+        ("negative = Neg(du_new)", "negative = Identity(du_new)"),
+        ("d_c = Mul(dh, rest)", "d_c = Mul(dh2, rest)"),
+        ("dr = Mul(d_hr, h)", "dr = Mul(d_hr, h2)"),
+        ("ConcatV2(dr, du, axis)", "ConcatV2(du, dr, axis)"),
+    ] {
+        assert!(BACKWARD.contains(from), "{from}");
+        let after = rewriting(&(FORWARD.to_owned() + &BACKWARD.replace(from, to)));
+        assert!(after.has("du") && after.has("rest"), "{from}: {}", after.text());
+    }
+}

@@ -1,0 +1,122 @@
+//! The backward step of a plain GRU cell against float64.
+
+use blockcell_kernels::plain::{
+    GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
+    gru_cell_grad_c, gru_cell_grad_ru, gru_cell_grad_scratch,
+};
+use blockcell_kernels::{Context, Error};
+use ndarray::{Array, Array2, ArrayD, IxDyn, s};
+
+/// Numbers between 0 and 1 that depend on `seed`.
+fn numbers(seed: u32, shape: &[usize]) -> ArrayD<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    Array::from_shape_fn(IxDyn(shape), |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32
+    })
+}
+
+fn matrix(seed: u32, size: [usize; 2]) -> Array2<f32> {
+    numbers(seed, &size).into_dimensionality().expect("a matrix")
+}
+
+fn wide(matrix: &Array2<f32>) -> Array2<f64> {
+    matrix.mapv(f64::from)
+}
+
+fn assert_close(got: &Array2<f32>, want: &Array2<f64>, what: &str) {
+    assert_eq!(got.dim(), want.dim(), "{what}");
+    for (got, want) in got.iter().zip(want) {
+        assert!((f64::from(*got) - want).abs() < 1e-6, "{what}: {got} and {want}");
+    }
+}
+
+const SIZES: [[usize; 2]; 8] =
+    [[1, 1], [3, 7], [2, 16], [5, 17], [0, 4], [3, 0], [1, 33], [64, 200]];
+
+fn gradients(size: [usize; 2]) -> [Vec<usize>; 4] {
+    [size.to_vec(), vec![1, size[1]], vec![size[1]], Vec::new()]
+}
+
+#[test]
+fn candidate_and_update_gate() {
+    for size in SIZES {
+        for shape in gradients(size) {
+            let [u, h_prev, c] = [1, 2, 3].map(|seed| matrix(seed, size));
+            let d_h = numbers(4, &shape);
+            let mut got = [(); 3].map(|()| Array2::from_elem(size, f32::NAN));
+            let [d_c_bar, d_u_bar, d_h_u] = got.each_mut().map(|output| output.view_mut());
+            let inputs = GruCellGradCInputs {
+                saved: [&u, &h_prev, &c].map(|input| input.view()),
+                d_h: d_h.view(),
+            };
+            let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
+            let mut scratch = vec![f32::NAN; gru_cell_grad_scratch((size[0], size[1]), &shape)];
+            gru_cell_grad_c(&Context::default(), inputs, outputs, &mut scratch).expect("right");
+            let d_h = d_h.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
+            let [u, h_prev, c] = [u, h_prev, c].map(|input| wide(&input));
+            let rest = u.mapv(|u| 1.0 - u);
+            assert_close(&got[0], &(&d_h * &rest * c.mapv(|c| 1.0 - c * c)), "d_c_bar");
+            assert_close(&got[1], &(&d_h * (h_prev - c) * &u * rest), "d_u_bar");
+            assert_close(&got[2], &(d_h * u), "d_h_u");
+        }
+    }
+}
+
+#[test]
+fn reset_gate() {
+    for size in SIZES {
+        for shape in gradients(size) {
+            let [r, h_prev, d_u_bar] = [1, 2, 3].map(|seed| matrix(seed, size));
+            let d_hr = numbers(4, &shape);
+            let mut both = Array2::from_elem([size[0], 2 * size[1]], f32::NAN);
+            let mut d_hr_r = Array2::from_elem(size, f32::NAN);
+            let inputs = GruCellGradRuInputs {
+                saved: [&r, &h_prev, &d_u_bar].map(|input| input.view()),
+                d_hr: d_hr.view(),
+            };
+            let outputs =
+                GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
+            let mut scratch = vec![f32::NAN; gru_cell_grad_scratch((size[0], size[1]), &shape)];
+            gru_cell_grad_ru(&Context::default(), inputs, outputs, &mut scratch).expect("right");
+            let d_hr = d_hr.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
+            let [r, h_prev] = [r, h_prev].map(|input| wide(&input));
+            let d_r_bar = &d_hr * &h_prev * r.mapv(|r| r * (1.0 - r));
+            assert_close(&both.slice(s![.., ..size[1]]).to_owned(), &d_r_bar, "d_r_bar");
+            assert_eq!(both.slice(s![.., size[1]..]), d_u_bar);
+            assert_close(&d_hr_r, &(d_hr * r), "d_hr_r");
+        }
+    }
+}
+
+#[test]
+fn other_shapes_are_refused() {
+    let gate = matrix(1, [3, 4]);
+    let wrong = [vec![2, 4], vec![3, 3], vec![1, 3, 4]];
+    for shape in wrong {
+        let d_h = numbers(2, &shape);
+        let mut outputs = [(); 3].map(|()| Array2::zeros([3, 4]));
+        let [d_c_bar, d_u_bar, d_h_u] = outputs.each_mut().map(|output| output.view_mut());
+        let inputs = GruCellGradCInputs { saved: [(); 3].map(|()| gate.view()), d_h: d_h.view() };
+        let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
+        let refused = gru_cell_grad_c(&Context::default(), inputs, outputs, &mut []);
+        let message = refused.expect_err("of another shape").to_string();
+        assert!(message.starts_with("BlockcellGRUCellGradC: d_h[0] must have shape"), "{message}");
+    }
+    let (d_hr, narrow) = (numbers(2, &[3, 4]), matrix(1, [3, 3]));
+    let inputs =
+        GruCellGradRuInputs { saved: [gate.view(), narrow.view(), gate.view()], d_hr: d_hr.view() };
+    let (mut both, mut d_hr_r) = (Array2::zeros([3, 8]), Array2::zeros([3, 4]));
+    let outputs =
+        GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
+    let refused = gru_cell_grad_ru(&Context::default(), inputs, outputs, &mut []);
+    let message = refused.expect_err("of another shape").to_string();
+    assert!(message.starts_with("BlockcellGRUCellGradRU: h_prev[0] must have shape"), "{message}");
+    let number = numbers(5, &[]);
+    let inputs = GruCellGradRuInputs { saved: [(); 3].map(|()| gate.view()), d_hr: number.view() };
+    let mut both = Array2::zeros([3, 8]);
+    let outputs =
+        GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
+    let refused = gru_cell_grad_ru(&Context::default(), inputs, outputs, &mut []);
+    assert!(matches!(refused, Err(Error::Scratch { needed: 12, got: 0, .. })));
+}
