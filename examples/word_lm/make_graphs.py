@@ -104,7 +104,17 @@ def unrolled(kind, size, x):
 
 
 def gru_block_cell(size, x):
-    """Layers of `GRUBlockCellV2`, each a loop; arguments and results as of `lstm_block_cell`.
+    """Layers of `GRUBlockCellV2`, each a loop; arguments and results as of `lstm_block_cell`."""
+    return looped(tf.contrib.rnn.GRUBlockCellV2, size, x)
+
+
+def gru_cell(size, x):
+    """Layers of `GRUCell`, each a loop; arguments and results as of `lstm_block_cell`."""
+    return looped(tf.nn.rnn_cell.GRUCell, size, x)
+
+
+def looped(kind, size, x):
+    """Layers of a GRU cell's class; other arguments and results as of `lstm_block_cell`.
 
     Dropout is between the loops: within one, steps that run at the same time would draw their
     random numbers in any order.
@@ -113,7 +123,7 @@ def gru_block_cell(size, x):
     for number in range(models.LAYERS):
         kept = kept_state(size)
         x, last = tf.nn.dynamic_rnn(
-            tf.contrib.rnn.GRUBlockCellV2(size.units),
+            kind(size.units),
             x,
             initial_state=kept.read_value(),
             time_major=True,
@@ -143,6 +153,7 @@ LAYERS = {
     "gru_block_cell": gru_block_cell,
     "lstm_block_fused_cell": lstm_block_fused_cell,
     "basic_lstm_cell": basic_lstm_cell,
+    "gru_cell": gru_cell,
 }
 """What builds the recurrent layers, by key of `models.CELLS`."""
 

@@ -59,6 +59,7 @@ CELLS = OrderedDict(
         ("gru_block_cell", "GRUBlockCellV2 in dynamic_rnn"),
         ("lstm_block_fused_cell", "LSTMBlockFusedCell"),
         ("basic_lstm_cell", "BasicLSTMCell in static_rnn"),
+        ("gru_cell", "GRUCell in dynamic_rnn"),
     ]
 )
 """What people call the kinds of cell, by name in file names."""

@@ -61,7 +61,7 @@ def test_same_losses_with_each_kind_of_cell(tmp_path):
     code, printed = train(tmp_path, "--sizes", "tiny")
     assert code == 0, printed
     found = results(tmp_path)
-    assert len(found) == 4, printed
+    assert len(found) == 5, printed
     for result in found:
         check(result)
         assert result["stock"]["ops"]["MatMul"][0] > 0
@@ -108,7 +108,7 @@ def test_graphs_of_any_size_are_made_and_trained(tmp_path):
     )
     assert code == 0, printed
     graphs = sorted(tmp_path.glob("*-odd.meta.gz"))
-    assert len(graphs) == 4, printed
+    assert len(graphs) == 5, printed
     code, printed = train(tmp_path, "--graphs", *graphs)
     assert code == 0, printed
     for result in results(tmp_path):
@@ -123,7 +123,7 @@ def test_committed_graphs_are_what_the_program_makes(tmp_path):
     committed = sorted((EXAMPLE / "graphs").glob("*-tiny.meta.gz"))
     committed += sorted((EXAMPLE / "graphs").glob("*-small.meta.gz"))
     committed += sorted((EXAMPLE / "graphs").glob("*-medium.meta.gz"))
-    assert len(committed) == 12
+    assert len(committed) == 15
     for path in committed:
         with gzip.open(str(path)) as old, gzip.open(str(tmp_path / path.name)) as new:
             assert old.read() == new.read(), path.name

@@ -84,14 +84,13 @@ def liveness(nodes, run):
     alive = set(fed)
     for node in nodes:
         name, data = node["name"], [full(t) in alive for t in node["inputs"]]
-        if not all(awaited in alive for awaited in node["after"]):
-            continue
         if node["op"] == "Merge":
+            # What it waits for may be dead: TensorFlow's executor counts only its data.
             if sum(data) > 1:
                 return None
             lives = any(data)
         else:
-            lives = all(data)
+            lives = all(data) and all(awaited in alive for awaited in node["after"])
         if not lives:
             continue
         alive.add(name)
