@@ -12,8 +12,9 @@ namespace {
 
 namespace tf = ::tensorflow;
 
-// In bytes. Longer constants are weights, whose elements no rewrite looks at.
-constexpr std::size_t kMostOfAConstant = 1024;
+// In bytes. Longer constants are weights, whose elements no rewrite looks at. The numbers of the
+// steps of a sequence are shorter.
+constexpr std::size_t kMostOfAConstant = 16384;
 
 rust::Str StrOf(const std::string& text) { return {text.data(), text.size()}; }
 

@@ -15,6 +15,8 @@ tensorflow::Status ToTensorFlow(const Status& status) {
       return tensorflow::Status();
     case Code::InvalidArgument:
       return tensorflow::errors::InvalidArgument(message);
+    case Code::Unimplemented:
+      return tensorflow::errors::Unimplemented(message);
     default:
       return tensorflow::errors::Internal(message);
   }

@@ -10,6 +10,7 @@ mod cudnn;
 mod info;
 mod kernels;
 mod lists;
+mod loops;
 mod own_ops;
 mod plain;
 mod products;
@@ -118,6 +119,7 @@ mod ffi {
     enum Code {
         Ok,
         InvalidArgument,
+        Unimplemented,
         Internal,
     }
 

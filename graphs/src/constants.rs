@@ -21,3 +21,12 @@ pub(crate) fn integers(graph: &Graph, tensor: Output) -> Option<&[i64]> {
         _ => None,
     }
 }
+
+/// Whether a tensor is a constant of zeros.
+pub(crate) fn is_zero(graph: &Graph, tensor: Output) -> bool {
+    match constant(graph, tensor).map(|constant| &constant.values) {
+        Some(Values::Zeros) => true,
+        Some(Values::Floats(values)) => values.iter().all(|&value| value == 0.0),
+        _ => false,
+    }
+}

@@ -30,7 +30,7 @@ pub enum Edit {
         /// What it waits for now.
         to: NodeId,
     },
-    /// Remove a node that nothing depends on.
+    /// Remove a node that nothing depends on, or only nodes of the same loop, which are removed next.
     Remove {
         /// The node.
         node: NodeId,

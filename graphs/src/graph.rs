@@ -245,15 +245,27 @@ impl Graph {
         let (moved, kept) = self.uses[from.0].iter().partition(|one| moves(one));
         self.uses[from.0] = kept;
         for one in moved {
-            let consumer = one.consumer();
-            let waits = &mut self.node_mut(consumer).control_inputs;
-            waits.retain(|&awaited| awaited != from);
-            let is_new = !waits.contains(&to);
-            if is_new {
-                waits.push(to);
-                self.uses[to.0].push(Use::Control { consumer });
-            }
-            self.edits.push(Edit::MoveControl { node: consumer, from, to });
+            self.move_control(one.consumer(), from, to);
+        }
+    }
+
+    /// Makes a node wait for `to` instead of `from`.
+    pub fn move_control(&mut self, consumer: NodeId, from: NodeId, to: NodeId) {
+        let waits = &mut self.node_mut(consumer).control_inputs;
+        waits.retain(|&awaited| awaited != from);
+        let is_new = !waits.contains(&to);
+        if is_new {
+            waits.push(to);
+            self.uses[to.0].push(Use::Control { consumer });
+        }
+        self.uses[from.0].retain(|one| *one != Use::Control { consumer });
+        self.edits.push(Edit::MoveControl { node: consumer, from, to });
+    }
+
+    /// Removes nodes that depend on each other at most, and nothing else on them.
+    pub fn remove_all(&mut self, ids: impl IntoIterator<Item = NodeId>) {
+        for id in ids {
+            self.remove(id);
         }
     }
 

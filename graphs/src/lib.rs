@@ -30,6 +30,7 @@ mod cells;
 mod constants;
 mod edit;
 mod graph;
+mod loops;
 mod memory;
 pub mod ops;
 mod order;
@@ -63,6 +64,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
     } else {
         cells::rewrite(graph, &mut report);
+        loops::rewrite(graph, &mut report);
         sums::rewrite(graph, &mut report);
         sums::rewrite_products(graph, &mut report);
         slices::rewrite(graph, &mut report);

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use blockcell_kernels::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
-pub use blockcell_kernels::plain::{GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, LSTM_CELL, LSTM_CELL_GRAD};
+pub use blockcell_kernels::plain::{
+    GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, GRU_LAYER, LSTM_CELL, LSTM_CELL_GRAD, LSTM_LAYER,
+};
 
 use crate::graph::{Graph, Output};
 use crate::stacks::pushed;
@@ -19,12 +21,14 @@ pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
 
 /// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 8] = [
+pub const REPLACEMENTS: [&str; 10] = [
     BIAS_ADD_GRAD_ADD_N,
     GRU_CELL_GRAD_C,
     GRU_CELL_GRAD_RU,
+    GRU_LAYER,
     LSTM_CELL,
     LSTM_CELL_GRAD,
+    LSTM_LAYER,
     MAT_MUL_ADD_N,
     MAT_MUL_SLICE,
     GRU_CELL,
@@ -190,7 +194,17 @@ pub fn may_wait(op: &str, is_stateful: bool) -> bool {
 pub fn has_attributes(op: &str) -> bool {
     only_computes(op)
         || starts_rewrites(op)
-        || matches!(op, "VariableV2" | "Variable" | "VarHandleOp" | "Fill" | MAT_MUL_SLICE)
+        || matches!(
+            op,
+            "VariableV2"
+                | "Variable"
+                | "VarHandleOp"
+                | "Fill"
+                | "StridedSlice"
+                | "TensorArrayV3"
+                | "TensorArrayGatherV3"
+                | MAT_MUL_SLICE
+        )
 }
 
 /// Whether an operation does nothing but compute its outputs, so that it is not missed where nobody
@@ -267,6 +281,8 @@ pub fn has_memory_of_its_own(op: &str) -> bool {
                 | BIAS_ADD_GRAD_ADD_N
                 | GRU_CELL_GRAD_C
                 | GRU_CELL_GRAD_RU
+                | GRU_LAYER
+                | LSTM_LAYER
                 | LSTM_CELL
                 | LSTM_CELL_GRAD
                 | MAT_MUL_ADD_N

@@ -47,6 +47,15 @@ pub enum Reason {
         /// Where the step is.
         node: String,
     },
+    /// A loop with steps of cells has another part than those that become one node.
+    Loop {
+        /// Which part.
+        part: &'static str,
+        /// The loop's condition.
+        node: String,
+    },
+    /// A loop with steps of cells does something else, too.
+    InLoop(String),
     /// Two slices have columns in common, or one has none of the product's.
     Overlap,
     /// Slices have other rows than each other, begin at another row than the first, or are not
@@ -102,6 +111,13 @@ impl fmt::Display for Reason {
                     "the {part} of the step at {node} has another equation than the cells that are known"
                 )
             }
+            Reason::Loop { part, node } => {
+                write!(
+                    f,
+                    "the {part} of the loop at {node} has another form than those that are known"
+                )
+            }
+            Reason::InLoop(node) => write!(f, "its rounds do something else, too: {node}"),
             Reason::Overlap => f.write_str("its slices overlap"),
             Reason::Slices(node) => write!(f, "{node} takes something else than columns of it"),
             Reason::Parts => f.write_str("the left factors are concatenated in different ways"),

@@ -53,6 +53,11 @@ impl Report {
         self.rewritten.push(Rewritten { name, op, parts, but });
     }
 
+    /// Forgets a new node that another one takes the place of.
+    pub(crate) fn replaced(&mut self, name: &str, op: &str) {
+        self.rewritten.retain(|new| new.name != name || new.op != op);
+    }
+
     /// Notes why a node is not replaced; the latest reason counts, and none if it is replaced later.
     pub(crate) fn stays(&mut self, id: NodeId, reason: Reason) {
         self.stays.insert(id, reason);

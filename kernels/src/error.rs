@@ -112,6 +112,13 @@ pub enum Error {
         /// Its value.
         got: String,
     },
+    /// A loop makes no step, and the shape of what it would have computed is not known.
+    NoSteps {
+        /// The operation's name in TensorFlow.
+        op: &'static str,
+        /// How many steps its input has.
+        time: usize,
+    },
     /// The operation has no kernel for the element type.
     Type {
         /// The operation's name in TensorFlow.
@@ -156,6 +163,10 @@ impl fmt::Display for Error {
                 write!(f, "{op}: {tensor} must be in standard (row-major, gap-free) layout")
             }
             Error::Attribute { op, expected, got } => write!(f, "{op}: {expected}, got {got}"),
+            Error::NoSteps { op, time } => write!(
+                f,
+                "{op}: the loop makes none of {time} steps, and the shape of its outputs (h_sizes) is not known"
+            ),
             Error::Type { op } => write!(f, "{op}: no kernel for this element type"),
         }
     }

@@ -157,4 +157,22 @@ instances! {
         outputs: plain::GruCellGradRuOutputs<'_, Self>,
         scratch: &mut [Self],
     ) = plain::compute_gru_cell_grad_ru;
+
+    fn plain_lstm_layer(
+        context: &Context<'_>,
+        call: (lstm::Attributes, &[i64], bool),
+        inputs: plain::LstmLayerInputs<'_, Self>,
+        outputs: plain::LstmLayerOutputs<'_, Self>,
+        scratch: &mut [f32],
+        memory: &mut [Self],
+    ) = plain::compute_lstm_layer;
+
+    fn plain_gru_layer(
+        context: &Context<'_>,
+        lengths: &[i64],
+        inputs: plain::GruLayerInputs<'_, Self>,
+        outputs: plain::GruLayerOutputs<'_, Self>,
+        scratch: &mut [f32],
+        memory: &mut [Self],
+    ) = plain::compute_gru_layer;
 }

@@ -10,6 +10,7 @@ use crate::Context;
 use crate::element::Storage;
 use crate::executor::for_each;
 use crate::gemm::{self, Given, Right, Target, Tile, Weights, weights_len};
+use crate::lengths::Lengths;
 use crate::tiles::{self, Place, Tiling};
 
 /// Rows of a sequence's input whose products are computed at once: enough for packing the weights to
@@ -46,17 +47,27 @@ pub(crate) fn add_parts<E: Storage>(vector: ArrayViewMut1<'_, E>, parts: &[f32])
     }
 }
 
-/// What step `t` reads and writes of tensors over all steps: the steps before it, and itself.
+/// What step `t` reads and writes of tensors over all steps: the steps before it, and itself. A tensor of one
+/// step serves every step, and keeps the latest.
 pub(crate) fn at_step<'a, E, const N: usize>(
     tensors: &'a mut [ArrayViewMut3<'_, E>; N],
     t: usize,
 ) -> ([ArrayViewMut3<'a, E>; N], [ArrayViewMut2<'a, E>; N]) {
     let mut parts = tensors.each_mut().map(|tensor| {
+        let t = if tensor.len_of(Axis(0)) == 1 { 0 } else { t };
         let (done, rest) = tensor.view_mut().split_at(Axis(0), t);
         (done, Some(rest.index_axis_move(Axis(0), 0)))
     });
     let step = parts.each_mut().map(|(_, step)| step.take().expect("taken once"));
     (parts.map(|(done, _)| done), step)
+}
+
+/// Sets tensors over all steps to zero from a step on.
+pub(crate) fn clear_from<E: Storage>(tensors: &mut [ArrayViewMut3<'_, E>], step: usize) {
+    for tensor in tensors {
+        let step = step.min(tensor.len_of(Axis(0)));
+        tensor.slice_axis_mut(Axis(0), Slice::from(step..)).fill(E::ZERO);
+    }
 }
 
 /// The state that enters step `t` of a sequence, where `first` enters the first step, and `states`
@@ -67,6 +78,18 @@ pub(crate) fn state_before<'a, E>(
     states: ArrayView3<'a, E>,
 ) -> ArrayView2<'a, E> {
     t.checked_sub(1).map_or(first, |before| states.index_axis_move(Axis(0), before))
+}
+
+/// Sets `last` to the state after each row's last step: `first` where the row has none.
+pub(crate) fn last_states<E: Storage>(
+    lengths: Lengths<'_>,
+    first: ArrayView2<'_, E>,
+    states: ArrayView3<'_, E>,
+    mut last: ArrayViewMut2<'_, E>,
+) {
+    for (b, mut last) in last.outer_iter_mut().enumerate() {
+        last.assign(&state_before(lengths.of(b), first, states).row(b));
+    }
 }
 
 /// Length of the memory for `sums` sums over the rows of a matrix that is cut every `tile_rows`: each

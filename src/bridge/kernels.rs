@@ -5,7 +5,7 @@ use blockcell_kernels::{Context, Error, Isa};
 use super::attributes::Attributes;
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status};
 use super::status::{guarded, or_default};
-use super::{block, cudnn, plain, products};
+use super::{block, cudnn, loops, plain, products};
 
 /// An operation that has kernels.
 pub(super) trait Operation: Sync {
@@ -71,7 +71,7 @@ pub(super) fn networks() -> impl Iterator<Item = &'static dyn Operation> {
 }
 
 fn all() -> impl Iterator<Item = &'static dyn Operation> {
-    networks().chain(products::ALL).chain(plain::ALL)
+    networks().chain(products::ALL).chain(plain::ALL).chain(loops::ALL)
 }
 
 pub(super) fn operations() -> Vec<OpInfo> {

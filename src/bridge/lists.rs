@@ -37,6 +37,11 @@ pub(super) trait Lists: Send + Sync + Sized + 'static {
         0
     }
 
+    /// How many numbers of scratch memory it needs before those.
+    fn numbers(&self, _: &[&[usize]]) -> usize {
+        0
+    }
+
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error>;
 }
 
@@ -70,6 +75,7 @@ impl<P: Lists> Node for ListsNode<P> {
         let dims: Vec<_> = inputs.iter().map(|input| input.dims).collect();
         let elements = self.op.scratch(&dims);
         let scratch = if self.is_half { elements.div_ceil(2) } else { elements };
+        let scratch = scratch.saturating_add(self.op.numbers(&dims));
         Ok(Plan { forward_input, ..Plan::with_scratch(P::NAME, scratch)? })
     }
 

@@ -12,6 +12,7 @@ use super::attributes::Attributes;
 use super::ffi::{NodeAttributes, OpDefinition, PartialShape, Shape, Status};
 use super::kernels::describe;
 use super::lists::Lists;
+use super::loops;
 use super::plain;
 use super::products;
 use super::status::{guarded, or_default};
@@ -40,7 +41,7 @@ enum Tensors {
     Listed(&'static [&'static str], &'static [&'static str]),
 }
 
-static ALL: [OwnOp; 10] = [
+static ALL: [OwnOp; 12] = [
     OwnOp {
         name: ops::BLOCK_GRU.name,
         tensors: Tensors::Of(&ops::BLOCK_GRU),
@@ -153,6 +154,65 @@ static ALL: [OwnOp; 10] = [
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellGRUCellGradRU.txt"),
         infer: |attributes, inputs| plain::GruCellGradRu::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::LSTM_LAYER,
+        tensors: Tensors::Listed(
+            &[
+                "time: int32",
+                "rounds: R * int32",
+                "sequence_length: L * int32",
+                "x: T",
+                "h_prev: T",
+                "cs_prev: T",
+                "w: T",
+                "b: T",
+                "peepholes: P * T",
+            ],
+            &["h: T", "h_last: T", "cs_last: T"],
+        ),
+        attributes: &[
+            "T: {half, float}",
+            "R: int >= 1",
+            "L: int >= 0",
+            "P: int >= 0",
+            "forget_bias: float = 1.0",
+            "cell_clip: float = -1.0",
+            "x_sizes: list(int) = []",
+            "h_sizes: list(int) = []",
+            "needs_h: bool = true",
+        ],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellLSTMLayer.txt"),
+        infer: |attributes, inputs| loops::LstmLayer::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::GRU_LAYER,
+        tensors: Tensors::Listed(
+            &[
+                "time: int32",
+                "rounds: R * int32",
+                "sequence_length: L * int32",
+                "x: T",
+                "h_prev: T",
+                "w_ru: T",
+                "w_c: T",
+                "b_ru: T",
+                "b_c: T",
+            ],
+            &["h: T", "h_last: T"],
+        ),
+        attributes: &[
+            "T: {half, float}",
+            "R: int >= 1",
+            "L: int >= 0",
+            "x_sizes: list(int) = []",
+            "h_sizes: list(int) = []",
+            "needs_h: bool = true",
+        ],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellGRULayer.txt"),
+        infer: |attributes, inputs| loops::GruLayer::read(attributes)?.shapes(inputs),
     },
     OwnOp {
         name: "BlockcellInfo",

@@ -10,8 +10,17 @@ use blockcell_kernels::Error;
 pub(super) fn guarded(op: &str, call: impl FnOnce() -> Result<(), Error>) -> Status {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => Status { code: Code::Ok, message: String::new() },
-        Ok(Err(error)) => Status { code: Code::InvalidArgument, message: error.to_string() },
+        Ok(Err(error)) => Status { code: code_of(&error), message: error.to_string() },
         Err(panic) => Status { code: Code::Internal, message: complaint(op, &*panic) },
+    }
+}
+
+/// The code that TensorFlow has for an error.
+fn code_of(error: &Error) -> Code {
+    match error {
+        // As TensorFlow's arrays say it.
+        Error::NoSteps { time: 0, .. } => Code::Unimplemented,
+        _ => Code::InvalidArgument,
     }
 }
 

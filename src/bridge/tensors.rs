@@ -94,6 +94,12 @@ fn shape<D: Dimension>(dims: &[usize]) -> D {
     shape
 }
 
+/// The numbers in an int32 tensor.
+pub(super) fn small_numbers(input: &Input<'_>) -> Vec<i32> {
+    let (numbers, _) = input.data.as_chunks();
+    numbers.iter().map(|&bytes| i32::from_ne_bytes(bytes)).collect()
+}
+
 /// The numbers in an int64 tensor.
 pub(super) fn steps(input: &Input<'_>) -> Vec<i64> {
     let (numbers, _) = input.data.as_chunks();

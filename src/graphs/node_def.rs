@@ -15,6 +15,9 @@ use super::ffi::GraphNode;
 /// elements out.
 const MOST_VALUES: usize = 64;
 
+/// The numbers of the steps of a sequence are a vector, too.
+const MOST_INTEGERS: usize = 4096;
+
 #[derive(Clone, PartialEq, Message)]
 struct NodeDef {
     #[prost(string, tag = "1")]
@@ -187,8 +190,8 @@ fn values_of(tensor: &TensorProto, shape: &[i64]) -> Option<Values> {
         .iter()
         .try_fold(1usize, |count, &size| count.checked_mul(usize::try_from(size).ok()?))?;
     let content = &tensor.tensor_content[..];
-    let floats = |values: Vec<f32>| filled(values, count).map(Values::Floats);
-    let ints = |values: Vec<i64>| filled(values, count).map(Values::Ints);
+    let floats = |values: Vec<f32>| filled(values, count, MOST_VALUES).map(Values::Floats);
+    let ints = |values: Vec<i64>| filled(values, count, MOST_INTEGERS).map(Values::Ints);
     match DataType(tensor.dtype) {
         DataType::INT32 if content.is_empty() => {
             ints(tensor.int_val.iter().copied().map(i64::from).collect())
@@ -214,8 +217,8 @@ fn numbers<const N: usize, T>(content: &[u8], number: fn([u8; N]) -> T) -> Vec<T
 
 /// All `count` elements: TensorFlow leaves out those at the end that equal the last one, or zero if
 /// it writes none at all.
-fn filled<T: Copy + Default>(mut values: Vec<T>, count: usize) -> Option<Vec<T>> {
-    if count > MOST_VALUES || values.len() > count {
+fn filled<T: Copy + Default>(mut values: Vec<T>, count: usize, most: usize) -> Option<Vec<T>> {
+    if count > most || values.len() > count {
         return None;
     }
     values.resize(count, values.last().copied().unwrap_or_default());

@@ -37,12 +37,12 @@ type Sources = Option<BTreeSet<Source>>;
 
 /// The sources of all nodes of a graph.
 #[derive(Debug)]
-pub(super) struct Availability {
+pub(crate) struct Availability {
     sources: Vec<Sources>,
 }
 
 impl Availability {
-    pub(super) fn of(graph: &Graph) -> Availability {
+    pub(crate) fn of(graph: &Graph) -> Availability {
         let order = order(graph);
         let mut doubtful = HashSet::new();
         loop {
@@ -70,8 +70,13 @@ impl Availability {
                 && needed.is_among(&self.before(graph, consumer))
     }
 
+    /// Whether a tensor has a value only when all that is needed has one.
+    pub(crate) fn covers(&self, graph: &Graph, tensor: Output, needed: &Needed) -> bool {
+        needed.is_among(&self.of_tensor(graph, tensor))
+    }
+
     /// What a node needs that takes some tensors, and waits for some nodes.
-    pub(super) fn needed(&self, graph: &Graph, tensors: &[Output], waits: &[NodeId]) -> Needed {
+    pub(crate) fn needed(&self, graph: &Graph, tensors: &[Output], waits: &[NodeId]) -> Needed {
         let tensors = tensors.iter().map(|&tensor| self.of_tensor(graph, tensor));
         let waits = waits.iter().map(|wait| self.sources[wait.0].clone());
         Needed(union(tensors.chain(waits)))
@@ -110,7 +115,7 @@ impl Availability {
 
 /// What a new node needs to run.
 #[derive(Debug)]
-pub(super) struct Needed(Sources);
+pub(crate) struct Needed(Sources);
 
 impl Needed {
     fn is_among(&self, sources: &Sources) -> bool {

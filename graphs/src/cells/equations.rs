@@ -69,15 +69,6 @@ pub(super) fn scalar(graph: &Graph, tensor: Output) -> Option<f32> {
     }
 }
 
-/// Whether a tensor is a constant of zeros.
-pub(super) fn is_zero(graph: &Graph, tensor: Output) -> bool {
-    match constant(graph, tensor).map(|constant| &constant.values) {
-        Some(Values::Zeros) => true,
-        Some(Values::Floats(values)) => values.iter().all(|&value| value == 0.0),
-        _ => false,
-    }
-}
-
 /// Whether a tensor is a constant that names the columns of a matrix.
 pub(super) fn names_columns(graph: &Graph, tensor: Output) -> bool {
     matches!(integers(graph, tensor), Some([1 | -1]))

@@ -12,10 +12,11 @@
 //! Where `cs_prev` is known to be zero, its optimizers put zeros in place of `dcs * cs_prev`.
 
 use super::broadcasts::{Broadcasts, Size};
-use super::equations::{factors, is_zero, names_columns, of, other_factor, takers};
+use super::equations::{factors, names_columns, of, other_factor, takers};
 use super::lstm::{Forward, Saved};
 use super::step::{Context, Step};
 use crate::attribute::Attribute;
+use crate::constants::is_zero;
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
 use crate::reason::Reason;

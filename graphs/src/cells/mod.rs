@@ -28,6 +28,8 @@ mod preactivations;
 mod step;
 mod writers;
 
+pub(crate) use availability::Availability;
+
 use std::cell::OnceCell;
 
 use crate::graph::{Graph, NodeId};

@@ -1,12 +1,14 @@
 //! `BlockGRU`.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::forward_steps::ForwardSteps;
 use crate::gemm::weights_len;
 use crate::lengths::Lengths;
 use crate::ops::{BLOCK_GRU, Sizes};
-use crate::sequence::{all_rows, at_step, input_products, state_before, steps_at_once};
+use crate::sequence::{
+    all_rows, at_step, clear_from, input_products, last_states, state_before, steps_at_once,
+};
 use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{Inputs, Outputs};
@@ -98,8 +100,8 @@ pub(crate) fn compute<E: Storage>(
 }
 
 impl<E: Storage> Sequence<'_, E> {
-    /// All steps. The outputs are r, u, c, hc and h: zero in steps that a row does not have. `scratch` has at least
-    /// [`forward_scratch`] elements.
+    /// All steps. The outputs are r, u, c, hc and h: zero in steps that a row does not have. All but h may have
+    /// the memory of one step. `scratch` has at least [`forward_scratch`] elements.
     pub(crate) fn compute(
         &self,
         context: &Context<'_>,
@@ -108,9 +110,7 @@ impl<E: Storage> Sequence<'_, E> {
     ) {
         let (batch, cell_size) = self.h_prev.dim();
         let steps = self.lengths.longest();
-        for output in &mut outputs {
-            output.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
-        }
+        clear_from(&mut outputs, steps);
         if batch == 0 || cell_size == 0 {
             return;
         }
@@ -130,17 +130,5 @@ impl<E: Storage> Sequence<'_, E> {
                 forward_steps.step(context, t, products, h_prev, step);
             }
         }
-    }
-}
-
-/// The state after each row's last step.
-fn last_states<E: Storage>(
-    lengths: Lengths<'_>,
-    h_prev: ArrayView2<'_, E>,
-    h: ArrayView3<'_, E>,
-    mut h_last: ArrayViewMut2<'_, E>,
-) {
-    for (b, mut last) in h_last.outer_iter_mut().enumerate() {
-        last.assign(&state_before(lengths.of(b), h_prev, h).row(b));
     }
 }

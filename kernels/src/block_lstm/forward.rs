@@ -10,7 +10,7 @@ use crate::lstm::Attributes;
 use crate::lstm::step::LstmStep;
 use crate::ops::Sizes;
 use crate::sequence::{
-    StepProduct, all_rows, at_step, input_products, state_before, steps_at_once,
+    StepProduct, all_rows, at_step, clear_from, input_products, state_before, steps_at_once,
 };
 use crate::{Context, Element, Error, Storage};
 
@@ -122,8 +122,9 @@ pub(crate) struct Projection<'a, E> {
 }
 
 impl<E: Storage> Sequence<'_, E> {
-    /// All steps. The outputs are i, cs, f, o, ci, co and h: zero in steps that a row does not have. `scratch` has
-    /// at least [`forward_scratch`] elements. With a projection h is what is projected.
+    /// All steps. The outputs are i, cs, f, o, ci, co and h: zero in steps that a row does not have. All but cs and h
+    /// may have the memory of one step. `scratch` has at least [`forward_scratch`] elements. With a projection h is
+    /// what is projected.
     pub(crate) fn compute(
         &self,
         context: &Context<'_>,
@@ -132,9 +133,7 @@ impl<E: Storage> Sequence<'_, E> {
         scratch: &mut [f32],
     ) {
         let (steps, (batch, cell_size)) = (self.steps, self.cs_prev.dim());
-        for output in &mut outputs {
-            output.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
-        }
+        clear_from(&mut outputs, steps);
         if batch == 0 || cell_size == 0 {
             return;
         }

@@ -60,17 +60,17 @@ pub struct LstmCellShapes<'s> {
 }
 
 /// The sizes of a step.
-struct Known {
-    batch: Option<usize>,
-    cell: Option<usize>,
+pub(super) struct Known {
+    pub(super) batch: Option<usize>,
+    pub(super) cell: Option<usize>,
 }
 
 impl LstmCellShapes<'_> {
-    fn check(&self) -> Result<Known, Error> {
+    /// Checks them for an operation whose tensors have these names.
+    pub(super) fn check(&self, op: &'static str) -> Result<Known, Error> {
         let (mut batch, mut input, mut output) = (None, None, None);
         let (mut rows, mut columns) = (None, None);
         let [x, h_prev, w, b] = self.fixed;
-        let op = LSTM_CELL;
         bind(op, ("x", 0), x, &mut [Dim::new("batch", &mut batch), Dim::new("input", &mut input)])?;
         let dims = &mut [Dim::new("batch", &mut batch), Dim::new("output", &mut output)];
         bind(op, ("h_prev", 0), h_prev, dims)?;
@@ -102,7 +102,7 @@ impl LstmCellShapes<'_> {
 /// [`Error::ListShape`] for the first tensor at odds with those before it, [`Error::Overflow`] for
 /// an output that cannot be addressed.
 pub fn lstm_cell_shapes(shapes: &LstmCellShapes<'_>) -> Result<[Vec<Option<usize>>; 7], Error> {
-    let Known { batch, cell } = shapes.check()?;
+    let Known { batch, cell } = shapes.check(LSTM_CELL)?;
     let gate = vec![batch, cell];
     let state = match shapes.cs_prev {
         Some(Some(cs_prev)) => broadcast(&gate, cs_prev).ok_or_else(|| {

@@ -14,21 +14,31 @@
 //! their own in a graph. The forward step is `GRUBlockCell`.
 
 mod gru_grad;
+mod gru_layer;
 mod lstm;
 mod lstm_grad;
 mod lstm_grad_sums;
+mod lstm_layer;
+mod steps;
 
 pub use gru_grad::{GRU_CELL_GRAD_C, GruCellGradCInputs, GruCellGradCOutputs};
 pub use gru_grad::{GRU_CELL_GRAD_RU, GruCellGradRuInputs, GruCellGradRuOutputs};
 pub use gru_grad::{gru_cell_grad_c, gru_cell_grad_c_shapes, gru_cell_grad_scratch};
 pub use gru_grad::{gru_cell_grad_ru, gru_cell_grad_ru_shapes};
+pub use gru_layer::{GRU_LAYER, GruLayerInputs, GruLayerOutputs, GruLayerShapes};
+pub use gru_layer::{gru_layer, gru_layer_scratch, gru_layer_shapes};
 pub use lstm::{LSTM_CELL, LstmCellInputs, LstmCellOutputs, LstmCellShapes};
 pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};
 pub use lstm_grad::{LSTM_CELL_GRAD, LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes};
 pub use lstm_grad::{lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_grad_shapes};
+pub use lstm_layer::{LSTM_LAYER, LstmLayerInputs, LstmLayerOutputs, LstmLayerShapes};
+pub use lstm_layer::{lstm_layer, lstm_layer_scratch, lstm_layer_shapes};
+pub use steps::{ElementShapes, Steps};
 
 pub(crate) use gru_grad::{
     compute_c as compute_gru_cell_grad_c, compute_ru as compute_gru_cell_grad_ru,
 };
+pub(crate) use gru_layer::compute as compute_gru_layer;
 pub(crate) use lstm::compute as compute_lstm_cell;
 pub(crate) use lstm_grad::compute as compute_lstm_cell_grad;
+pub(crate) use lstm_layer::compute as compute_lstm_layer;

@@ -188,7 +188,8 @@ def test_info(environment, rewrite):
     variables = dict({"BLOCKCELL_REWRITE": None, "BLOCKCELL_OVERRIDE": None}, **environment)
     answer, complaints = isolated.value(isolated.run("rewrite_info", ["info"], variables)["info"])
     assert answer["rewrite"] == rewrite
-    assert set(answer["rewritten"]) == {*PLAIN_OPS, *PLAIN_GRU_OPS}
+    layers = {"BlockcellLSTMLayer", "BlockcellGRULayer"}
+    assert set(answer["rewritten"]) == {*PLAIN_OPS, *PLAIN_GRU_OPS, *layers}
     assert not any(answer["rewritten"].values())
     said = complaints.count("BLOCKCELL_REWRITE")
     assert said == (environment.get("BLOCKCELL_REWRITE") == "yes")

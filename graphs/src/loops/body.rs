@@ -1,0 +1,166 @@
+//! The round of a loop: what it counts, its steps of cells, and the states that they keep.
+//!
+//! ```text
+//! condition   t < bound, also several of these with LogicalAnd
+//! t           0 in the first round, t + 1 in the next
+//! state       next = h, or Select(t >= sequence_length, state, h)
+//! output      h, or Select(t >= sequence_length, zeros, h)
+//! ```
+
+use std::collections::BTreeSet;
+
+use super::frame::{Frame, Variable, skip};
+use crate::attribute::DataType;
+use crate::constants::{integers, is_zero};
+use crate::graph::{Graph, NodeId, Output};
+use crate::ops;
+
+/// What counts the rounds.
+pub(super) struct Counters<'f> {
+    variables: Vec<&'f Variable>,
+    /// The nodes that count and compare.
+    pub(super) nodes: BTreeSet<NodeId>,
+    /// The numbers of rounds at most, outside of the loop.
+    pub(super) bounds: Vec<Output>,
+}
+
+impl<'f> Counters<'f> {
+    pub(super) fn read(graph: &Graph, frame: &'f Frame) -> Option<Counters<'f>> {
+        let mut nodes = BTreeSet::new();
+        let counts = |variable: &&Variable| {
+            let sum = graph.node(skip(graph, variable.next).node);
+            let types = &graph.node(variable.merge).output_types;
+            let is_one = |tensor| integers(graph, tensor) == Some(&[1]);
+            let is_next = match sum.inputs[..] {
+                [left, right] => {
+                    (variable.is(graph, left) && is_one(right))
+                        || (variable.is(graph, right) && is_one(left))
+                }
+                _ => false,
+            };
+            integers(graph, variable.first) == Some(&[0])
+                && types.first() == Some(&DataType::INT32)
+                && matches!(sum.op.as_str(), "Add" | "AddV2")
+                && is_next
+        };
+        let variables: Vec<_> = frame.variables.iter().filter(counts).collect();
+        nodes.extend(variables.iter().map(|variable| skip(graph, variable.next).node));
+        let mut counters = Counters { variables, nodes, bounds: Vec::new() };
+        let mut open = vec![graph.input(frame.condition, 0)];
+        while let Some(next) = open.pop() {
+            let next = skip(graph, next);
+            let node = graph.node(next.node);
+            counters.nodes.insert(next.node);
+            match (node.op.as_str(), &node.inputs[..]) {
+                ("LogicalAnd", &[left, right]) => open.extend([right, left]),
+                ("Less", &[t, bound]) => {
+                    let mut all = counters.variables.iter();
+                    all.find(|variable| variable.is_in_condition(graph, t))?;
+                    counters.bounds.push(frame.outside(graph, bound)?);
+                }
+                _ => return None,
+            }
+        }
+        Some(counters)
+    }
+
+    /// Whether a tensor is the number of the round.
+    pub(super) fn is_count(&self, graph: &Graph, tensor: Output) -> bool {
+        self.variables.iter().any(|variable| variable.is(graph, tensor))
+    }
+
+    /// Whether a count leaves the loop.
+    pub(super) fn leave(&self, graph: &Graph) -> bool {
+        let mut exits = self.variables.iter().filter_map(|variable| variable.exit);
+        exits.any(|exit| !graph.uses(exit).is_empty())
+    }
+
+    /// Whether a variable is one of these.
+    pub(super) fn have(&self, variable: &Variable) -> bool {
+        self.variables.iter().any(|one| one.merge == variable.merge)
+    }
+}
+
+/// A tensor that a row keeps from before where it has ended.
+pub(super) struct Masked {
+    /// What it is otherwise.
+    pub(super) value: Output,
+    /// What it is in an ended row, if rows end, and the lengths of rows.
+    pub(super) ended: Option<[Output; 2]>,
+    pub(super) nodes: Vec<NodeId>,
+}
+
+impl Masked {
+    /// Reads `Select(t >= sequence_length, kept, value)`. What is no such thing is a value.
+    pub(super) fn read(
+        graph: &Graph,
+        frame: &Frame,
+        counters: &Counters<'_>,
+        tensor: Output,
+    ) -> Option<Masked> {
+        let tensor = skip(graph, tensor);
+        let node = graph.node(tensor.node);
+        let ("Select", &[has_ended, kept, value]) = (node.op.as_str(), &node.inputs[..]) else {
+            return Some(Masked { value: tensor, ended: None, nodes: Vec::new() });
+        };
+        let has_ended = skip(graph, has_ended);
+        let compares = graph.node(has_ended.node);
+        let &[t, lengths] = &compares.inputs[..] else { return None };
+        let lengths = frame.outside(graph, lengths)?;
+        let is_int32 =
+            graph.node(lengths.node).output_types.get(lengths.index) == Some(&DataType::INT32);
+        let is_end = compares.op == "GreaterEqual" && counters.is_count(graph, t) && is_int32;
+        is_end.then(|| Masked {
+            value: skip(graph, value),
+            ended: Some([kept, lengths]),
+            nodes: vec![tensor.node, has_ended.node],
+        })
+    }
+}
+
+/// Whether a tensor outside of the loop has only zeros.
+pub(super) fn has_zeros(graph: &Graph, tensor: Output) -> bool {
+    let tensor = skip(graph, tensor);
+    let node = graph.node(tensor.node);
+    is_zero(graph, tensor) || (node.op == "Fill" && is_zero(graph, node.inputs[1]))
+}
+
+/// Which inputs and outputs of a cell's step are what.
+#[derive(Debug)]
+pub(super) struct Cell {
+    /// The operation of the layer.
+    pub(super) layer: &'static str,
+    /// The states: which input, and which output has the next one.
+    pub(super) states: &'static [[usize; 2]],
+    /// Weights, biases and peepholes, as many as there are of them.
+    pub(super) weights: Vec<usize>,
+    /// The number of the output h.
+    pub(super) h: usize,
+    /// The attributes that the layer has, too.
+    pub(super) attributes: &'static [&'static str],
+}
+
+impl Cell {
+    /// What is known of a step's node. None if it is no step of a cell with a state.
+    pub(super) fn of(graph: &Graph, id: NodeId) -> Option<Cell> {
+        let node = graph.node(id);
+        let inputs = node.inputs.len();
+        match node.op.as_str() {
+            ops::LSTM_CELL if node.int("C") == Some(1) => Some(Cell {
+                layer: ops::LSTM_LAYER,
+                states: &[[1, 6], [4, 1]],
+                weights: [2, 3].into_iter().chain(5..inputs).collect(),
+                h: 6,
+                attributes: &["P", "forget_bias", "cell_clip"],
+            }),
+            ops::GRU_CELL if inputs == 6 => Some(Cell {
+                layer: ops::GRU_LAYER,
+                states: &[[1, 3]],
+                weights: (2..6).collect(),
+                h: 3,
+                attributes: &[],
+            }),
+            _ => None,
+        }
+    }
+}

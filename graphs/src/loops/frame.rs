@@ -1,0 +1,161 @@
+//! The frame of a loop: its nodes and its variables.
+//!
+//! ```text
+//! merge  = Merge(Enter(first), NextIteration(next))
+//! switch = Switch(merge, condition)      switch:1 is the value in a round, Exit(switch) the last one
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::attribute::Attribute;
+use crate::graph::{Graph, NodeId, Output, Use};
+
+/// A loop with more nodes is not looked at.
+const MOST_NODES: usize = 400;
+
+/// A variable of a loop.
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    /// Its value before the first round, outside of the loop.
+    pub(super) first: Output,
+    /// Its value in the condition.
+    pub(super) merge: NodeId,
+    pub(super) switch: NodeId,
+    /// Its value after a round.
+    pub(super) next: Output,
+    /// What leaves the loop, if anything does.
+    pub(super) exit: Option<NodeId>,
+    enter: NodeId,
+    nodes: Vec<NodeId>,
+}
+
+impl Variable {
+    fn read(graph: &Graph, merge: NodeId, condition: NodeId) -> Option<Variable> {
+        let &[enter, next] = &graph.node(merge).inputs[..] else { return None };
+        if graph.op(enter.node) != "Enter" || graph.op(next.node) != "NextIteration" {
+            return None;
+        }
+        let switch = graph.data_consumers(merge).find(|&id| {
+            graph.op(id) == "Switch" && graph.input(id, 1) == Output { node: condition, index: 0 }
+        })?;
+        let exit = graph.data_consumers(switch).find(|&id| graph.op(id) == "Exit");
+        let mut nodes = vec![merge, enter.node, next.node, switch];
+        nodes.extend(exit);
+        let first = graph.input(enter.node, 0);
+        Some(Variable {
+            first,
+            merge,
+            switch,
+            next: graph.input(next.node, 0),
+            exit,
+            enter: enter.node,
+            nodes,
+        })
+    }
+
+    /// Whether a node leads the first value into the loop.
+    pub(super) fn enters(&self, id: NodeId) -> bool {
+        id == self.enter
+    }
+
+    /// Whether a tensor is the value in the condition.
+    pub(super) fn is_in_condition(&self, graph: &Graph, tensor: Output) -> bool {
+        skip(graph, tensor) == Output { node: self.merge, index: 0 }
+    }
+
+    /// Whether a tensor is the value in a round.
+    pub(super) fn is(&self, graph: &Graph, tensor: Output) -> bool {
+        skip(graph, tensor) == Output { node: self.switch, index: 1 }
+    }
+}
+
+/// A loop.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// Its `LoopCond`.
+    pub(super) condition: NodeId,
+    pub(super) variables: Vec<Variable>,
+    /// All nodes from those that enter to those that leave.
+    pub(super) nodes: BTreeSet<NodeId>,
+}
+
+/// The loops that some nodes are in, without those that are nested in others or have others nested in them.
+pub(super) fn with(graph: &Graph, steps: impl Iterator<Item = NodeId>) -> Vec<Frame> {
+    let mut enters: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
+    for id in graph.ids() {
+        if let Some(name) = name(graph, id) {
+            enters.entry(name).or_default().push(id);
+        }
+    }
+    let steps: BTreeSet<_> = if enters.is_empty() { BTreeSet::new() } else { steps.collect() };
+    let frames = enters.values().filter_map(|enters| Frame::of(graph, enters));
+    frames.filter(|frame| frame.nodes.iter().any(|id| steps.contains(id))).collect()
+}
+
+/// The name of the frame that a node leads into.
+fn name(graph: &Graph, id: NodeId) -> Option<&str> {
+    let node = graph.node(id);
+    match node.attribute("frame_name") {
+        Some(Attribute::Text(name)) if node.op == "Enter" => Some(name),
+        _ => None,
+    }
+}
+
+impl Frame {
+    fn of(graph: &Graph, enters: &[NodeId]) -> Option<Frame> {
+        let mut nodes: BTreeSet<_> = enters.iter().copied().collect();
+        let mut open = enters.to_vec();
+        while let Some(next) = open.pop() {
+            if nodes.len() > MOST_NODES {
+                return None;
+            }
+            if graph.op(next) == "Exit" {
+                continue;
+            }
+            let consumers = graph.uses(next).iter().map(Use::consumer);
+            open.extend(consumers.filter(|&id| nodes.insert(id)));
+        }
+        let mut conditions = nodes.iter().copied().filter(|&id| graph.op(id) == "LoopCond");
+        let condition = conditions.next().filter(|_| conditions.next().is_none())?;
+        let merges = nodes.iter().copied().filter(|&id| graph.op(id) == "Merge");
+        let variables =
+            merges.map(|merge| Variable::read(graph, merge, condition)).collect::<Option<_>>()?;
+        Some(Frame { condition, variables, nodes })
+    }
+
+    /// The variable whose value in a round a tensor is.
+    pub(super) fn variable(&self, graph: &Graph, tensor: Output) -> Option<&Variable> {
+        self.variables.iter().find(|variable| variable.is(graph, tensor))
+    }
+
+    /// The nodes of the variables and of the condition.
+    pub(super) fn nodes_of_variables(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let nodes = self.variables.iter().flat_map(|variable| variable.nodes.iter().copied());
+        nodes.chain([self.condition])
+    }
+
+    /// The tensor outside of the loop that is the same in every round: one that enters as a constant, or a constant
+    /// in the loop, which [`Frame::constants`] frees.
+    pub(super) fn outside(&self, graph: &Graph, tensor: Output) -> Option<Output> {
+        let tensor = skip(graph, tensor);
+        let node = graph.node(tensor.node);
+        match node.op.as_str() {
+            "Enter" if node.flag("is_constant") => Some(node.inputs[0]),
+            "Const" => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// Constants that are in the loop because they wait for something in it.
+    pub(super) fn constants<'g>(&'g self, graph: &'g Graph) -> impl Iterator<Item = NodeId> + 'g {
+        self.nodes.iter().copied().filter(|&id| graph.op(id) == "Const")
+    }
+}
+
+/// The tensor that a chain of `Identity` passes on.
+pub(super) fn skip(graph: &Graph, mut tensor: Output) -> Output {
+    while graph.op(tensor.node) == "Identity" {
+        tensor = graph.input(tensor.node, 0);
+    }
+    tensor
+}

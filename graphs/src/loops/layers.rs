@@ -1,0 +1,358 @@
+//! A loop as layers, and the nodes that take its place.
+
+use std::collections::BTreeSet;
+
+use super::arrays::{Input, Written, is_same};
+use super::body::{Cell, Counters, Masked, has_zeros};
+use super::frame::{Frame, Variable, skip};
+use crate::attribute::Attribute;
+use crate::cells::Availability;
+use crate::graph::{Graph, Node, NodeId, Output};
+use crate::memory::Memory;
+use crate::reason::Reason;
+use crate::report::Report;
+use crate::waits::waits_for;
+
+/// A layer: what its cell does in all rounds.
+#[derive(Debug)]
+struct Layer {
+    step: NodeId,
+    cell: Cell,
+    /// For each state of the cell: its first value, and what leaves the loop.
+    states: Vec<(Output, Option<NodeId>)>,
+    /// Weights, biases and peepholes outside of the loop.
+    weights: Vec<Output>,
+}
+
+/// A loop that is nothing but layers, each of which takes the outputs of the one before.
+#[derive(Debug)]
+pub(super) struct Loop {
+    frame: Frame,
+    bounds: Vec<Output>,
+    /// How many steps each row has, if they differ.
+    lengths: Option<Output>,
+    input: Input,
+    layers: Vec<Layer>,
+    written: Option<Written>,
+    /// What the new nodes have to wait for.
+    waits: BTreeSet<NodeId>,
+}
+
+/// What was read of a loop so far.
+struct Reader<'r> {
+    graph: &'r Graph,
+    frame: &'r Frame,
+    counters: Counters<'r>,
+    /// The lengths of rows that its parts have, or that they have none.
+    lengths: Vec<Option<Output>>,
+    nodes: BTreeSet<NodeId>,
+}
+
+impl Loop {
+    pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
+        let node = graph.node(frame.condition).name.clone();
+        let other = |part: &'static str| Reason::Loop { part, node: node.clone() };
+        let counters = Counters::read(graph, &frame).ok_or_else(|| other("condition"))?;
+        if counters.leave(graph) {
+            return Err(other("count, which leaves it"));
+        }
+        let bounds = counters.bounds.clone();
+        let nodes = frame.nodes_of_variables().chain(counters.nodes.iter().copied()).collect();
+        let mut reader = Reader { graph, frame: &frame, counters, lengths: Vec::new(), nodes };
+        let (input, steps) = reader.steps().ok_or_else(|| other("input"))?;
+        let layers = steps.iter().map(|&step| reader.layer(step)).collect::<Option<Vec<_>>>();
+        let layers = layers.ok_or_else(|| other("state"))?;
+        let written = reader.written(&layers).ok_or_else(|| other("output"))?;
+        let Reader { lengths, nodes, .. } = reader;
+        if lengths.iter().any(|one| *one != lengths[0]) {
+            return Err(other("length of rows"));
+        }
+        let sizes = written.iter().map(|written| written.array.size);
+        if !sizes.into_iter().all(|size| is_same(graph, size, input.array.size)) {
+            return Err(other("size of arrays"));
+        }
+        let harmless = |id: &NodeId| match graph.op(*id) {
+            "Identity" | "Const" => true,
+            "Enter" => graph.node(*id).flag("is_constant"),
+            _ => false,
+        };
+        if let Some(more) = frame.nodes.iter().find(|id| !nodes.contains(id) && !harmless(id)) {
+            return Err(Reason::InLoop(graph.node(*more).name.clone()));
+        }
+        let lengths = lengths.first().copied().flatten();
+        let waits = BTreeSet::new();
+        let mut found = Loop { frame, bounds, lengths, input, layers, written, waits };
+        found.waits = found.waits(graph);
+        Ok(found)
+    }
+
+    /// What the nodes of the loop and of its input wait for.
+    fn waits(&self, graph: &Graph) -> BTreeSet<NodeId> {
+        let inside = self.frame.nodes.iter();
+        let inside = inside.flat_map(|&id| graph.node(id).control_inputs.iter().copied());
+        let before = self.input.array.outside.iter().chain(self.array_written());
+        let before = before.flat_map(|&id| waits_for(graph, id));
+        let all = inside.chain(before).filter(|id| !self.frame.nodes.contains(id));
+        let own: BTreeSet<_> = self.outside().collect();
+        let mut waits: BTreeSet<_> = all.filter(|id| !own.contains(id)).collect();
+        for input in self.inputs() {
+            waits.remove(&input.node);
+        }
+        waits
+    }
+
+    /// The array that is written, if there is one.
+    fn array_written(&self) -> Option<&NodeId> {
+        self.written.as_ref().and_then(|written| written.array.outside.last())
+    }
+
+    /// The nodes around the loop that nobody needs without it.
+    fn outside(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let written = self.written.iter();
+        let written = written.flat_map(|one| one.array.outside.iter().chain(&one.gather));
+        self.input.array.outside.iter().chain(written).copied()
+    }
+
+    /// All that the new nodes take from outside.
+    fn inputs(&self) -> impl Iterator<Item = Output> + '_ {
+        let states =
+            |layer: &'_ Layer| layer.states.iter().map(|state| state.0).collect::<Vec<_>>();
+        let layers = self.layers.iter();
+        let of_layers =
+            layers.flat_map(move |layer| [states(layer), layer.weights.clone()].concat());
+        let numbers = [self.input.array.size].into_iter().chain(self.bounds.iter().copied());
+        numbers.chain(self.lengths).chain([self.input.x]).chain(of_layers)
+    }
+
+    /// Whether new nodes may take the place of the loop.
+    pub(super) fn check(
+        &self,
+        graph: &Graph,
+        availability: &Availability,
+        memory: &Memory,
+    ) -> Result<(), Reason> {
+        let name = |id: NodeId| graph.node(id).name.clone();
+        let device = &graph.node(self.layers[0].step).device;
+        for id in self.frame.nodes.iter().copied().chain(self.outside()) {
+            let node = graph.node(id);
+            if node.is_target {
+                return Err(Reason::Target(name(id)));
+            }
+            if node.device != *device || !device.is_local_cpu {
+                return Err(Reason::Device(name(id)));
+            }
+        }
+        let inputs: Vec<_> = self.inputs().collect();
+        if let Some(node) = memory.unstable(&inputs) {
+            return Err(Reason::Memory(name(node)));
+        }
+        let waits: Vec<_> = self.waits.iter().copied().collect();
+        let needed = availability.needed(graph, &inputs, &waits);
+        let gather = self.written.iter().filter_map(|written| written.gather);
+        let exits = self.frame.variables.iter().filter_map(|variable| variable.exit);
+        for id in exits.chain(gather) {
+            let covered = availability.covers(graph, Output { node: id, index: 0 }, &needed);
+            let consumer = graph.uses(id).first().map(|one| name(one.consumer()));
+            if let Some(consumer) = consumer.filter(|_| !covered) {
+                return Err(Reason::Early { node: name(id), consumer });
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the layers in the place of the loop.
+    pub(super) fn replace(self, graph: &mut Graph, report: &mut Report) {
+        self.free_constants(graph);
+        let mut x = self.input.x;
+        let mut last = None;
+        for (number, layer) in self.layers.iter().enumerate() {
+            let new = self.emit(graph, number, x);
+            for (index, &(_, exit)) in layer.states.iter().enumerate() {
+                if let Some(exit) = exit {
+                    graph.redirect(
+                        Output { node: exit, index: 0 },
+                        Output { node: new, index: 1 + index },
+                    );
+                    graph.redirect_control(exit, new);
+                }
+            }
+            x = Output { node: new, index: 0 };
+            last = Some(new);
+            report.replaced(&graph.node(layer.step).name, graph.op(layer.step));
+            report.rewritten(graph, new, 1, None);
+        }
+        let last = last.expect("there is a layer");
+        if let Some(written) = &self.written {
+            if let Some(gather) = written.gather {
+                graph.redirect(Output { node: gather, index: 0 }, x);
+                graph.redirect_control(gather, last);
+            }
+        }
+        self.remove(graph, last);
+    }
+
+    /// Lets constants that are in the loop wait for what comes before it.
+    fn free_constants(&self, graph: &mut Graph) {
+        let constants: Vec<_> = self.frame.constants(graph).collect();
+        let used: BTreeSet<_> = self.inputs().map(|input| input.node).collect();
+        for id in constants.into_iter().filter(|id| used.contains(id)) {
+            for awaited in graph.node(id).control_inputs.clone() {
+                if self.frame.nodes.contains(&awaited) {
+                    graph.move_control(id, awaited, self.input.x.node);
+                }
+            }
+        }
+    }
+
+    /// Adds the node of a layer.
+    fn emit(&self, graph: &mut Graph, number: usize, x: Output) -> NodeId {
+        let layer = &self.layers[number];
+        let step = graph.node(layer.step);
+        let data_type = step.data_type().expect("steps have a type");
+        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
+        let of_array =
+            |array: Option<&Vec<i64>>| Attribute::Ints(array.cloned().unwrap_or_default());
+        let is_last = number + 1 == self.layers.len();
+        let element = self.input.array.element.clone();
+        let written =
+            self.written.as_ref().map(|written| &written.array.element).filter(|_| is_last);
+        let mut attributes = vec![
+            ("T", Attribute::Type(data_type)),
+            ("R", count(self.bounds.len())),
+            ("L", count(usize::from(self.lengths.is_some()))),
+            ("x_sizes", of_array(Some(&element).filter(|_| number == 0))),
+            ("h_sizes", of_array(written)),
+            // Without an array, nobody misses outputs of steps that there are not.
+            ("needs_h", Attribute::Bool(self.written.is_some() && is_last)),
+        ];
+        for &name in layer.cell.attributes {
+            attributes.push((name, step.attribute(name).expect("the step has it").clone()));
+        }
+        let mut inputs = vec![self.input.array.size];
+        inputs.extend(self.bounds.iter().copied().chain(self.lengths));
+        inputs.push(x);
+        inputs
+            .extend(layer.states.iter().map(|state| state.0).chain(layer.weights.iter().copied()));
+        let node = Node {
+            name: step.name.clone(),
+            op: layer.cell.layer.to_owned(),
+            device: step.device.clone(),
+            attributes: attributes
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            inputs,
+            control_inputs: self.waits.iter().copied().collect(),
+            output_types: vec![data_type; 1 + layer.states.len()],
+            ..Node::default()
+        };
+        graph.add(node)
+    }
+
+    /// Removes the loop and what is around it, as far as nobody else needs it.
+    fn remove(&self, graph: &mut Graph, last: NodeId) {
+        if let Some(written) = &self.written {
+            let flow = self.frame.variables.iter().find(|one| one.first == written.first);
+            if let Some(exit) = flow.and_then(|flow| flow.exit) {
+                graph.redirect(Output { node: exit, index: 0 }, written.first);
+                graph.redirect_control(exit, last);
+            }
+        }
+        let used: BTreeSet<_> = self.inputs().map(|input| input.node).collect();
+        let inside = self.frame.nodes.iter().copied().filter(|id| !used.contains(id));
+        graph.remove_all(inside);
+        let counts = self.written.iter().flat_map(|written| written.count.iter().copied());
+        let mut left: Vec<_> = self.outside().chain(counts).collect();
+        // Each may be all that needed another.
+        loop {
+            let before = left.len();
+            left.retain(|&id| {
+                let is_unused = graph.get(id).is_some() && graph.uses(id).is_empty();
+                if is_unused {
+                    graph.remove_unused(id);
+                }
+                graph.get(id).is_some()
+            });
+            if left.len() == before {
+                return;
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// The input of the first layer, and the steps from the first layer to the last.
+    fn steps(&mut self) -> Option<(Input, Vec<NodeId>)> {
+        let (graph, frame) = (self.graph, self.frame);
+        let mut reads =
+            frame.nodes.iter().copied().filter(|&id| graph.op(id) == "TensorArrayReadV3");
+        let read = reads.next().filter(|_| reads.next().is_none())?;
+        let input = Input::read(graph, frame, read, |t| self.counters.is_count(graph, t))?;
+        self.nodes.extend(&input.array.inside);
+        let (mut x, mut steps) = (Output { node: read, index: 0 }, Vec::new());
+        loop {
+            let takes = |&id: &NodeId| {
+                Cell::of(graph, id).is_some() && skip(graph, graph.input(id, 0)) == x
+            };
+            let mut next = frame.nodes.iter().copied().filter(takes);
+            let Some(step) = next.next() else { break };
+            if next.next().is_some() || steps.contains(&step) {
+                return None;
+            }
+            x = Output { node: step, index: Cell::of(graph, step)?.h };
+            steps.push(step);
+        }
+        self.nodes.extend(&steps);
+        (!steps.is_empty()).then_some((input, steps))
+    }
+
+    /// The layer of a step.
+    fn layer(&mut self, step: NodeId) -> Option<Layer> {
+        let (graph, frame) = (self.graph, self.frame);
+        let cell = Cell::of(graph, step)?;
+        let mut states = Vec::new();
+        for &[input, output] in cell.states {
+            let variable = frame.variable(graph, graph.input(step, input))?;
+            let next = self.masked(variable.next)?;
+            if next.value != (Output { node: step, index: output }) || self.counters.have(variable)
+            {
+                return None;
+            }
+            let keeps = |[kept, _]: [Output; 2]| variable.is(graph, kept);
+            if !next.ended.is_none_or(keeps) {
+                return None;
+            }
+            states.push((variable.first, variable.exit));
+        }
+        let outside = |&input: &usize| frame.outside(graph, graph.input(step, input));
+        let weights = cell.weights.iter().map(outside).collect::<Option<_>>()?;
+        Some(Layer { step, cell, states, weights })
+    }
+
+    /// The array that the outputs of the last layer are written to, or that there is none.
+    fn written(&mut self, layers: &[Layer]) -> Option<Option<Written>> {
+        let (graph, frame) = (self.graph, self.frame);
+        let last = layers.last()?;
+        let h = Output { node: last.step, index: last.cell.h };
+        let is_flow = |variable: &&Variable| graph.op(variable.next.node) == "TensorArrayWriteV3";
+        let mut flows = frame.variables.iter().filter(is_flow);
+        let Some(flow) = flows.next() else { return Some(None) };
+        let counts = |t| self.counters.is_count(graph, t);
+        let written =
+            Written::read(graph, frame, flow, counts).filter(|_| flows.next().is_none())?;
+        self.nodes.extend(&written.array.inside);
+        let value = self.masked(written.value)?;
+        let is_cleared = |[kept, _]: [Output; 2]| {
+            frame.outside(graph, kept).is_some_and(|kept| has_zeros(graph, kept))
+        };
+        (value.value == h && value.ended.is_none_or(is_cleared)).then_some(Some(written))
+    }
+
+    /// A tensor that may be masked, as all others of the loop are.
+    fn masked(&mut self, tensor: Output) -> Option<Masked> {
+        let masked = Masked::read(self.graph, self.frame, &self.counters, tensor)?;
+        self.nodes.extend(&masked.nodes);
+        self.lengths.push(masked.ended.map(|[_, lengths]| lengths));
+        Some(masked)
+    }
+}

@@ -1,0 +1,50 @@
+//! Rewrite: a loop over a sequence that does nothing but steps of cells becomes one node for each layer.
+//!
+//! ```text
+//! in the graph                                             becomes
+//! x -> TensorArrayScatter -> loop of BlockcellLSTMCell     BlockcellLSTMLayer(time, rounds, x, ...)
+//!                            -> TensorArrayGather -> h
+//!                         of GRUBlockCell                  BlockcellGRULayer
+//! ```
+//!
+//! The steps in the loop are those that `cells` has put there. What such a loop is made of is in `frame.rs` (its
+//! variables), `arrays.rs` (its input and output) and `body.rs` (its round). Conditions, and where they are checked:
+//!
+//! * Every node of the loop is one of those that the new nodes stand for, so that nothing else happens in a round:
+//!   [`layers::Loop::check_nodes`]. All are on one CPU of this process.
+//! * Nobody else reads or writes the arrays: `arrays.rs`.
+//! * All that leaves the loop has a value when all that the new nodes take has: [`layers::Loop::check_values`].
+//! * What the new nodes take keeps its value: no memory of a variable that the graph writes to, same place.
+//! * An array that is too short, or has elements of other shapes, is an error as in the loop: the kernel has the
+//!   sizes of the arrays and of their elements.
+
+mod arrays;
+mod body;
+mod frame;
+mod layers;
+
+use crate::cells::Availability;
+use crate::graph::{Graph, NodeId};
+use crate::memory::Memory;
+use crate::ops;
+use crate::report::Report;
+
+/// Rewrites all such loops of a graph.
+pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
+    let is_step = |id: &NodeId| matches!(graph.op(*id), ops::LSTM_CELL | ops::GRU_CELL);
+    let frames = frame::with(graph, graph.ids().filter(is_step));
+    if frames.is_empty() {
+        return;
+    }
+    let (availability, memory) = (Availability::of(graph), Memory::of(graph));
+    for frame in frames {
+        let condition = frame.condition;
+        match layers::Loop::read(graph, frame) {
+            Ok(found) => match found.check(graph, &availability, &memory) {
+                Ok(()) => found.replace(graph, report),
+                Err(reason) => report.stays(condition, reason),
+            },
+            Err(reason) => report.stays(condition, reason),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Which steps a loop over a sequence makes, for all rows and for each.
+
+use crate::Error;
+use crate::ops::PartialShape;
+use crate::shapes::{Dim, bind};
+
+/// The steps of a loop: `rounds` of at most `time`.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// How many steps x and the outputs have.
+    pub time: i64,
+    /// How many rounds the loop has; a negative number stands for none.
+    pub rounds: i64,
+    /// How many steps each row takes part in, if they differ. A negative number stands for none, and a row takes
+    /// part in all rounds if its number is larger.
+    pub sequence_length: Option<Vec<i32>>,
+}
+
+/// What the elements of the arrays of a loop are known to be before it runs: TensorFlow's `element_shape`.
+#[derive(Clone, Debug, Default)]
+pub struct ElementShapes {
+    /// The sizes of a step of x, None for any.
+    pub x: PartialShape,
+    /// The sizes of a step of h, None for any.
+    pub h: PartialShape,
+    /// Whether somebody reads h.
+    pub needs_h: bool,
+}
+
+impl ElementShapes {
+    /// Whether outputs can be made for steps that the loop does not reach, if anybody reads them: TensorFlow makes
+    /// zeros then if it knows their shape, which it does after one step.
+    fn has_h(&self) -> bool {
+        !self.needs_h || self.h.as_ref().is_some_and(|sizes| sizes.iter().all(Option::is_some))
+    }
+}
+
+/// The loop of an operation, and how many steps each row takes part in.
+pub(super) struct Lengths {
+    /// Of each row.
+    pub(super) of_rows: Vec<i64>,
+    /// Whether they may differ.
+    pub(super) differ: bool,
+}
+
+impl Steps {
+    /// Checks the numbers against the shapes of `op`.
+    pub(super) fn check(
+        &self,
+        op: &'static str,
+        (time, batch): (usize, usize),
+        elements: &ElementShapes,
+    ) -> Result<Lengths, Error> {
+        let rounds = self.rounds.max(0);
+        let wrong =
+            |tensor, got: i64| Err(Error::Value { op, tensor, index: None, time, got: got.into() });
+        if i64::try_from(time) != Ok(self.time) {
+            return wrong("time", self.time);
+        }
+        if rounds > self.time {
+            return wrong("rounds", self.rounds);
+        }
+        if rounds == 0 && !elements.has_h() {
+            return Err(Error::NoSteps { op, time });
+        }
+        let length = |&length: &i32| i64::from(length).clamp(0, rounds);
+        let Some(lengths) = &self.sequence_length else {
+            return Ok(Lengths { of_rows: vec![rounds; batch], differ: false });
+        };
+        Ok(Lengths { of_rows: lengths.iter().map(length).collect(), differ: true })
+    }
+}
+
+/// Checks what is known of the shapes of the numbers: scalars, and for `sequence_length` a number for each row.
+pub(super) fn check_numbers(
+    op: &'static str,
+    scalars: &[PartialShape],
+    sequence_length: &[PartialShape],
+    batch: &mut Option<usize>,
+) -> Result<(), Error> {
+    for (index, scalar) in scalars.iter().enumerate() {
+        bind(op, if index == 0 { ("time", 0) } else { ("rounds", index - 1) }, scalar, &mut [])?;
+    }
+    // A scalar serves all rows.
+    let mut lengths = sequence_length.iter().filter(|lengths| **lengths != Some(Vec::new()));
+    lengths.try_for_each(|lengths| {
+        bind(op, ("sequence_length", 0), lengths, &mut [Dim::new("batch", batch)])
+    })
+}
+
+/// Checks the shape of a step of an array against what its elements are known to be.
+pub(super) fn check_element(
+    op: &'static str,
+    tensor: &'static str,
+    element: &PartialShape,
+    got: [Option<usize>; 2],
+) -> Result<(), Error> {
+    let Some(sizes) = element else { return Ok(()) };
+    let (mut rows, mut columns) =
+        (sizes.first().copied().flatten(), sizes.get(1).copied().flatten());
+    let dims = &mut [Dim::new("rows", &mut rows), Dim::new("columns", &mut columns)];
+    bind(op, (tensor, 0), &Some(got.to_vec()), dims)
+}

@@ -1,0 +1,219 @@
+//! The operations on loops over a sequence.
+
+use std::marker::PhantomData;
+
+use blockcell_kernels::lstm;
+use blockcell_kernels::ops::PartialShape as Known;
+use blockcell_kernels::plain::{
+    self, ElementShapes, GruLayerInputs, GruLayerOutputs, GruLayerShapes, LstmLayerInputs,
+    LstmLayerOutputs, LstmLayerShapes, Steps,
+};
+use blockcell_kernels::{Element, Error};
+use bytemuck::Pod;
+
+use super::attributes::Attributes;
+use super::ffi::Input;
+use super::kernels::{Call, Operation};
+use super::lists::{Lists, ListsOp, lists, views};
+use super::own_ops::Shapes;
+use super::tensors::{small_numbers, view, view_mut};
+
+/// All of them.
+pub(super) const ALL: [&dyn Operation; 2] =
+    [&ListsOp::<LstmLayer>(PhantomData), &ListsOp::<GruLayer>(PhantomData)];
+
+/// What both have in common: the tensors `time`, `rounds` and `sequence_length`, and what is known of the elements of
+/// the loop's arrays.
+struct Loop {
+    rounds: usize,
+    sequence_length: usize,
+    elements: ElementShapes,
+}
+
+impl Loop {
+    fn read(op: &'static str, attributes: Attributes<'_>) -> Result<Self, Error> {
+        let element = |name: &str| -> Result<Known, Error> {
+            let sizes = attributes.numbers(name)?;
+            match sizes.len() {
+                0 => Ok(None),
+                2 => Ok(Some(sizes.into_iter().map(|size| usize::try_from(size).ok()).collect())),
+                _ => Err(Error::Attribute {
+                    op,
+                    expected: format!("{name} must have no numbers, or two"),
+                    got: format!("{sizes:?}"),
+                }),
+            }
+        };
+        let (rounds, sequence_length) = (attributes.count("R")?, attributes.count("L")?);
+        if rounds == 0 || sequence_length > 1 {
+            let expected = "R must be at least 1, and L 0 or 1".to_owned();
+            let got = format!("{rounds} and {sequence_length}");
+            return Err(Error::Attribute { op, expected, got });
+        }
+        let elements = ElementShapes {
+            x: element("x_sizes")?,
+            h: element("h_sizes")?,
+            needs_h: attributes.flag("needs_h")?,
+        };
+        Ok(Loop { rounds, sequence_length, elements })
+    }
+
+    /// Cuts a call's inputs into the scalars, the lengths, and the rest.
+    fn lists<'i, T>(&self, inputs: &'i [T]) -> ([&'i [T]; 2], &'i [T]) {
+        lists(inputs, [1 + self.rounds, self.sequence_length])
+    }
+
+    fn steps(&self, inputs: &[Input<'_>]) -> Steps {
+        let ([scalars, lengths], tensors) = self.lists(inputs);
+        let batch = tensors[0].dims[1];
+        let of_rows = |lengths: &Input<'_>| {
+            // A scalar serves all rows.
+            let count = if lengths.dims.is_empty() { batch } else { 1 };
+            small_numbers(lengths).repeat(count)
+        };
+        let mut scalars = scalars.iter().flat_map(small_numbers).map(i64::from);
+        Steps {
+            time: scalars.next().expect("it was checked"),
+            rounds: scalars.min().expect("it was checked"),
+            sequence_length: lengths.first().map(of_rows),
+        }
+    }
+}
+
+/// Cuts scratch memory into numbers and elements.
+fn parts<E: Pod>(scratch: &mut [f32], numbers: usize) -> (&mut [f32], &mut [E]) {
+    let (numbers, elements) = scratch.split_at_mut(numbers);
+    (numbers, bytemuck::cast_slice_mut(elements))
+}
+
+/// `BlockcellLSTMLayer`: the loop, five tensors, and three peepholes or nothing.
+pub(super) struct LstmLayer {
+    steps: Loop,
+    peepholes: usize,
+    attributes: lstm::Attributes,
+}
+
+impl LstmLayer {
+    /// Scratch memory by the shapes of the inputs, which are checked.
+    fn memory(&self, inputs: &[&[usize]]) -> [usize; 2] {
+        let (_, tensors) = self.steps.lists(inputs);
+        let ([time, batch, input], [_, cell]) = (tensors[0], tensors[1]) else { return [0; 2] };
+        plain::lstm_layer_scratch([*time, *batch, *input, *cell])
+    }
+}
+
+impl Lists for LstmLayer {
+    const NAME: &'static str = plain::LSTM_LAYER;
+
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        let steps = Loop::read(Self::NAME, attributes)?;
+        let peepholes = attributes.count("P")?;
+        if !matches!(peepholes, 0 | 3) {
+            let expected = "P must be 0 or 3".to_owned();
+            return Err(Error::Attribute { op: Self::NAME, expected, got: peepholes.to_string() });
+        }
+        let attributes = lstm::Attributes {
+            use_peephole: peepholes > 0,
+            forget_bias: attributes.float("forget_bias")?,
+            cell_clip: attributes.float("cell_clip")?,
+        };
+        Ok(LstmLayer { steps, peepholes, attributes })
+    }
+
+    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
+        let ([scalars, sequence_length], tensors) = self.steps.lists(inputs);
+        let ([fixed], peepholes) = lists(tensors, [5]);
+        let fixed = fixed.try_into().expect("as many as were cut off");
+        let elements = &self.steps.elements;
+        let shapes = LstmLayerShapes { scalars, sequence_length, fixed, peepholes, elements };
+        Ok(plain::lstm_layer_shapes(&shapes)?.into())
+    }
+
+    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+        self.memory(inputs)[1]
+    }
+
+    fn numbers(&self, inputs: &[&[usize]]) -> usize {
+        self.memory(inputs)[0]
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
+        let (_, tensors) = self.steps.lists(call.inputs);
+        let ([fixed], peepholes) = lists(tensors, [5]);
+        let inputs = LstmLayerInputs::<E> {
+            x: view(&fixed[0]),
+            h_prev: view(&fixed[1]),
+            cs_prev: view(&fixed[2]),
+            w: view(&fixed[3]),
+            b: view(&fixed[4]),
+            peepholes: views(peepholes).try_into().ok().filter(|_| self.peepholes > 0),
+        };
+        let [h, h_last, cs_last] = call.outputs else { unreachable!("it has three outputs") };
+        let outputs = LstmLayerOutputs {
+            h: view_mut(h),
+            h_last: view_mut(h_last),
+            cs_last: view_mut(cs_last),
+        };
+        let steps = (&self.steps.steps(call.inputs), &self.steps.elements);
+        let memory = parts(call.scratch, self.numbers(&dims));
+        plain::lstm_layer(call.context, &self.attributes, steps, inputs, outputs, memory)
+    }
+}
+
+/// `BlockcellGRULayer`: the loop and six tensors.
+pub(super) struct GruLayer {
+    steps: Loop,
+}
+
+impl GruLayer {
+    /// Scratch memory by the shapes of the inputs, which are checked.
+    fn memory(&self, inputs: &[&[usize]]) -> [usize; 2] {
+        let (_, tensors) = self.steps.lists(inputs);
+        let ([time, batch, input], [_, cell]) = (tensors[0], tensors[1]) else { return [0; 2] };
+        plain::gru_layer_scratch([*time, *batch, *input, *cell])
+    }
+}
+
+impl Lists for GruLayer {
+    const NAME: &'static str = plain::GRU_LAYER;
+
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruLayer { steps: Loop::read(Self::NAME, attributes)? })
+    }
+
+    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
+        let ([scalars, sequence_length], fixed) = self.steps.lists(inputs);
+        let fixed = fixed.try_into().expect("the operation has so many inputs");
+        let elements = &self.steps.elements;
+        let shapes = GruLayerShapes { scalars, sequence_length, fixed, elements };
+        Ok(plain::gru_layer_shapes(&shapes)?.into())
+    }
+
+    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+        self.memory(inputs)[1]
+    }
+
+    fn numbers(&self, inputs: &[&[usize]]) -> usize {
+        self.memory(inputs)[0]
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
+        let (_, tensors) = self.steps.lists(call.inputs);
+        let [x, h_prev, w_ru, w_c, b_ru, b_c] = tensors else { unreachable!("there are six") };
+        let inputs = GruLayerInputs::<E> {
+            x: view(x),
+            h_prev: view(h_prev),
+            w_ru: view(w_ru),
+            w_c: view(w_c),
+            b_ru: view(b_ru),
+            b_c: view(b_c),
+        };
+        let [h, h_last] = call.outputs else { unreachable!("it has two outputs") };
+        let outputs = GruLayerOutputs { h: view_mut(h), h_last: view_mut(h_last) };
+        let steps = (&self.steps.steps(call.inputs), &self.steps.elements);
+        let memory = parts(call.scratch, self.numbers(&dims));
+        plain::gru_layer(call.context, steps, inputs, outputs, memory)
+    }
+}

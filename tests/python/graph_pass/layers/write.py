@@ -1,0 +1,164 @@
+"""Writes the frozen graphs of this folder: inference with cells of TensorFlow 1.15 in loops.
+
+`x` and `lengths` are fed, `out0`, `out1`, ... are the outputs and the last states.
+
+    .venv-1.15/bin/python tests/python/graph_pass/layers/write.py [NAME ...]
+"""
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import graph_util
+
+FOLDER = Path(__file__).resolve().parent
+BATCH, STEPS, INPUT, CELL = 3, 5, 7, 9
+rnn = tf.nn.rnn_cell
+
+
+def x(batch=None, steps=None, time_major=False, dtype=tf.float32):
+    shape = [steps, batch] if time_major else [batch, steps]
+    return tf.cast(tf.placeholder(tf.float32, shape + [INPUT], name="x"), dtype)
+
+
+def lengths(batch=None):
+    return tf.placeholder(tf.int32, [batch], name="lengths")
+
+
+def dynamic(cell, inputs=None, **options):
+    inputs = x() if inputs is None else inputs
+    return tf.nn.dynamic_rnn(cell, inputs, dtype=inputs.dtype, **options)
+
+
+def stack(cell, layers=2):
+    return rnn.MultiRNNCell([cell(CELL) for _ in range(layers)])
+
+
+def peepholes():
+    return rnn.LSTMCell(CELL, use_peepholes=True, cell_clip=0.2, forget_bias=0.3)
+
+
+def fixed():
+    """All sizes are known, and the optimizers make constants of the numbers of steps."""
+    inputs = x(BATCH, STEPS, time_major=True)
+    return dynamic(rnn.BasicLSTMCell(CELL), inputs, time_major=True)
+
+
+def with_initial_state():
+    state = [
+        tf.placeholder_with_default(tf.fill([3, CELL], value), [None, CELL])
+        for value in (0.3, -0.4)
+    ]
+    inputs = x()
+    return dynamic(rnn.LSTMCell(CELL), inputs, initial_state=rnn.LSTMStateTuple(*state))
+
+
+def both_directions():
+    cells = rnn.LSTMCell(CELL), rnn.LSTMCell(CELL)
+    return tf.nn.bidirectional_dynamic_rnn(*cells, x(), sequence_length=lengths(), dtype=tf.float32)
+
+
+def in_a_branch():
+    inputs = x()
+
+    def one():
+        return dynamic(rnn.GRUCell(CELL), inputs)
+
+    def other():
+        return (
+            tf.zeros_like(inputs)[:, :, :1] * tf.zeros([CELL]),
+            tf.zeros([tf.shape(inputs)[0], CELL]),
+        )
+
+    return tf.cond(tf.reduce_sum(inputs) > 0.0, one, other)
+
+
+def in_another_loop():
+    """An outer loop runs the sequence three times."""
+    inputs, cell = x(), rnn.BasicLSTMCell(CELL)
+
+    def body(count, total):
+        outputs, _ = dynamic(cell, inputs + tf.cast(count, tf.float32))
+        return count + 1, total + tf.reduce_sum(outputs, 1)
+
+    start = [tf.constant(0), tf.zeros([tf.shape(inputs)[0], CELL])]
+    shapes = [tf.TensorShape([]), tf.TensorShape([None, CELL])]
+    return tf.while_loop(lambda count, _: count < 3, body, start, shape_invariants=shapes)[1]
+
+
+def only_the_state():
+    return dynamic(rnn.GRUCell(CELL), sequence_length=lengths())[1]
+
+
+def projection():
+    return dynamic(rnn.LSTMCell(CELL, num_proj=4))
+
+
+def residual():
+    return dynamic(rnn.ResidualWrapper(rnn.GRUCell(INPUT)))
+
+
+def own_loop():
+    """A loop of one's own that begins with the last step."""
+    inputs, cell = tf.transpose(x(), [1, 0, 2]), rnn.GRUCell(CELL)
+    steps = tf.shape(inputs)[0]
+
+    def body(t, state):
+        return t + 1, cell(inputs[steps - 1 - t], state)[1]
+
+    state = tf.zeros([tf.shape(inputs)[1], CELL])
+    return tf.while_loop(lambda t, _: t < steps, body, [tf.constant(0), state])[1]
+
+
+GRAPHS = {
+    "basic": lambda: dynamic(rnn.BasicLSTMCell(CELL)),
+    "basic_lengths": lambda: dynamic(rnn.BasicLSTMCell(CELL), sequence_length=lengths()),
+    "fixed": fixed,
+    "fixed_lengths": lambda: dynamic(
+        rnn.LSTMCell(CELL), x(BATCH, STEPS), sequence_length=lengths(BATCH)
+    ),
+    "peepholes": lambda: dynamic(peepholes(), sequence_length=lengths()),
+    "initial_state": with_initial_state,
+    "two_layers": lambda: dynamic(stack(rnn.LSTMCell)),
+    "two_layers_lengths": lambda: dynamic(stack(rnn.LSTMCell), sequence_length=lengths()),
+    "both_directions": both_directions,
+    "half": lambda: dynamic(rnn.LSTMCell(CELL), x(dtype=tf.float16), sequence_length=lengths()),
+    "gru": lambda: dynamic(rnn.GRUCell(CELL)),
+    "gru_lengths": lambda: dynamic(rnn.GRUCell(CELL), sequence_length=lengths()),
+    "gru_two_layers": lambda: dynamic(stack(rnn.GRUCell), sequence_length=lengths()),
+    "gru_only_the_state": only_the_state,
+    "in_a_branch": in_a_branch,
+    "in_another_loop": in_another_loop,
+    "projection": projection,
+    "residual": residual,
+    "own_loop": own_loop,
+}
+
+
+def frozen(make):
+    """The graph that `make` builds, with its variables as constants, none of which is zero."""
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        tf.set_random_seed(3)
+        tensors = tf.contrib.framework.nest.flatten(make())
+        names = [f"out{k}" for k in range(len(tensors))]
+        for name, tensor in zip(names, tensors):
+            tf.identity(tf.cast(tensor, tf.float32), name=name)
+        session.run(tf.global_variables_initializer())
+        random = np.random.RandomState(1)
+        for variable in tf.global_variables():
+            if "bias" in variable.name:
+                variable.load(random.uniform(-1, 1, variable.shape.as_list()), session)
+        return graph_util.convert_variables_to_constants(session, graph.as_graph_def(), names)
+
+
+def main():
+    for name in sys.argv[1:] or GRAPHS:
+        path = str(FOLDER / (name + ".pb.gz"))
+        with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+            file.write(frozen(GRAPHS[name]).SerializeToString())
+
+
+if __name__ == "__main__":
+    main()

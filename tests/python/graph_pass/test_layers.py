@@ -1,0 +1,89 @@
+"""The graph pass that puts one node in place of a loop over a sequence.
+
+Frozen graphs of TensorFlow 1.15. Each runs with TensorFlow's kernels and graphs and with ours, on
+well-formed and malformed inputs.
+"""
+
+import numpy as np
+import pytest
+
+from blockcell.reference.inputs import scaled_error
+from helpers import isolated
+
+LSTM, GRU, CELL = "BlockcellLSTMLayer", "BlockcellGRULayer", "BlockcellLSTMCell"
+
+# The nodes that the graphs get.
+GRAPHS = {
+    "basic": {LSTM: 1},
+    "basic_lengths": {LSTM: 1},
+    "fixed": {LSTM: 1},
+    "fixed_lengths": {LSTM: 1},
+    "peepholes": {LSTM: 1},
+    "initial_state": {LSTM: 1},
+    "two_layers": {LSTM: 2},
+    "two_layers_lengths": {LSTM: 2},
+    "both_directions": {LSTM: 2},
+    "half": {LSTM: 1},
+    "gru": {GRU: 1},
+    "gru_lengths": {GRU: 1},
+    "gru_two_layers": {GRU: 2},
+    "gru_only_the_state": {GRU: 1},
+    "in_a_branch": {GRU: 1},
+    "in_another_loop": {LSTM: 1},
+    # The loops of these do something else, too.
+    "projection": {CELL: 1},
+    "residual": {"GRUBlockCell": 1},
+    "own_loop": {"GRUBlockCell": 1},
+}
+# Of the side of a switch that the sequence needs, some variables of the loop know nothing then.
+STAYS = {"in_a_branch_not_optimized": {"GRUBlockCell": 1}}
+ALL = [name + optimized for name in GRAPHS for optimized in ("", "_not_optimized")]
+
+
+@pytest.fixture(scope="module")
+def stock():
+    return isolated.run("layers", ALL, {"BLOCKCELL_OVERRIDE": "0"})
+
+
+@pytest.fixture(scope="module")
+def rewritten():
+    return isolated.run("layers", ALL, {"BLOCKCELL_REWRITE": None})
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_inference(stock, rewritten, name):
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    plain = name.replace("_not_optimized", "")
+    assert got["rewritten"] == STAYS.get(name, GRAPHS[plain])
+    assert want["rewritten"] == {}
+    if {LSTM, GRU} & set(got["rewritten"]):
+        ops = set(got["outcomes"]["rows"]["ops"])
+        assert "Split" not in ops
+        assert name.startswith("in_another_loop") or "NextIteration" not in ops
+    limit = 2e-3 if "half" in name else 2e-6
+    for feeds, outcome in want["outcomes"].items():
+        assert_same(got["outcomes"][feeds], outcome, limit, feeds)
+
+
+def assert_same(got, want, limit, what):
+    """The same values or the same error."""
+    assert got.get("error") == want.get("error"), what
+    for (value, shape), (expected, expected_shape) in zip(
+        got.get("values", []), want.get("values", [])
+    ):
+        assert shape == expected_shape, what
+        value, expected = np.asarray(value), np.asarray(expected)
+        assert np.array_equal(np.isnan(value), np.isnan(expected)), what
+        error = scaled_error(np.nan_to_num(value), np.nan_to_num(expected))
+        assert error <= limit, f"{what}: scaled error {error:.3g}"
+
+
+def test_that_the_feeds_tell_something(stock):
+    """Most are well-formed, the last ones are not, and values are no zeros."""
+    outcomes = isolated.value(stock["basic_lengths"])["outcomes"]
+    assert [feeds for feeds, outcome in outcomes.items() if "error" in outcome] == [
+        "no_steps",
+        "wide",
+        "few_lengths",
+    ]
+    assert all(np.abs(value).max() > 0.1 for value, _ in outcomes["rows"]["values"])
