@@ -90,7 +90,32 @@ PLAIN_OPS_OF = {
     **{name: dict(zip(PLAIN_OPS, counts)) for name, counts in PLAIN.items()},
     **{name: dict(zip(PLAIN_GRU_OPS, counts)) for name, counts in PLAIN_GRU.items()},
 }
+# Plain cells in wrappers and other loops; and Keras's cells, which stay.
+WRAPPED = {
+    "dropout_static": (4, 4, 1, 4, 1),
+    "dropout_dynamic": (1, 1, 1, 1, 1),
+    "dropout_variational": (1, 1, 1, 1, 1),
+    "attention_dynamic": (1, 1, 1, 1, 1),
+    "attention_decoder": (1, 1, 1, 1, 1),
+    "raw_projection": (1, 1, 1, 1, 1),
+    "keras_lstm": (0, 0, 0, 0, 0),
+    "keras_lstm_joined": (0, 0, 0, 0, 0),
+    "keras_gru": (0, 0, 0, 0, 0),
+}
+WRAPPED_OPS_OF = {
+    **{name: dict(zip(PLAIN_OPS, counts)) for name, counts in WRAPPED.items()},
+    "mixed_dynamic": {
+        **{op: 1 for op in ("BlockcellLSTMCell", "BlockcellLSTMCellGrad", *PLAIN_GRU_OPS[:3])},
+        **{op: 3 for op in OPS},
+    },
+}
+# The decoder begins with a conditional. Unless the optimizers of TensorFlow 2 have decided it, the
+# passes do not see that one of its sides always runs. So the forward step stays.
+DECODER_STAYS = dict(zip(PLAIN_OPS, (0, 1, 0, 1, 0)))
 PLAIN_GRAPHS = [name + optimized for name in PLAIN_OPS_OF for optimized in ("", "_not_optimized")]
+WRAPPED_GRAPHS = [
+    name + optimized for name in WRAPPED_OPS_OF for optimized in ("", "_not_optimized")
+]
 GRAPHS = [name + optimized for name in NODES for optimized in ("", "_not_optimized")]
 
 # The same of functions with our own gradients.
@@ -101,7 +126,7 @@ FUNCTIONS = {
     "function_loop_gru": (2, 0, 2),
 }
 FUNCTIONS = {} if TF1 else FUNCTIONS
-ALL = GRAPHS + PLAIN_GRAPHS + list(FUNCTIONS)
+ALL = GRAPHS + PLAIN_GRAPHS + WRAPPED_GRAPHS + list(FUNCTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +175,18 @@ def test_gradients_of_plain_cells(stock, rewritten, name):
     if whole and got["rewritten"]["BlockcellLSTMCell"] == PLAIN[plain][0]:
         assert not {"Split", "Tanh", "TanhGrad"} & set(got["ops"])
     assert not any(op.startswith("Blockcell") for op in want["ops"])
+    assert_same_gradients(name, got, want)
+
+
+@pytest.mark.parametrize("name", WRAPPED_GRAPHS)
+def test_gradients_of_wrapped_cells(stock, rewritten, name):
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    nodes = WRAPPED_OPS_OF[name.replace("_not_optimized", "")]
+    if name.startswith("attention_decoder") and (TF1 or "not_optimized" in name):
+        nodes = DECODER_STAYS
+    assert {op: got["rewritten"][op] for op in nodes} == nodes
+    assert sum(got["rewritten"].values()) == sum(nodes.values())
+    assert not any(want["rewritten"].values())
     assert_same_gradients(name, got, want)
 
 

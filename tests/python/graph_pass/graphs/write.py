@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import tensorflow as tf
-from tensorflow.contrib import rnn
+from tensorflow.contrib import rnn, seq2seq
 
 FOLDER = Path(__file__).resolve().parent
 BATCH, INPUT, CELL, STEPS = 3, 5, 7, 4
@@ -101,6 +101,57 @@ def in_cond():
     )
 
 
+def raw(cell):
+    """A loop whose function feeds the cell, as tf.nn.raw_rnn has it."""
+    x = inputs(unknown_batch=True)
+    frames = tf.TensorArray(tf.float32, STEPS, clear_after_read=False)
+    frames = frames.unstack(tf.transpose(x, [1, 0, 2]))
+
+    def loop(step, output, state, _):
+        ends = tf.greater_equal(step, LENGTHS)
+        if output is None:
+            return ends, frames.read(0), cell.zero_state(BATCH, tf.float32), None, None
+        after = frames.read(tf.minimum(step, STEPS - 1)) * tf.reduce_mean(output)
+        return ends, after, state, output, None
+
+    outputs, state, _ = tf.nn.raw_rnn(cell, loop)
+    return outputs.stack(), state
+
+
+def attending(lengths=None):
+    """A cell that reads a memory of another length than the sequence has steps."""
+    memory = tf.get_variable("memory", [BATCH, STEPS + 2, INPUT])
+    attention = seq2seq.BahdanauAttention(INPUT + 1, memory, memory_sequence_length=lengths)
+    return seq2seq.AttentionWrapper(basic(), attention, attention_layer_size=INPUT - 1)
+
+
+def attention_dynamic():
+    x = inputs()
+    outputs, state = dynamic(attending(), x)
+    return outputs, state.cell_state
+
+
+def attention_decoder():
+    x = inputs()
+    cell = attending(LENGTHS)
+    helper = seq2seq.TrainingHelper(x, LENGTHS)
+    decoder = seq2seq.BasicDecoder(
+        cell, helper, cell.zero_state(BATCH, tf.float32), tf.layers.Dense(INPUT)
+    )
+    outputs, state, _ = seq2seq.dynamic_decode(decoder, impute_finished=True)
+    return outputs.rnn_output, state.cell_state
+
+
+def dropout(cell, **options):
+    """Drops inputs, states and outputs. Seeds make the same numbers in every run."""
+    keep = dict(input_keep_prob=0.8, state_keep_prob=0.9, output_keep_prob=0.7)
+    return tf.nn.rnn_cell.DropoutWrapper(cell, seed=3, dtype=tf.float32, **keep, **options)
+
+
+def keras(cell):
+    return tf.keras.layers.RNN(cell, return_sequences=True, return_state=True)(inputs())
+
+
 def resource_variables(network):
     def build():
         tf.get_variable_scope().set_use_resource(True)
@@ -182,6 +233,25 @@ NETWORKS = {
     "plain_dynamic_projection": lambda: dynamic(plain(num_proj=3, proj_clip=0.05), inputs()),
     "plain_dynamic_peephole": lambda: dynamic(plain(use_peepholes=True), inputs()),
     "plain_relu": lambda: static(plain(activation=tf.nn.relu), inputs()),
+    "dropout_static": lambda: static(dropout(basic()), inputs()),
+    # One round at a time, so that each takes the same random numbers in every run.
+    "dropout_dynamic": lambda: dynamic(dropout(basic()), inputs(), parallel_iterations=1),
+    "dropout_variational": lambda: dynamic(
+        dropout(plain(), variational_recurrent=True, input_size=INPUT), inputs()
+    ),
+    "attention_dynamic": attention_dynamic,
+    "attention_decoder": attention_decoder,
+    "raw_projection": lambda: raw(plain(num_proj=3)),
+    "mixed_dynamic": lambda: dynamic(
+        rnn.MultiRNNCell([plain_gru(), basic()]), inputs(), sequence_length=LENGTHS
+    ),
+    "keras_lstm": lambda: keras(tf.keras.layers.LSTMCell(CELL)),
+    "keras_lstm_joined": lambda: keras(
+        tf.keras.layers.LSTMCell(CELL, recurrent_activation="sigmoid", implementation=2)
+    ),
+    "keras_gru": lambda: keras(
+        tf.keras.layers.GRUCell(CELL, recurrent_activation="sigmoid", implementation=2)
+    ),
 }
 TREE = {"lstm_static_tree"}  # Gradients are added up by a tree of Add.
 
