@@ -56,9 +56,9 @@ def counted(function):
     return dict(result, rewritten={op: after[op] - before[op] for op in after})
 
 
-def meta_graph(name, optimized):
-    """The gradients of a MetaGraph of contrib's cells."""
-    with gzip.open(str(GRAPHS / (name + ".meta.gz"))) as file:
+def meta_graph(path, optimized):
+    """The gradients of a MetaGraph of cells of TensorFlow 1.15."""
+    with gzip.open(str(path)) as file:
         definition = v1.MetaGraphDef.FromString(file.read())
     with tf.Graph().as_default() as graph:
         v1.train.import_meta_graph(definition)
@@ -123,8 +123,8 @@ def in_function(cell, loop):
 
 for _path in GRAPHS.glob("*.meta.gz"):
     _name = _path.name.split(".")[0]
-    globals()[_name] = functools.partial(meta_graph, _name, True)
-    globals()[_name + "_not_optimized"] = functools.partial(meta_graph, _name, False)
+    globals()[_name] = functools.partial(meta_graph, _path, True)
+    globals()[_name + "_not_optimized"] = functools.partial(meta_graph, _path, False)
 for _name in CELLS:
     globals()["function_" + _name] = functools.partial(in_function, _name, False)
     globals()["function_loop_" + _name] = functools.partial(in_function, _name, True)
