@@ -101,7 +101,7 @@ impl Availability {
             return sources;
         }
         let mut sources = sources?;
-        sources.insert(Source::Side(graph.input(tensor.node, 1), tensor.index));
+        sources.insert(side(graph, graph.input(tensor.node, 1), tensor.index));
         Some(sources)
     }
 
@@ -111,6 +111,20 @@ impl Availability {
         let inputs = node.inputs.iter().map(|&input| self.of_tensor(graph, input));
         union(inputs.chain(node.control_inputs.iter().map(|wait| self.sources[wait.0].clone())))
     }
+}
+
+/// The side of a switch by `condition`. TensorFlow 1 switches by a tensor and by its `Identity` in one `cond`.
+fn side(graph: &Graph, mut condition: Output, side: usize) -> Source {
+    while graph.op(condition.node) == "Identity" {
+        let input = graph.input(condition.node, 0);
+        // What a variable holds may change before it is looked at again.
+        let types = &graph.node(input.node).output_types;
+        if types.get(input.index).is_none_or(|data_type| data_type.is_reference()) {
+            break;
+        }
+        condition = input;
+    }
+    Source::Side(condition, side)
 }
 
 /// What a new node needs to run.
@@ -224,7 +238,7 @@ fn holds(graph: &Graph, found: &Availability, merges: &[NodeId]) -> bool {
         return false;
     }
     let mut allowed = outside.clone();
-    allowed.insert(Source::Side(condition, 1));
+    allowed.insert(side(graph, condition, 1));
     merges.iter().all(|&merge| {
         let next = graph.input(merge, 1);
         let from_round = found.before(graph, next.node);

@@ -124,6 +124,8 @@ pub fn gru_layer<E: Element>(
     let [h, h_last] = gru_layer_shapes(&shapes)?;
     check_output(op, ("h", 0), &outputs.h, &h)?;
     check_output(op, ("h_last", 0), &outputs.h_last, &h_last)?;
+    check_layout(op, "h", &outputs.h)?;
+    check_layout(op, "h_last", &outputs.h_last)?;
     for (view, name) in [(h_prev, "h_prev"), (w_ru, "w_ru"), (w_c, "w_c")] {
         check_layout(op, name, view)?;
     }
@@ -131,12 +133,17 @@ pub fn gru_layer<E: Element>(
     check_layout(op, "b_ru", b_ru)?;
     check_layout(op, "b_c", b_c)?;
     let (time, batch, cell) = outputs.h.dim();
-    let lengths = steps.check(op, (time, batch), elements)?;
+    // Rows without elements take no memory, however many there are.
+    let rows = if cell == 0 { 0 } else { batch };
+    let lengths = steps.check(op, (time, rows), elements)?;
     let [needed, more] = gru_layer_scratch([time, batch, x.dim().2, cell]);
     for (needed, got) in [(needed, scratch.len()), (more, memory.len())] {
         if got < needed {
             return Err(Error::Scratch { op, needed, got });
         }
+    }
+    if rows == 0 {
+        return Ok(());
     }
     E::plain_gru_layer(context, &lengths.of_rows, inputs, outputs, scratch, memory);
     Ok(())

@@ -171,6 +171,9 @@ pub fn lstm_layer<E: Element>(
     check_output(op, ("h", 0), &outputs.h, &h)?;
     check_output(op, ("h_last", 0), &outputs.h_last, &h_last)?;
     check_output(op, ("cs_last", 0), &outputs.cs_last, &cs_last)?;
+    check_layout(op, "h", &outputs.h)?;
+    check_layout(op, "h_last", &outputs.h_last)?;
+    check_layout(op, "cs_last", &outputs.cs_last)?;
     for (view, name) in [(h_prev, "h_prev"), (w, "w")] {
         check_layout(op, name, view)?;
     }
@@ -179,12 +182,17 @@ pub fn lstm_layer<E: Element>(
     check_layout(op, "cs_prev", cs_prev)?;
     peepholes.iter().flatten().try_for_each(|view| check_layout(op, "peepholes", view))?;
     let (time, batch, cell) = outputs.h.dim();
-    let lengths = steps.check(op, (time, batch), elements)?;
+    // Rows without elements take no memory, however many there are.
+    let rows = if cell == 0 { 0 } else { batch };
+    let lengths = steps.check(op, (time, rows), elements)?;
     let [needed, more] = lstm_layer_scratch([time, batch, x.dim().2, cell]);
     for (needed, got) in [(needed, scratch.len()), (more, memory.len())] {
         if got < needed {
             return Err(Error::Scratch { op, needed, got });
         }
+    }
+    if rows == 0 {
+        return Ok(());
     }
     let attributes = Attributes { use_peephole: peepholes.is_some(), ..*attributes };
     let call = (attributes, &lengths.of_rows[..], lengths.differ);

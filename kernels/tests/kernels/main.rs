@@ -14,6 +14,8 @@ mod oracle_gradients;
 mod overflow;
 mod plain;
 mod plain_gru;
+mod plain_layers;
+mod plain_numbers;
 mod products;
 mod properties;
 mod sequences;

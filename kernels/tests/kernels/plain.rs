@@ -6,7 +6,9 @@ use blockcell_kernels::plain::{
     lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_scratch,
 };
 use blockcell_kernels::{Context, Error};
-use ndarray::{Array, Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, concatenate};
+use ndarray::{Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, concatenate};
+
+use super::plain_numbers::{assert_close, matrix, numbers, wide};
 
 const SIZES: [[usize; 4]; 8] = [
     [1, 1, 1, 1],
@@ -19,32 +21,11 @@ const SIZES: [[usize; 4]; 8] = [
     [9, 6, 33, 15],
 ];
 
-/// Numbers between -1 and 1 that depend on `seed`.
-fn numbers(seed: usize, shape: &[usize]) -> ArrayD<f32> {
-    let mut state = (seed as u32).wrapping_mul(2_654_435_761).wrapping_add(12345);
-    Array::from_shape_fn(IxDyn(shape), |_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    })
-}
-
-fn matrix(seed: usize, rows: usize, columns: usize) -> Array2<f32> {
-    numbers(seed, &[rows, columns]).into_dimensionality().expect("a matrix")
-}
-
-fn wide(values: &ArrayD<f32>) -> ArrayD<f64> {
-    values.mapv(f64::from)
-}
+/// The largest error.
+const TOLERANCE: f64 = 3e-6;
 
 fn logistic(value: f64) -> f64 {
     1.0 / (1.0 + (-value).exp())
-}
-
-fn assert_close(got: &ArrayD<f32>, want: &ArrayD<f64>, what: &str) {
-    assert_eq!(got.shape(), want.shape(), "{what}");
-    for (got, want) in got.iter().zip(want) {
-        assert!((f64::from(*got) - want).abs() < 3e-6, "{what}: {got} and {want}");
-    }
 }
 
 /// A call: `[i, cs, f, o, ci, co, h]`.
@@ -102,7 +83,7 @@ fn check_forward([batch, input, cell, output]: [usize; 4], cs_prev: Option<&[usi
     let got = call(&attributes, views, &b, cs_prev.as_ref(), None, want[1].shape());
     let names = ["i", "cs", "f", "o", "ci", "co", "h"];
     for ((got, want), name) in got.expect("the shapes are right").iter().zip(&want).zip(names) {
-        assert_close(got, want, name);
+        assert_close(got, want, TOLERANCE, name);
     }
 }
 
@@ -193,8 +174,8 @@ fn check_backward(
     let gates = [1, 2, 3, 4].map(|seed| matrix(seed, size[0], size[1]));
     let co = numbers(5, state);
     let cs_prev = cs_prev.map(|shape| numbers(6, shape));
-    let list = |first: usize, shapes: &[&[usize]]| -> Vec<_> {
-        shapes.iter().enumerate().map(|(k, shape)| numbers(first + k, shape)).collect()
+    let list = |first: u32, shapes: &[&[usize]]| -> Vec<_> {
+        shapes.iter().enumerate().map(|(k, shape)| numbers(first + k as u32, shape)).collect()
     };
     let (cs_grad, h_grad) = (list(10, cs_grad), list(20, h_grad));
     let zeros = ArrayD::<f64>::zeros(IxDyn(state));
@@ -229,8 +210,8 @@ fn check_backward(
     let mut scratch = vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists)];
     lstm_cell_grad(&Context::default(), *state != size, inputs, outputs, &mut scratch)
         .expect("right shapes");
-    assert_close(&got.into_dyn(), &dicfo, "dicfo");
-    assert_close(&cs_prev_grad, &(&dcs * &f), "cs_prev_grad");
+    assert_close(&got.into_dyn(), &dicfo, TOLERANCE, "dicfo");
+    assert_close(&cs_prev_grad, &(&dcs * &f), TOLERANCE, "cs_prev_grad");
 }
 
 #[test]

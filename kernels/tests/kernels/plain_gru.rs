@@ -5,30 +5,20 @@ use blockcell_kernels::plain::{
     gru_cell_grad_c, gru_cell_grad_ru, gru_cell_grad_scratch,
 };
 use blockcell_kernels::{Context, Error};
-use ndarray::{Array, Array2, ArrayD, IxDyn, s};
+use ndarray::{Array2, ArrayD, s};
+
+use super::plain_numbers::{self, assert_close, wide};
+
+/// The largest error.
+const TOLERANCE: f64 = 1e-6;
 
 /// Numbers between 0 and 1 that depend on `seed`.
 fn numbers(seed: u32, shape: &[usize]) -> ArrayD<f32> {
-    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
-    Array::from_shape_fn(IxDyn(shape), |_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / (1 << 24) as f32
-    })
+    plain_numbers::numbers(seed, shape).mapv(|number| (number + 1.0) / 2.0)
 }
 
 fn matrix(seed: u32, size: [usize; 2]) -> Array2<f32> {
     numbers(seed, &size).into_dimensionality().expect("a matrix")
-}
-
-fn wide(matrix: &Array2<f32>) -> Array2<f64> {
-    matrix.mapv(f64::from)
-}
-
-fn assert_close(got: &Array2<f32>, want: &Array2<f64>, what: &str) {
-    assert_eq!(got.dim(), want.dim(), "{what}");
-    for (got, want) in got.iter().zip(want) {
-        assert!((f64::from(*got) - want).abs() < 1e-6, "{what}: {got} and {want}");
-    }
 }
 
 const SIZES: [[usize; 2]; 8] =
@@ -56,9 +46,9 @@ fn candidate_and_update_gate() {
             let d_h = d_h.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
             let [u, h_prev, c] = [u, h_prev, c].map(|input| wide(&input));
             let rest = u.mapv(|u| 1.0 - u);
-            assert_close(&got[0], &(&d_h * &rest * c.mapv(|c| 1.0 - c * c)), "d_c_bar");
-            assert_close(&got[1], &(&d_h * (h_prev - c) * &u * rest), "d_u_bar");
-            assert_close(&got[2], &(d_h * u), "d_h_u");
+            assert_close(&got[0], &(&d_h * &rest * c.mapv(|c| 1.0 - c * c)), TOLERANCE, "d_c_bar");
+            assert_close(&got[1], &(&d_h * (h_prev - c) * &u * rest), TOLERANCE, "d_u_bar");
+            assert_close(&got[2], &(d_h * u), TOLERANCE, "d_h_u");
         }
     }
 }
@@ -82,9 +72,9 @@ fn reset_gate() {
             let d_hr = d_hr.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
             let [r, h_prev] = [r, h_prev].map(|input| wide(&input));
             let d_r_bar = &d_hr * &h_prev * r.mapv(|r| r * (1.0 - r));
-            assert_close(&both.slice(s![.., ..size[1]]).to_owned(), &d_r_bar, "d_r_bar");
+            assert_close(&both.slice(s![.., ..size[1]]).to_owned(), &d_r_bar, TOLERANCE, "d_r_bar");
             assert_eq!(both.slice(s![.., size[1]..]), d_u_bar);
-            assert_close(&d_hr_r, &(d_hr * r), "d_hr_r");
+            assert_close(&d_hr_r, &(d_hr * r), TOLERANCE, "d_hr_r");
         }
     }
 }

@@ -35,8 +35,6 @@ GRAPHS = {
     "residual": {"GRUBlockCell": 1},
     "own_loop": {"GRUBlockCell": 1},
 }
-# Of the side of a switch that the sequence needs, some variables of the loop know nothing then.
-STAYS = {"in_a_branch_not_optimized": {"GRUBlockCell": 1}}
 ALL = [name + optimized for name in GRAPHS for optimized in ("", "_not_optimized")]
 
 
@@ -54,7 +52,7 @@ def rewritten():
 def test_inference(stock, rewritten, name):
     got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
     plain = name.replace("_not_optimized", "")
-    assert got["rewritten"] == STAYS.get(name, GRAPHS[plain])
+    assert got["rewritten"] == GRAPHS[plain]
     assert want["rewritten"] == {}
     if {LSTM, GRU} & set(got["rewritten"]):
         ops = set(got["outcomes"]["rows"]["ops"])

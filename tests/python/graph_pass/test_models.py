@@ -18,7 +18,7 @@ NODES = {
     # The states of the first round are the memory of variables that get new states at the end.
     "bilm_keeps_state": {},
     # Two directions over characters, and two over words.
-    "tagger": {"BlockcellLSTMCell": 4},
+    "tagger": {"BlockcellLSTMLayer": 4},
     "tagger_training": {
         "BlockcellLSTMCell": 4,
         "BlockcellLSTMCellGrad": 4,

@@ -5,7 +5,7 @@ mod block_lstm;
 mod gru;
 mod lstm;
 mod shapes;
-mod tensors;
+pub(crate) mod tensors;
 
 use blockcell_kernels::ops::{self, Dim, Op};
 use blockcell_kernels::{Context, Error};

@@ -1,0 +1,260 @@
+//! What the operations on loops refuse. `Call::run` sees that nothing is written then.
+
+use blockcell_kernels::plain::{
+    ElementShapes, GRU_LAYER, GruLayerShapes, LSTM_LAYER, LstmLayerShapes, gru_layer_shapes,
+    lstm_layer_shapes,
+};
+use blockcell_kernels::{Context, Error};
+use ndarray::{ArrayD, IxDyn, ShapeBuilder};
+
+use super::call::{Call, Cell};
+use crate::common::Tensors;
+use crate::common::data::Sizes;
+use crate::common::kernels::Attributes;
+
+const SIZES: Sizes = Sizes::new(4, 3, 5, 7);
+const PLAIN: Attributes = Attributes { use_peephole: false, forget_bias: 1.0, cell_clip: 0.0 };
+const PEEPHOLE: Attributes = Attributes { use_peephole: true, ..PLAIN };
+const CELLS: [Cell; 3] = [Cell::Lstm(PLAIN), Cell::Lstm(PEEPHOLE), Cell::Gru];
+
+fn name(call: &Call) -> &'static str {
+    if matches!(call.cell, Cell::Gru) { GRU_LAYER } else { LSTM_LAYER }
+}
+
+/// Valid calls.
+fn calls() -> [Call; 3] {
+    CELLS.map(|cell| Call::new::<f32>(cell, SIZES, 1))
+}
+
+fn run(call: &Call) -> Result<Tensors, Error> {
+    call.run::<f32>(&Context::default())
+}
+
+fn refused(call: &Call) -> Error {
+    run(call).expect_err("it is wrong")
+}
+
+/// Panics unless a call is refused for the shape of a tensor, of this name if there is one.
+#[track_caller]
+fn expect_shape(call: &Call, wanted: Option<&str>) {
+    match refused(call) {
+        Error::ListShape { op, tensor, .. } => {
+            assert_eq!(op, name(call));
+            assert!(wanted.is_none_or(|wanted| wanted == tensor), "{tensor}, not {wanted:?}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// The tensors, one of them with another size along one axis, for all of them.
+fn resized(tensors: &Tensors) -> Vec<Tensors> {
+    let mut all = Vec::new();
+    for (at, tensor) in tensors.iter().enumerate() {
+        for axis in 0..tensor.ndim() {
+            for change in [-1, 1] {
+                let mut shape = tensor.shape().to_vec();
+                shape[axis] = shape[axis].wrapping_add_signed(change);
+                let mut other = tensors.clone();
+                other[at] = ArrayD::zeros(IxDyn(&shape));
+                all.push(other);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_size_is_checked() {
+    for call in calls() {
+        run(&call).expect("it is right");
+        for inputs in resized(&call.inputs) {
+            expect_shape(&Call { inputs, ..call.clone() }, None);
+        }
+        for outputs in resized(&call.outputs) {
+            expect_shape(&Call { outputs, ..call.clone() }, None);
+        }
+    }
+}
+
+#[test]
+fn weights_of_another_cell_are_refused() {
+    let [mut call, ..] = calls();
+    for (columns, tensor) in [(29, "b"), (32, "h_prev")] {
+        call.inputs[3] = ArrayD::zeros(IxDyn(&[12, columns]));
+        call.inputs[4] = ArrayD::zeros(IxDyn(&[columns]));
+        expect_shape(&call, Some(tensor));
+    }
+}
+
+#[test]
+fn states_that_do_not_broadcast_are_refused() {
+    let [plain, peephole, _] = calls();
+    let mut ending = plain.clone();
+    ending.end_rows(4);
+    let with = |call: &Call, shape: &[usize]| {
+        let mut call = call.clone();
+        call.inputs[2] = ArrayD::zeros(IxDyn(shape));
+        call
+    };
+    for shape in [&[2, 7][..], &[3, 2], &[6], &[3], &[1, 3, 7], &[1, 1, 7], &[0, 7], &[3, 0]] {
+        for call in [&plain, &peephole, &ending] {
+            expect_shape(&with(call, shape), Some("cs_prev"));
+        }
+    }
+    // Rows that end, and peepholes, need a state of full size.
+    for shape in [&[1, 7][..], &[7], &[], &[3, 1]] {
+        run(&with(&plain, shape)).expect("it broadcasts");
+        for call in [&peephole, &ending] {
+            expect_shape(&with(call, shape), Some("cs_prev"));
+        }
+    }
+    let one_row = Call::new::<f32>(Cell::Lstm(PLAIN), Sizes { batch: 1, ..SIZES }, 1);
+    expect_shape(&with(&one_row, &[3, 7]), Some("cs_prev"));
+}
+
+/// The tensors, each matrix in turn with its columns one after the other.
+fn in_columns(tensors: &Tensors) -> Vec<Tensors> {
+    let matrices = (0..tensors.len()).filter(|&at| tensors[at].ndim() > 1);
+    let change = |at: usize| {
+        let mut all = tensors.clone();
+        all[at] = ArrayD::zeros(IxDyn(tensors[at].shape()).f());
+        all[at].assign(&tensors[at]);
+        all
+    };
+    matrices.map(change).collect()
+}
+
+#[test]
+fn other_layouts_are_refused() {
+    for call in calls() {
+        let inputs = in_columns(&call.inputs);
+        let outputs = in_columns(&call.outputs);
+        let inputs = inputs.into_iter().map(|inputs| Call { inputs, ..call.clone() });
+        let outputs = outputs.into_iter().map(|outputs| Call { outputs, ..call.clone() });
+        for call in inputs.chain(outputs) {
+            let error = refused(&call);
+            assert!(matches!(error, Error::Layout { op, .. } if op == name(&call)), "{error}");
+        }
+    }
+}
+
+#[test]
+fn numbers_of_steps_are_checked() {
+    for call in calls() {
+        let expect = |call: &Call, tensor, got: i64| {
+            let (op, got) = (name(call), got.into());
+            assert_eq!(refused(call), Error::Value { op, tensor, index: None, time: 4, got });
+        };
+        for rounds in [5, 6, i64::MAX] {
+            let mut call = call.clone();
+            call.steps.rounds = rounds;
+            expect(&call, "rounds", rounds);
+        }
+        for time in [3, 5, 0, -1, i64::MAX] {
+            let mut call = call.clone();
+            call.steps.time = time;
+            expect(&call, "time", time);
+        }
+        for rows in [0, 1, 2, 4] {
+            let mut call = call.clone();
+            call.steps.sequence_length = Some(vec![2; rows]);
+            expect_shape(&call, None);
+        }
+    }
+}
+
+#[test]
+fn outputs_without_a_round_need_a_known_shape() {
+    let unknown = [None, Some(vec![None, Some(7)]), Some(vec![Some(3), None])];
+    for mut call in calls() {
+        for rounds in [0, -1, i64::MIN] {
+            call.steps.rounds = rounds;
+            for h in unknown.clone() {
+                call.elements = ElementShapes { x: None, h, needs_h: true };
+                assert_eq!(refused(&call), Error::NoSteps { op: name(&call), time: 4 });
+                call.elements.needs_h = false;
+                assert_eq!(run(&call).expect("nobody needs h"), call.want::<f32>());
+            }
+            call.elements = ElementShapes { h: Some(vec![Some(3), Some(7)]), ..call.elements };
+            call.elements.needs_h = true;
+            assert_eq!(run(&call).expect("h is known"), call.want::<f32>());
+        }
+        // A round of no row is one.
+        call.elements = ElementShapes { needs_h: true, ..ElementShapes::default() };
+        call.steps.rounds = 1;
+        call.steps.sequence_length = Some(vec![0; 3]);
+        assert_eq!(run(&call).expect("a round"), call.want::<f32>());
+    }
+}
+
+#[test]
+fn elements_of_another_shape_are_refused() {
+    for mut call in calls() {
+        for (sizes, is_right) in [
+            (vec![Some(3), Some(5)], true),
+            (vec![None, Some(5)], true),
+            (vec![Some(4), None], false),
+            (vec![None, Some(6)], false),
+        ] {
+            call.elements = ElementShapes { x: Some(sizes), ..ElementShapes::default() };
+            if is_right { drop(run(&call).expect("right")) } else { expect_shape(&call, Some("x")) }
+        }
+        for sizes in [[Some(2), None], [None, Some(5)], [Some(7), Some(3)]] {
+            let h = Some(sizes.to_vec());
+            call.elements = ElementShapes { h, ..ElementShapes::default() };
+            expect_shape(&call, Some("h"));
+        }
+    }
+}
+
+#[test]
+fn scratch_memory_is_checked() {
+    for call in calls() {
+        for kind in 0..2 {
+            let mut short = call.clone();
+            short.scratch[kind] -= 1;
+            let (needed, got) = (call.scratch[kind], short.scratch[kind]);
+            assert_eq!(refused(&short), Error::Scratch { op: name(&call), needed, got });
+        }
+    }
+}
+
+#[test]
+fn unknown_shapes_are_checked_as_far_as_they_are_known() {
+    let elements = ElementShapes::default();
+    let lstm = |scalars: &[_], sequence_length: &[_], fixed| {
+        let (fixed, peepholes) = (&fixed, &[][..]);
+        let elements = &elements;
+        lstm_layer_shapes(&LstmLayerShapes { scalars, sequence_length, fixed, peepholes, elements })
+    };
+    let gru = |scalars: &[_], sequence_length: &[_], fixed| {
+        let (fixed, elements) = (&fixed, &elements);
+        gru_layer_shapes(&GruLayerShapes { scalars, sequence_length, fixed, elements })
+    };
+    let number = || Some(Vec::new());
+    let matrix = |rows: usize, columns: usize| Some(vec![Some(rows), Some(columns)]);
+    let (rows, state) = (vec![None, Some(3), None], vec![Some(3), None]);
+    let lengths = [Some(vec![Some(3)])];
+    let got = lstm(&[number(), number()], &lengths, [const { None }; 5]).expect("right");
+    assert_eq!(got, [rows.clone(), state.clone(), state.clone()]);
+    let got = gru(&[number(), None], &lengths, [const { None }; 6]).expect("right");
+    assert_eq!(got, [rows, state]);
+    let got = lstm(&[], &[number()], [None, matrix(3, 7), None, None, None]).expect("right");
+    assert_eq!(got[0], [None, Some(3), Some(7)]);
+    for (scalars, name) in [
+        (vec![lengths[0].clone()], "time[0]"),
+        (vec![None, number(), lengths[0].clone()], "rounds[1]"),
+    ] {
+        let errors = [
+            lstm(&scalars, &[], [const { None }; 5]).expect_err("no number").to_string(),
+            gru(&scalars, &[], [const { None }; 6]).expect_err("no number").to_string(),
+        ];
+        assert!(errors.iter().all(|error| error.contains(name)), "{errors:?}");
+    }
+    let x = Some(vec![Some(1 << 40), Some(1 << 20), Some(0)]);
+    let h_prev = matrix(1 << 20, 1 << 20);
+    let error = lstm(&[], &[], [x.clone(), h_prev.clone(), None, None, None]);
+    assert!(matches!(error, Err(Error::Overflow { tensor: "h", .. })), "{error:?}");
+    let error = gru(&[], &[], [x, h_prev, None, None, None, None]);
+    assert!(matches!(error, Err(Error::Overflow { tensor: "h", .. })), "{error:?}");
+}
