@@ -182,11 +182,9 @@ impl Loop {
             report.rewritten(graph, new, 1, None);
         }
         let last = last.expect("there is a layer");
-        if let Some(written) = &self.written {
-            if let Some(gather) = written.gather {
-                graph.redirect(Output { node: gather, index: 0 }, x);
-                graph.redirect_control(gather, last);
-            }
+        if let Some(gather) = self.written.as_ref().and_then(|written| written.gather) {
+            graph.redirect(Output { node: gather, index: 0 }, x);
+            graph.redirect_control(gather, last);
         }
         self.remove(graph, last);
     }
