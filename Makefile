@@ -25,7 +25,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-passes bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -88,6 +88,14 @@ bench-cudnn: .venv-peers/.complete .venv-1.15/.complete ## Time networks made fo
 
 bench-passes: lib ## Time the graph passes on large and deep graphs (10 minutes)
 	@$(PYTHON) -m bench.passes
+
+bench-inference: .venv-1.15/.complete ## Time frozen graphs of TensorFlow 1.15, batch 1 and 32, in 1.15 and 2.21 (5 minutes)
+	@.venv-1.15/bin/python -m bench.inference.write
+	@for tf in $(STEPS_TF); do $(MAKE) --no-print-directory bench-inference-$$tf || exit; done  # never two at a time
+
+bench-inference-%:
+	@$(MAKE) --no-print-directory lib TF=$*
+	@$(call venv,$*)/bin/python -m bench.inference --library build/tf-$*/libblockcell.so
 
 # Where whole training steps are timed, and flags for `examples/word_lm/run.py` or `run_tf2.py`, such as --rounds=4.
 STEPS_TF ?= 1.15 2.21

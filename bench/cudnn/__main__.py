@@ -3,23 +3,14 @@
 import argparse
 import importlib.util
 import itertools
-import json
 import sys
 from pathlib import Path
 
-import numpy as np
-
+from bench import tables
 from bench.cudnn import nets
 from bench.options import positive
 from bench.turns import Sides
-from blockcell.bench import machine
-from blockcell.bench.report import (
-    geometric_mean,
-    markdown_table,
-    others,
-    ratio_quartiles,
-    rich_table,
-)
+from blockcell.bench.report import geometric_mean, rich_table
 from blockcell.bench.run import at, circumstances
 from blockcell.bench.shapes import sequence_shape
 from blockcell.bench.workers import WorkerError
@@ -29,17 +20,7 @@ NEEDS = {"cells": "tensorflow_core", "torch": "torch"}
 """A module that each rival comes with; `tensorflow_core` is in TensorFlow 1.15 alone."""
 SHAPES = ["20x20x200", "100x20x200", "35x20x650", "100x64x512"]
 STACKS = [(1, 1), (2, 2)]
-COLUMNS = (
-    "network",
-    "work",
-    "shape",
-    "threads",
-    "rival",
-    "ours ms",
-    "rival ms",
-    "ratio",
-    "quartiles",
-)
+COLUMNS = ("network", "work", "shape", *tables.COLUMNS)
 NOTE = (
     "Median milliseconds of a call, of processes that took turns; median and quartiles of the "
     "ratios rival/ours of single rounds. Others: cores that other processes used meanwhile."
@@ -60,14 +41,14 @@ def main():
             measure(arguments, rivals, about, rows, progress)
     except WorkerError as error:
         sys.exit(f"bench.cudnn: {error}")
-    columns = (*COLUMNS, "others")
-    console.print(rich_table("Networks made for cuDNN", columns, list(map(cells, rows)), 3, NOTE))
+    table = (COLUMNS, list(map(cells, rows)), 3)
+    console.print(rich_table("Networks made for cuDNN", *table, NOTE))
     for rival in rivals:
         ratios = [row["ratio"] for row in rows if row["rival"] == rival]
         console.print(
             f"{rival}: geometric mean {geometric_mean(ratios):.2f}, lowest {min(ratios):.2f}"
         )
-    write(arguments.output / f"cudnn-{'-'.join(rivals)}", about, rows, columns)
+    tables.write(arguments.output / f"cudnn-{'-'.join(rivals)}", about, rows, table, NOTE)
 
 
 def parse_arguments(words=None):
@@ -112,52 +93,14 @@ def measure(arguments, rivals, about, rows, progress):
                 turns = sides.take_turns(
                     net, ["ours", *rivals], arguments.seconds, arguments.seed, nets.LARGEST_ERROR
                 )
-                rows += [row(net, threads, rival, turns) for rival in rivals]
+                rows += [tables.row(net, threads, rival, turns) for rival in rivals]
                 progress.advance(bar)
-
-
-def row(net, threads, rival, turns):
-    """What is known of a network against a rival; times in seconds a call."""
-    ours, theirs = turns.seconds["ours"], turns.seconds[rival]
-    ratio, quartiles = ratio_quartiles(theirs, ours)
-    return {
-        **net._asdict(),
-        "threads": threads,
-        "rival": rival,
-        "ours": float(np.median(ours)),
-        "theirs": float(np.median(theirs)),
-        "ratio": ratio,
-        "quartiles": quartiles,
-        "rounds": len(ours),
-        "error": turns.errors[rival],
-        "neighbours": machine.cores_of(turns.spent),
-    }
 
 
 def cells(row):
     """What the tables show of a row, in the order of `COLUMNS`."""
     net = nets.Net(**{name: row[name] for name in nets.Net._fields})
-    return [
-        f"{net.mode} {net.layers}x{net.directions}",
-        net.work,
-        net.shape,
-        str(row["threads"]),
-        row["rival"],
-        f"{row['ours'] * 1e3:.3g}",
-        f"{row['theirs'] * 1e3:.3g}",
-        f"{row['ratio']:.2f}",
-        "{:.2f} to {:.2f}".format(*row["quartiles"]),
-        others(row["neighbours"], row["threads"]),
-    ]
-
-
-def write(stem, about, rows, columns):
-    """Writes rows as JSON, and as a table in Markdown."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    content = dict(about, rows=rows)
-    stem.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    table = markdown_table(columns, list(map(cells, rows)), 3)
-    stem.with_suffix(".md").write_text(f"{table}\n\n{NOTE}\n", encoding="utf-8")
+    return [f"{net.mode} {net.layers}x{net.directions}", net.work, net.shape, *tables.cells(row)]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,13 @@
+"""The process of one side: `python -m bench.inference.worker SIDE`. See `bench.worker`."""
+
+import blockcell
+from bench.inference.nets import Net
+from bench.inference.sides import Layer, LoopError, Ours, TensorFlow
+from bench.worker import serve
+from blockcell.bench.worker import answer
+
+SIDES = {"ours": Ours, "layer": Layer, "tensorflow": TensorFlow}
+"""What runs each side."""
+
+if __name__ == "__main__":
+    answer(serve(SIDES, Net), (LoopError, blockcell.LibraryError))
