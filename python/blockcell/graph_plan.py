@@ -39,7 +39,7 @@ def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
     Args:
       file: As of `graph_nodes.read`.
       targets: Names of operations; a step is what these need. By default those of the collection
-        `train_op`, or else all operations that depend on a block RNN node and that nothing needs.
+        `train_op`, or else all operations that depend on a cell and that nothing needs.
 
     Raises:
       PlanError: TensorFlow does not accept the graph.
@@ -95,12 +95,10 @@ def _targets(graph: Any, meta_graph: Any) -> List[str]:
 
 
 def _prepare_body(function: Any) -> None:
-    """The same for a function's body with block RNN nodes, if it can be looked at alone."""
+    """The same for a function's body with cells, if it can be looked at alone."""
     from tensorflow.python.framework import function_def_to_graph
 
-    from blockcell.reference.op_table import OPS
-
-    if not any(node.op in OPS for node in function.node_def):
+    if not any(_may_be_of_cell(node.op) for node in function.node_def):
         return
     try:
         body = function_def_to_graph.function_def_to_graph(function)
@@ -111,11 +109,16 @@ def _prepare_body(function: Any) -> None:
         print(line, file=sys.stderr)
 
 
-def _after_cells(graph: Any) -> List[Any]:
-    """All operations that depend on a block RNN node, and these."""
+def _may_be_of_cell(op: str) -> bool:
+    """Whether nodes of an op may be a block cell's or a plain cell's, which splits its gates."""
     from blockcell.reference.op_table import OPS
 
-    found = [operation for operation in graph.get_operations() if operation.type in OPS]
+    return op in OPS or op == "Split"
+
+
+def _after_cells(graph: Any) -> List[Any]:
+    """All operations that depend on a cell, and the cells'."""
+    found = [one for one in graph.get_operations() if _may_be_of_cell(one.type)]
     seen = set(found)
     for operation in found:  # Grows while it is read.
         for after in _after(operation):

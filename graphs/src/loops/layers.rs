@@ -54,7 +54,7 @@ impl Loop {
         let other = |part: &'static str| Reason::Loop { part, node: node.clone() };
         let counters = Counters::read(graph, &frame).ok_or_else(|| other("condition"))?;
         if counters.leave(graph) {
-            return Err(other("count, which leaves it"));
+            return Err(other("exit of the count"));
         }
         let bounds = counters.bounds.clone();
         let nodes = frame.nodes_of_variables().chain(counters.nodes.iter().copied()).collect();

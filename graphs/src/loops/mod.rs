@@ -37,6 +37,10 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         return;
     }
     let (availability, memory) = (Availability::of(graph), Memory::of(graph));
+    // Where gradients are taken, a round keeps tensors for them.
+    let keeps =
+        |frame: &frame::Frame| frame.nodes.iter().any(|&id| graph.op(id).starts_with("StackPush"));
+    let frames: Vec<_> = frames.into_iter().filter(|frame| !keeps(frame)).collect();
     for frame in frames {
         let condition = frame.condition;
         match layers::Loop::read(graph, frame) {

@@ -203,13 +203,19 @@ fn a_loop_of_gru_cells_becomes_a_layer() {
 
 #[test]
 fn a_loop_that_does_something_else_stays() {
-    for more in ["Print(cell:6)", "StackPushV2(stack, cell:6)", "Assign(cell)", "NoOp(^t)"] {
+    for more in ["Print(cell:6)", "Assign(cell)", "NoOp(^t)"] {
         let added = format!("more_of_it = {more}\n y = Select(");
         let after = stays(&[("y = Select(", &added)]);
         after.reports_among_others(
             "more (LoopCond) stays: its rounds do something else, too: more_of_it",
         );
     }
+}
+
+#[test]
+fn a_loop_that_keeps_tensors_for_gradients_is_no_place() {
+    let kept = "kept = StackPushV2(stack, cell:6)\n y = Select(";
+    stays(&[("y = Select(", kept)]).reports("");
 }
 
 #[test]

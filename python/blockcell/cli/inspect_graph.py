@@ -33,7 +33,8 @@ _NOTE = (
 def command(file, batch, time, target, measure, seconds, as_json, quiet):
     """List the block RNN nodes of a graph: what runs them, what they cost, and what they gain.
 
-    Then say what the graph passes put in place of the products around them, and what they leave.
+    Then say what the graph passes put in place of the products around them, and of plain cells, and
+    what they leave.
 
     FILE is a GraphDef or MetaGraph, binary or as text, or a SavedModel (its folder).
     """
@@ -44,7 +45,7 @@ def command(file, batch, time, target, measure, seconds, as_json, quiet):
         from blockcell import graph_nodes
 
         nodes = _read(graph_nodes, file)
-        places = _plan(file, target) if nodes else []
+        places = _plan(file, target)
         cases = [graph_nodes.case_of(node, batch, time) for node in nodes]
     costs = _measure(cases, seconds, new_console(quiet or as_json)) if measure else {}
     found = [_describe(graph_nodes, *both, costs) for both in zip(nodes, cases)]
@@ -52,9 +53,15 @@ def command(file, batch, time, target, measure, seconds, as_json, quiet):
         passes = [place._asdict() for place in places]
         print(json.dumps({"nodes": found, "graph_passes": passes}, indent=1))
         return
-    if not found:
+    if found:
+        _print_nodes(console, file, found)
+    else:
         console.print(f"{file} has no block RNN nodes.", highlight=False)
-        return
+    for line in _lines(places):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def _print_nodes(console, file, found):
     console.print(table(file, _COLUMNS, [_cells(one) for one in found], 6, _NOTE))
     for reason in sorted({one["why_not"] for one in found if one["why_not"]}):
         console.print(f"Not on blockcell: {reason}", soft_wrap=True, highlight=False)
@@ -69,8 +76,6 @@ def command(file, batch, time, target, measure, seconds, as_json, quiet):
             soft_wrap=True,
             highlight=False,
         )
-    for line in _lines(places):
-        console.print(line, soft_wrap=True, highlight=False)
 
 
 def _plan(file, targets):

@@ -1,6 +1,7 @@
 """The command line, each command in a process of its own."""
 
 import collections
+import gzip
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ TF1 = tf.__version__.startswith("1.")
 FOLDER = blockcell.find_library().parent
 FAILPOINTS = FOLDER.parent / "failpoints" / FOLDER.name / "libblockcell.so"
 GRAPH = ROOT / "examples" / "char_lm" / "graphs" / "gru_block_cell.meta"
+PLAIN_GRAPHS = ROOT / "tests" / "python" / "graph_pass" / "layers"
 
 
 def run(*words, code=0, **variables):
@@ -186,6 +188,15 @@ def test_inspect_says_what_the_passes_do():
     assert "Becomes BlockcellMatMulAddN of 1: " in printed
     printed, _ = run("inspect", GRAPH, "--no-measure", "--target", "no/such/node", code=2)
     assert not printed
+
+
+def test_inspect_knows_plain_cells(tmp_path):
+    for name, becomes in (("gru", "BlockcellGRULayer"), ("residual", "GRUBlockCell")):
+        packed = PLAIN_GRAPHS / (name + ".pb.gz")
+        (tmp_path / "plain.pb").write_bytes(gzip.decompress(packed.read_bytes()))
+        found = json.loads(run("inspect", tmp_path / "plain.pb", "--json")[0])
+        assert not found["nodes"]
+        assert found["graph_passes"][0]["becomes"] == becomes
 
 
 def test_inspect_measures(tmp_path):
