@@ -89,13 +89,17 @@ bench-cudnn: .venv-peers/.complete .venv-1.15/.complete ## Time networks made fo
 bench-passes: lib ## Time the graph passes on large and deep graphs (10 minutes)
 	@$(PYTHON) -m bench.passes
 
+# Where frozen graphs are timed, and flags for `python -m bench.inference`, such as --seconds=1.
+INFERENCE_TF ?= 1.15 2.21
+INFERENCE_FLAGS ?=
+
 bench-inference: .venv-1.15/.complete ## Time frozen graphs of TensorFlow 1.15, batch 1 and 32, in 1.15 and 2.21 (5 minutes)
 	@.venv-1.15/bin/python -m bench.inference.write
-	@for tf in $(STEPS_TF); do $(MAKE) --no-print-directory bench-inference-$$tf || exit; done  # never two at a time
+	@for tf in $(INFERENCE_TF); do $(MAKE) --no-print-directory bench-inference-$$tf || exit; done  # never two at a time
 
 bench-inference-%:
 	@$(MAKE) --no-print-directory lib TF=$*
-	@$(call venv,$*)/bin/python -m bench.inference --library build/tf-$*/libblockcell.so
+	@$(call venv,$*)/bin/python -m bench.inference --library build/tf-$*/libblockcell.so $(INFERENCE_FLAGS)
 
 # Where whole training steps are timed, and flags for `examples/word_lm/run.py` or `run_tf2.py`, such as --rounds=4.
 STEPS_TF ?= 1.15 2.21

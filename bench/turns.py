@@ -45,7 +45,7 @@ class Sides:
         """
         self._workers = {}
         self.abouts = {}
-        """What each side says of itself, by name."""
+        """What each side says of itself, by name; at first, and whenever a net was set up."""
         self._folder = tempfile.TemporaryDirectory()
         try:
             for name in names:
@@ -113,7 +113,9 @@ class Sides:
     def _prepare(self, name, net, seed):
         """Sets a net up on a side; returns about how long a call takes."""
         message = {"net": list(net), "seed": seed, "results": self._file(name)}
-        return self._workers[name].ask(message)["seconds"]
+        answer = self._workers[name].ask(message)
+        self.abouts[name] = answer["about"]
+        return answer["seconds"]
 
     def _file(self, name):
         return str(Path(self._folder.name) / (name + ".npz"))

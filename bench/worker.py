@@ -39,11 +39,12 @@ def serve(sides, net_type):
 
 
 def prepare(side, net, seed, file):
-    """Sets a net up, saves its results, and says how long a call takes."""
+    """Sets a net up, saves its results, and says how long a call takes, and what is there now."""
     side.prepare(net, net.arrays(seed))
     np.savez(file, **side.results())
     first = seconds_of(side.run)
-    return {"seconds": first if first > LONG else seconds_of(side.run)}
+    seconds = first if first > LONG else seconds_of(side.run)
+    return {"seconds": seconds, "about": side.about()}
 
 
 def turn(side, repetitions, warm):

@@ -13,12 +13,14 @@ from blockcell.bench.run import at, circumstances
 from blockcell.bench.workers import WorkerError
 from blockcell.cli.console import new_console, new_progress
 
-RIVALS = ["layer", "tensorflow"]
-COLUMNS = ("cell", "shape", *tables.COLUMNS)
+RIVALS = ["layer", "unrewritten", "tensorflow"]
+ALLOWED = 1.15
+"""How many times as long as layers by hand a loop may take that was rewritten."""
+COLUMNS = ("cell", "form", "rewritten", "shape", *tables.COLUMNS)
 NOTE = (
-    "Shapes are time, batch, input size and units. Median milliseconds of a call, of processes "
-    "that took turns; median and quartiles of the ratios rival/ours of single rounds. Others: "
-    "cores that other processes used meanwhile."
+    "Rewritten: nodes that the library put into our graph. Shapes are time, batch, input size and "
+    "units. Median milliseconds of a call, of processes that took turns; median and quartiles of "
+    "the ratios rival/ours of single rounds. Others: cores that other processes used meanwhile."
 )
 
 
@@ -26,6 +28,10 @@ def main():
     """Runs the comparison."""
     parser = argparse.ArgumentParser(prog="python -m bench.inference", description=__doc__)
     add = parser.add_argument
+    forms = list(dict.fromkeys(net.form for net in nets.NETS))
+    add("--cells", nargs="+", choices=["lstm", "gru"], default=["lstm", "gru"])
+    add("--forms", nargs="+", choices=forms, default=forms, metavar="FORM", help=f"of {forms}")
+    add("--rivals", nargs="+", choices=RIVALS, default=RIVALS, help="default: all")
     add("--threads", nargs="+", type=positive(int), default=[1, 2], metavar="N")
     add("--seconds", type=positive(float), default=4.0, help="time for the rounds of a row")
     add("--library", metavar="FILE", help="libblockcell.so to measure")
@@ -41,32 +47,47 @@ def main():
     except WorkerError as error:
         sys.exit(f"bench.inference: {error}")
     title = "Frozen graphs in TensorFlow {tensorflow}".format(**about["versions"])
-    table = (COLUMNS, list(map(cells, rows)), 2)
-    console.print(rich_table(title, *table, NOTE))
+    table = (COLUMNS, list(map(cells, rows)), 4)
+    slow = [row["rival"] == "layer" and row["ratio"] < 1 / ALLOWED for row in rows]
+    console.print(rich_table(title, *table, NOTE, ["red" if it else None for it in slow]))
+    longest = max((1 / row["ratio"] for row in rows if row["rival"] == "layer"), default=None)
+    if longest:
+        console.print(
+            f"Ours takes up to {longest:.2f} times as long as layers by hand (allowed: {ALLOWED})."
+        )
     name = "inference-{tensorflow}".format(**about["versions"])
     tables.write(arguments.output / name, about, rows, table, NOTE)
 
 
 def measure(arguments, about, rows, progress):
     """Measures all nets at all numbers of threads, and adds a row for each rival of each."""
-    bar = progress.add_task("", total=len(nets.NETS) * len(arguments.threads))
+    wanted = [
+        net for net in nets.NETS if net.cell in arguments.cells and net.form in arguments.forms
+    ]
+    names = ["ours", *arguments.rivals]
+    bar = progress.add_task("", total=len(wanted) * len(arguments.threads))
     for threads in arguments.threads:
         job = {"threads": threads, "library": arguments.library}
-        with Sides("bench.inference.worker", ["ours", *RIVALS], job) as sides:
+        with Sides("bench.inference.worker", names, job) as sides:
             sides.describe(about)
-            for net in nets.NETS:
+            for net in wanted:
                 progress.update(bar, description=f"{net}, {at(threads)}")
                 turns = sides.take_turns(
-                    net, ["ours", *RIVALS], arguments.seconds, arguments.seed, nets.LARGEST_ERROR
+                    net, names, arguments.seconds, arguments.seed, nets.LARGEST_ERROR
                 )
-                rows += [tables.row(net, threads, rival, turns) for rival in RIVALS]
+                rewritten = sides.abouts["ours"]["rewritten"]
+                rows += [
+                    dict(tables.row(net, threads, rival, turns), rewritten=rewritten)
+                    for rival in arguments.rivals
+                ]
                 progress.advance(bar)
 
 
 def cells(row):
     """What the tables show of a row, in the order of `COLUMNS`."""
     net = nets.Net(**{name: row[name] for name in nets.Net._fields})
-    return [net.cell, net.shape, *tables.cells(row)]
+    rewritten = ", ".join(f"{n} {op[9:]}" for op, n in row["rewritten"].items())
+    return [net.cell, net.form, rewritten, net.shape, *tables.cells(row)]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What is compared: a layer of cells over a sequence, with the same weights everywhere."""
+"""What is compared: layers of cells over a sequence, with the same weights everywhere."""
 
 from pathlib import Path
-from typing import Dict, NamedTuple
+from typing import Dict, List, NamedTuple
 
 import numpy as np
 
@@ -11,12 +11,16 @@ LARGEST_ERROR = 2e-5
 FOLDER = Path("build") / "inference"
 """Where `bench.inference.write` puts frozen graphs."""
 
+PLAIN, LENGTHS, STACK, BIDIRECTIONAL = "plain", "lengths", "2 layers", "bidirectional"
+"""One layer; one with `sequence_length`; a `MultiRNNCell` of two; `bidirectional_dynamic_rnn`."""
+
 
 class Net(NamedTuple):
-    """A layer, and its sizes. Initial states are zero."""
+    """Layers, and their sizes. Initial states are zero."""
 
     cell: str
     """"lstm" or "gru"."""
+    form: str
     time: int
     batch: int
     input_size: int
@@ -25,25 +29,41 @@ class Net(NamedTuple):
     @property
     def shape(self) -> str:
         """Sizes in words: time, batch, input size, units."""
-        return "x".join(map(str, self[1:]))
+        return "x".join(map(str, self[2:]))
 
     def __str__(self) -> str:
         """All of it, in words."""
-        return f"{self.cell} {self.shape}"
+        return f"{self.cell} {self.form} {self.shape}"
 
     @property
     def file(self) -> Path:
         """The frozen graph: of any number of steps and rows."""
-        return FOLDER / f"{self.cell}-{self.input_size}-{self.units}.pb"
+        name = f"{self.cell}-{self.form.replace(' ', '-')}-{self.input_size}-{self.units}.pb"
+        return FOLDER / name
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return 2 if self.form in (STACK, BIDIRECTIONAL) else 1
+
+    @property
+    def results(self) -> List[str]:
+        """Names of the results: the output, and the states in the end, c before h."""
+        states = self.cells * {"lstm": 2, "gru": 1}[self.cell]
+        return ["output", *(f"state_{k}" for k in range(states))]
 
     def arrays(self, seed: int) -> Dict[str, np.ndarray]:
-        """The input, batch first."""
+        """The input, batch first, and the lengths of the rows if they have any."""
         random = np.random.RandomState(seed)
         shape = (self.batch, self.time, self.input_size)
-        return {"x": random.uniform(-1.0, 1.0, shape).astype(np.float32)}
+        arrays = {"x": random.uniform(-1.0, 1.0, shape).astype(np.float32)}
+        if self.form == LENGTHS:
+            arrays["lengths"] = random.randint(1, self.time + 1, self.batch).astype(np.int32)
+        return arrays
 
 
-NETS = [
-    Net(cell, 50, *sizes) for cell in ("lstm", "gru") for sizes in ((1, 64, 128), (32, 64, 256))
-]
+LARGE = (32, 64, 256)
+NETS = [Net(cell, PLAIN, 50, *sizes) for cell in ("lstm", "gru") for sizes in ((1, 64, 128), LARGE)]
+NETS += [Net(cell, LENGTHS, 50, *LARGE) for cell in ("lstm", "gru")]
+NETS += [Net("lstm", form, 50, *LARGE) for form in (STACK, BIDIRECTIONAL)]
 """Those that are measured."""

@@ -2,17 +2,20 @@
 
 import os
 import platform
+from collections import defaultdict
 
 import blockcell
+from bench.inference.nets import BIDIRECTIONAL
 from blockcell import own_ops
+from blockcell.bench.graphs import library_info
 
 
 class LoopError(Exception):
-    """A loop stayed."""
+    """The library has rewritten something else than it should have."""
 
 
-class _Graph:
-    """A graph in a session; what differs is in `_build`."""
+class TensorFlow:
+    """The loop without the library."""
 
     def __init__(self, name, job):
         """Starts TensorFlow."""
@@ -23,8 +26,9 @@ class _Graph:
         self._config = tf.compat.v1.ConfigProto(
             device_count={"GPU": 0},
             intra_op_parallelism_threads=job["threads"],
-            inter_op_parallelism_threads=1,
+            inter_op_parallelism_threads=job["threads"],
         )
+        self._session = None
 
     def about(self):
         """Versions."""
@@ -32,94 +36,132 @@ class _Graph:
         return {"versions": versions}
 
     def prepare(self, net, arrays):
-        """Makes the graph."""
-        definition = self._tf.compat.v1.GraphDef.FromString(net.file.read_bytes())
+        """Makes the graph, and runs it once."""
+        v1 = self._tf.compat.v1
+        if self._session:
+            self._session.close()
+        self._net = net
+        definition = v1.GraphDef.FromString(net.file.read_bytes())
         with self._tf.Graph().as_default() as graph:
-            x, output = self._build(net, definition)
-        session = self._tf.compat.v1.Session(graph=graph, config=self._config)
-        call = session.make_callable(output, [x])
-        self.run = lambda: call(arrays["x"])
+            inputs, results = self._build(net, definition, list(arrays))
+        self._session = v1.Session(graph=graph, config=self._config)
+        call = self._session.make_callable(results, inputs)
+        self.run = lambda: call(*arrays.values())
+        self.run()
 
     def results(self):
-        """The output."""
-        return {"output": self.run()}
+        """Output and last states by name."""
+        return dict(zip(self._net.results, self.run()))
 
-    def _build(self, net, definition):
-        del net
-        names = ["x:0", "output:0"]
-        return self._tf.import_graph_def(definition, return_elements=names, name="")
-
-
-class TensorFlow(_Graph):
-    """The loop without the library."""
+    def _build(self, net, definition, inputs):
+        """Returns tensors of the inputs of these names, and of the results."""
+        names = [name + ":0" for name in [*inputs, *net.results]]
+        found = self._tf.import_graph_def(definition, return_elements=names, name="")
+        return found[: len(inputs)], found[len(inputs) :]
 
 
-class Ours(_Graph):
+class Ours(TensorFlow):
     """The loop with the library."""
 
+    REWRITE = "1"
+
     def __init__(self, name, job):
-        """Loads the library, which rewrites graphs."""
+        """Loads the library."""
         super().__init__(name, job)
+        os.environ["BLOCKCELL_REWRITE"] = self.REWRITE
         # Workers run without, for others to compare kernels. It switches the graph passes off, too.
         os.environ.pop("BLOCKCELL_OVERRIDE", None)
-        blockcell.load(job["library"])
+        self._module = blockcell.load(job["library"])
+        self._rewritten = {}
+
+    def _info(self):
+        # Not `blockcell.info()`: the first session of a process sets how many threads there are.
+        return library_info(self._tf, self._module, self._config)
 
     def about(self):
-        """Versions and instruction set."""
-        info = blockcell.info()
+        """Versions, instruction set, and what was put into the graph, by op."""
+        info = self._info()
         versions = dict(super().about()["versions"], blockcell=info["version"])
-        return {"versions": versions, "isa": info["isa"]}
+        return {"versions": versions, "isa": info["isa"], "rewritten": self._rewritten}
 
     def prepare(self, net, arrays):
-        """Makes the graph, and checks that the loop has become a layer."""
-        layers = dict(blockcell.info()["rewritten"])
+        """Makes the graph, and checks what has become of it."""
+        before = self._info()["rewritten"]
         super().prepare(net, arrays)
-        self.run()
-        self._check(
-            {
-                op: n - layers[op]
-                for op, n in blockcell.info()["rewritten"].items()
-                if n > layers[op]
-            }
-        )
+        after = self._info()["rewritten"]
+        self._rewritten = {op: n - before[op] for op, n in after.items() if n > before[op]}
+        layers = {op: n for op, n in self._rewritten.items() if op.endswith("Layer")}
+        wanted = self._wanted(net)
+        if layers != wanted:
+            raise LoopError(f"{net}: layers are {layers}, expected {wanted}")
 
-    def _check(self, rewritten):
-        if list(rewritten.values()) != [1] or not next(iter(rewritten)).endswith("Layer"):
-            raise LoopError(f"the loop has not become a layer, but {rewritten}")
+    def _wanted(self, net):
+        """How many layers the graph should have got, by op."""
+        return {f"Blockcell{net.cell.upper()}Layer": net.cells}
 
 
-class Layer(Ours):
-    """The layer by hand: one op, from the same weights."""
+class Unrewritten(Ours):
+    """The same, where graphs stay as they are."""
 
-    def _build(self, net, definition):
+    REWRITE = "0"
+
+    def _wanted(self, net):
+        return {}
+
+
+class Layer(Unrewritten):
+    """The layers by hand: an op for each, from the same weights."""
+
+    def _build(self, net, definition, inputs):
         tf = self._tf
-        weights = {
-            node.name.split("/", 2)[-1]: tf.make_ndarray(node.attr["value"].tensor)
-            for node in definition.node
-            if node.op == "Const" and node.name.endswith(("/kernel", "/bias"))
-        }
-        x = tf.compat.v1.placeholder(tf.float32, [None, None, net.input_size])
-        steps = tf.transpose(x, [1, 0, 2])
-        shape = tf.shape(steps)
-        state = tf.zeros([shape[1], net.units])
-        build = {"lstm": self._lstm, "gru": self._gru}[net.cell]
-        h = build(steps, shape, state, {name: tf.constant(w) for name, w in weights.items()})
-        return x, tf.transpose(h, [1, 0, 2])
+        shapes = {"x": [None, None, net.input_size], "lengths": [None]}
+        types = {"x": tf.float32, "lengths": tf.int32}
+        fed = {name: tf.compat.v1.placeholder(types[name], shapes[name]) for name in inputs}
+        call = {"lstm": self._lstm, "gru": self._gru}[net.cell]
+        h = tf.transpose(fed["x"], [1, 0, 2])
+        states = []
+        if net.form == BIDIRECTIONAL:
+            backward, forward = self._cells(definition)
+            there, states = call(h, forward, None)
+            back, others = call(tf.reverse(h, [0]), backward, None)
+            h = tf.concat([there, tf.reverse(back, [0])], 2)
+            states += others
+        else:
+            for weights in self._cells(definition):
+                h, its = call(h, weights, fed.get("lengths"))
+                states += its
+        return list(fed.values()), [tf.transpose(h, [1, 0, 2]), *states]
 
-    def _check(self, rewritten):
-        del rewritten  # Nothing is.
-
-    def _lstm(self, x, shape, state, weights):
+    def _cells(self, definition):
+        """Weights and biases of each cell by name, in the order of the cells' names."""
         tf = self._tf
-        peepholes = dict.fromkeys(["wci", "wcf", "wco"], tf.zeros([state.shape[1]]))
+        cells = defaultdict(dict)
+        for node in definition.node:
+            if node.op == "Const" and node.name.endswith(("/kernel", "/bias")):
+                name = node.name.rpartition("_cell/")[2]
+                value = tf.make_ndarray(node.attr["value"].tensor)
+                cells[node.name[: -len(name)]][name] = tf.constant(value)
+        return [cells[name] for name in sorted(cells)]
+
+    def _lstm(self, x, weights, lengths):
+        """The op has one length for all rows; the rest is as `LSTMBlockFusedCell` does it."""
+        tf = self._tf
         w, b = weights["kernel"], weights["bias"]
-        steps = tf.cast(shape[0], tf.int64)
-        states = {"cs_prev": state, "h_prev": state}
-        call = dict(states, seq_len_max=steps, x=x, w=w, b=b, cell_clip=0.0, **peepholes)
-        return tf.raw_ops.BlockLSTM(**call).h
+        shape = tf.shape(x)
+        units = w.shape[1] // 4
+        state = tf.zeros([shape[1], units])
+        steps = shape[0] if lengths is None else tf.reduce_max(lengths)
+        call = {"seq_len_max": tf.cast(steps, tf.int64), "cs_prev": state, "h_prev": state}
+        call.update(dict.fromkeys(["wci", "wcf", "wco"], tf.zeros([units])), x=x, w=w, b=b)
+        found = tf.raw_ops.BlockLSTM(**call, cell_clip=-1.0)
+        if lengths is None:
+            return found.h, [found.cs[-1], found.h[-1]]
+        mask = tf.transpose(tf.sequence_mask(lengths, shape[0], tf.float32))
+        ends = tf.stack([lengths - 1, tf.range(shape[1])], 1)  # no row is empty
+        states = [tf.gather_nd(values, ends) for values in (found.cs, found.h)]
+        return found.h * mask[:, :, None], states
 
-    def _gru(self, x, shape, state, weights):
-        del shape
+    def _gru(self, x, weights, lengths):
         names = ["gates/kernel", "candidate/kernel", "gates/bias", "candidate/bias"]
-        w_ru, w_c, b_ru, b_c = (weights[name] for name in names)
-        return own_ops.block_gru(x, w_ru, w_c, b_ru, b_c, h_prev=state).h
+        found = own_ops.block_gru(x, *(weights[n] for n in names), sequence_length=lengths)
+        return found.h, [found.h_last]

@@ -2,11 +2,11 @@
 
 import blockcell
 from bench.inference.nets import Net
-from bench.inference.sides import Layer, LoopError, Ours, TensorFlow
+from bench.inference.sides import Layer, LoopError, Ours, TensorFlow, Unrewritten
 from bench.worker import serve
 from blockcell.bench.worker import answer
 
-SIDES = {"ours": Ours, "layer": Layer, "tensorflow": TensorFlow}
+SIDES = {"ours": Ours, "layer": Layer, "unrewritten": Unrewritten, "tensorflow": TensorFlow}
 """What runs each side."""
 
 if __name__ == "__main__":

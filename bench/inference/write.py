@@ -3,23 +3,38 @@
 import numpy as np
 import tensorflow as tf
 
-from bench.inference.nets import NETS
+from bench.inference.nets import BIDIRECTIONAL, LENGTHS, NETS, STACK
+
+
+def build(net):
+    """Adds the loop of a net to the graph, and names its inputs and results."""
+    make = {"lstm": tf.nn.rnn_cell.BasicLSTMCell, "gru": tf.nn.rnn_cell.GRUCell}[net.cell]
+    x = tf.placeholder(tf.float32, [None, None, net.input_size], name="x")
+    options = {"dtype": tf.float32}
+    if net.form == LENGTHS:
+        options["sequence_length"] = tf.placeholder(tf.int32, [None], name="lengths")
+    cells = [make(net.units) for _ in range(net.cells)]
+    if net.form == BIDIRECTIONAL:
+        outputs, states = tf.nn.bidirectional_dynamic_rnn(*cells, x, **options)
+        output = tf.concat(outputs, 2)
+    else:
+        cell = tf.nn.rnn_cell.MultiRNNCell(cells) if net.form == STACK else cells[0]
+        output, states = tf.nn.dynamic_rnn(cell, x, **options)
+    for name, result in zip(net.results, [output, *tf.nest.flatten(states)]):
+        tf.identity(result, name=name)
 
 
 def frozen(net, seed=20191018):
-    """A loop around a cell whose weights are constants, none of which is zero."""
-    cells = {"lstm": tf.nn.rnn_cell.BasicLSTMCell, "gru": tf.nn.rnn_cell.GRUCell}
+    """A graph whose weights and biases are constants, none of which is zero."""
     with tf.Graph().as_default() as graph, tf.Session() as session:
-        x = tf.placeholder(tf.float32, [None, None, net.input_size], name="x")
-        outputs, _ = tf.nn.dynamic_rnn(cells[net.cell](net.units), x, dtype=tf.float32)
-        tf.identity(outputs, name="output")
+        build(net)
         session.run(tf.global_variables_initializer())
         random = np.random.RandomState(seed)
         for variable in tf.global_variables():
             shape = variable.shape.as_list()
             variable.load(random.uniform(-1.0, 1.0, shape) / np.sqrt(shape[0]), session)
         definition = graph.as_graph_def()
-        return tf.graph_util.convert_variables_to_constants(session, definition, ["output"])
+        return tf.graph_util.convert_variables_to_constants(session, definition, net.results)
 
 
 def main():
