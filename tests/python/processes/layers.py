@@ -1,4 +1,4 @@
-"""Inference of frozen graphs, for `test_layers`: each function runs one graph on several feeds."""
+"""Inference of frozen graphs, for `test_loops`: each function runs one graph on several feeds."""
 
 import functools
 import gzip
