@@ -10,6 +10,7 @@ import numpy as np
 
 from bench.cudnn.nets import TRAINING
 from bench.peers import rivals
+from bench.sessions import GraphSide
 from blockcell.bench.worker import start
 from blockcell.reference import cudnn
 
@@ -25,27 +26,12 @@ def gradients_of_params(network, params_grad):
     }
 
 
-class _Graph:
+class _Graph(GraphSide):
     """A network in a graph of TensorFlow; what differs is in `_build` and `_results`."""
-
-    def __init__(self, name, job):
-        """Starts TensorFlow."""
-        import tensorflow as tf
-
-        del name
-        self._tf = tf
-        self._config = tf.compat.v1.ConfigProto(
-            device_count={"GPU": 0},
-            intra_op_parallelism_threads=job["threads"],
-            inter_op_parallelism_threads=job["threads"],
-        )
-        self._session = None
 
     def prepare(self, net, arrays):
         """Makes the graph, with inputs in variables: nothing is computed beforehand."""
         v1 = self._tf.compat.v1
-        if self._session:
-            self._session.close()
         self._net = net
         with self._tf.Graph().as_default() as graph:
             tensors = {
@@ -58,7 +44,7 @@ class _Graph:
                 self._fetches += v1.gradients(output, sources, tensors["output_grad"])
             # Nothing is copied to Python.
             step = self._tf.group(*self._fetches)
-            self._session = v1.Session(graph=graph, config=self._config)
+            self._open(graph)
             self._session.run(v1.global_variables_initializer())
             self._load(net, arrays)
             self.run = self._session.make_callable(step)

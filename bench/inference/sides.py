@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import blockcell
 from bench.inference.nets import BIDIRECTIONAL
+from bench.sessions import GraphSide
 from blockcell import own_ops
 from blockcell.bench.graphs import library_info
 
@@ -14,21 +15,8 @@ class LoopError(Exception):
     """The library has rewritten something else than it should have."""
 
 
-class TensorFlow:
+class TensorFlow(GraphSide):
     """The loop without the library."""
-
-    def __init__(self, name, job):
-        """Starts TensorFlow."""
-        import tensorflow as tf
-
-        del name
-        self._tf = tf
-        self._config = tf.compat.v1.ConfigProto(
-            device_count={"GPU": 0},
-            intra_op_parallelism_threads=job["threads"],
-            inter_op_parallelism_threads=job["threads"],
-        )
-        self._session = None
 
     def about(self):
         """Versions."""
@@ -37,14 +25,11 @@ class TensorFlow:
 
     def prepare(self, net, arrays):
         """Makes the graph, and runs it once."""
-        v1 = self._tf.compat.v1
-        if self._session:
-            self._session.close()
         self._net = net
-        definition = v1.GraphDef.FromString(net.file.read_bytes())
+        definition = self._tf.compat.v1.GraphDef.FromString(net.file.read_bytes())
         with self._tf.Graph().as_default() as graph:
             inputs, results = self._build(net, definition, list(arrays))
-        self._session = v1.Session(graph=graph, config=self._config)
+        self._open(graph)
         call = self._session.make_callable(results, inputs)
         self.run = lambda: call(*arrays.values())
         self.run()

@@ -63,6 +63,15 @@ impl Loop {
         lists(inputs, [1 + self.rounds, self.sequence_length])
     }
 
+    /// The time, batch, input and cell of inputs whose shapes are checked: x and a state follow the numbers.
+    fn sizes(&self, inputs: &[&[usize]]) -> [usize; 4] {
+        let (_, tensors) = self.lists(inputs);
+        let ([time, batch, input], [_, cell]) = (tensors[0], tensors[1]) else {
+            unreachable!("the ranks were checked")
+        };
+        [*time, *batch, *input, *cell]
+    }
+
     fn steps(&self, inputs: &[Input<'_>]) -> Steps {
         let ([scalars, lengths], tensors) = self.lists(inputs);
         let batch = tensors[0].dims[1];
@@ -96,9 +105,7 @@ pub(super) struct LstmLayer {
 impl LstmLayer {
     /// Scratch memory by the shapes of the inputs, which are checked.
     fn memory(&self, inputs: &[&[usize]]) -> [usize; 2] {
-        let (_, tensors) = self.steps.lists(inputs);
-        let ([time, batch, input], [_, cell]) = (tensors[0], tensors[1]) else { return [0; 2] };
-        plain::lstm_layer_scratch([*time, *batch, *input, *cell])
+        plain::lstm_layer_scratch(self.steps.sizes(inputs))
     }
 }
 
@@ -169,9 +176,7 @@ pub(super) struct GruLayer {
 impl GruLayer {
     /// Scratch memory by the shapes of the inputs, which are checked.
     fn memory(&self, inputs: &[&[usize]]) -> [usize; 2] {
-        let (_, tensors) = self.steps.lists(inputs);
-        let ([time, batch, input], [_, cell]) = (tensors[0], tensors[1]) else { return [0; 2] };
-        plain::gru_layer_scratch([*time, *batch, *input, *cell])
+        plain::gru_layer_scratch(self.steps.sizes(inputs))
     }
 }
 

@@ -6,10 +6,11 @@
 //! h    = TensorArrayGatherV3(array, range(size), Exit(the flow of TensorArrayWriteV3(Enter(array), t, h[t], ...)))
 //! ```
 
-use super::frame::{Frame, Variable, skip};
+use super::frame::{Frame, Variable};
 use crate::attribute::{Attribute, DataType};
 use crate::constants::integers;
 use crate::graph::{Graph, NodeId, Output};
+use crate::products::skip_identities;
 
 /// An array, and the nodes around it that nobody needs without the loop.
 #[derive(Debug)]
@@ -159,12 +160,13 @@ fn merged(left: &[i64], right: &[i64]) -> Option<Vec<i64>> {
 /// Whether two tensors are the same number.
 pub(super) fn is_same(graph: &Graph, left: Output, right: Output) -> bool {
     let numbers = number(graph, left).zip(number(graph, right));
-    skip(graph, left) == skip(graph, right) || numbers.is_some_and(|(left, right)| left == right)
+    skip_identities(graph, left) == skip_identities(graph, right)
+        || numbers.is_some_and(|(left, right)| left == right)
 }
 
 /// The number that a tensor is known to be.
 fn number(graph: &Graph, tensor: Output) -> Option<i64> {
-    let tensor = skip(graph, tensor);
+    let tensor = skip_identities(graph, tensor);
     match integers(graph, tensor) {
         Some(&[number]) => Some(number),
         Some(_) => None,
@@ -184,7 +186,7 @@ fn first_of(graph: &Graph, tensor: Output) -> Option<Output> {
         && is(begin, 0)
         && is(end, 1)
         && is(step, 1);
-    is_first.then(|| skip(graph, vector))
+    is_first.then(|| skip_identities(graph, vector))
 }
 
 /// The nodes of `0, 1, ... size - 1`, each after those that it takes. `is_size` knows other tensors that are the size.
@@ -211,10 +213,10 @@ fn whole_range(
 
 /// Whether a tensor is the number of steps of another one.
 fn is_row_count(graph: &Graph, count: Output, x: Output) -> bool {
-    first_of(graph, skip(graph, count)).is_some_and(|shape| {
+    first_of(graph, skip_identities(graph, count)).is_some_and(|shape| {
         let node = graph.node(shape.node);
         node.op == "Shape"
-            && skip(graph, node.inputs[0]) == skip(graph, x)
+            && skip_identities(graph, node.inputs[0]) == skip_identities(graph, x)
             && node.output_types.first() == Some(&DataType::INT32)
     })
 }

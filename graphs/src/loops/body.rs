@@ -9,11 +9,12 @@
 
 use std::collections::BTreeSet;
 
-use super::frame::{Frame, Variable, skip};
+use super::frame::{Frame, Variable};
 use crate::attribute::DataType;
 use crate::constants::{integers, is_zero};
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
+use crate::products::skip_identities;
 
 /// What counts the rounds.
 pub(super) struct Counters<'f> {
@@ -28,7 +29,7 @@ impl<'f> Counters<'f> {
     pub(super) fn read(graph: &Graph, frame: &'f Frame) -> Option<Counters<'f>> {
         let mut nodes = BTreeSet::new();
         let counts = |variable: &&Variable| {
-            let sum = graph.node(skip(graph, variable.next).node);
+            let sum = graph.node(skip_identities(graph, variable.next).node);
             let types = &graph.node(variable.merge).output_types;
             let is_one = |tensor| integers(graph, tensor) == Some(&[1]);
             let is_next = match sum.inputs[..] {
@@ -44,11 +45,11 @@ impl<'f> Counters<'f> {
                 && is_next
         };
         let variables: Vec<_> = frame.variables.iter().filter(counts).collect();
-        nodes.extend(variables.iter().map(|variable| skip(graph, variable.next).node));
+        nodes.extend(variables.iter().map(|variable| skip_identities(graph, variable.next).node));
         let mut counters = Counters { variables, nodes, bounds: Vec::new() };
         let mut open = vec![graph.input(frame.condition, 0)];
         while let Some(next) = open.pop() {
-            let next = skip(graph, next);
+            let next = skip_identities(graph, next);
             let node = graph.node(next.node);
             counters.nodes.insert(next.node);
             match (node.op.as_str(), &node.inputs[..]) {
@@ -98,12 +99,12 @@ impl Masked {
         counters: &Counters<'_>,
         tensor: Output,
     ) -> Option<Masked> {
-        let tensor = skip(graph, tensor);
+        let tensor = skip_identities(graph, tensor);
         let node = graph.node(tensor.node);
         let ("Select", &[has_ended, kept, value]) = (node.op.as_str(), &node.inputs[..]) else {
             return Some(Masked { value: tensor, ended: None, nodes: Vec::new() });
         };
-        let has_ended = skip(graph, has_ended);
+        let has_ended = skip_identities(graph, has_ended);
         let compares = graph.node(has_ended.node);
         let &[t, lengths] = &compares.inputs[..] else { return None };
         let lengths = frame.outside(graph, lengths)?;
@@ -111,7 +112,7 @@ impl Masked {
             graph.node(lengths.node).output_types.get(lengths.index) == Some(&DataType::INT32);
         let is_end = compares.op == "GreaterEqual" && counters.is_count(graph, t) && is_int32;
         is_end.then(|| Masked {
-            value: skip(graph, value),
+            value: skip_identities(graph, value),
             ended: Some([kept, lengths]),
             nodes: vec![tensor.node, has_ended.node],
         })
@@ -120,7 +121,7 @@ impl Masked {
 
 /// Whether a tensor outside of the loop has only zeros.
 pub(super) fn has_zeros(graph: &Graph, tensor: Output) -> bool {
-    let tensor = skip(graph, tensor);
+    let tensor = skip_identities(graph, tensor);
     let node = graph.node(tensor.node);
     is_zero(graph, tensor) || (node.op == "Fill" && is_zero(graph, node.inputs[1]))
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribute::Attribute;
 use crate::graph::{Graph, NodeId, Output, Use};
+use crate::products::skip_identities;
 
 /// A loop with more nodes is not looked at.
 const MOST_NODES: usize = 400;
@@ -60,12 +61,12 @@ impl Variable {
 
     /// Whether a tensor is the value in the condition.
     pub(super) fn is_in_condition(&self, graph: &Graph, tensor: Output) -> bool {
-        skip(graph, tensor) == Output { node: self.merge, index: 0 }
+        skip_identities(graph, tensor) == Output { node: self.merge, index: 0 }
     }
 
     /// Whether a tensor is the value in a round.
     pub(super) fn is(&self, graph: &Graph, tensor: Output) -> bool {
-        skip(graph, tensor) == Output { node: self.switch, index: 1 }
+        skip_identities(graph, tensor) == Output { node: self.switch, index: 1 }
     }
 }
 
@@ -137,7 +138,7 @@ impl Frame {
     /// The tensor outside of the loop that is the same in every round: one that enters as a constant, or a constant
     /// in the loop, which [`Frame::constants`] frees.
     pub(super) fn outside(&self, graph: &Graph, tensor: Output) -> Option<Output> {
-        let tensor = skip(graph, tensor);
+        let tensor = skip_identities(graph, tensor);
         let node = graph.node(tensor.node);
         match node.op.as_str() {
             "Enter" if node.flag("is_constant") => Some(node.inputs[0]),
@@ -150,12 +151,4 @@ impl Frame {
     pub(super) fn constants<'g>(&'g self, graph: &'g Graph) -> impl Iterator<Item = NodeId> + 'g {
         self.nodes.iter().copied().filter(|&id| graph.op(id) == "Const")
     }
-}
-
-/// The tensor that a chain of `Identity` passes on.
-pub(super) fn skip(graph: &Graph, mut tensor: Output) -> Output {
-    while graph.op(tensor.node) == "Identity" {
-        tensor = graph.input(tensor.node, 0);
-    }
-    tensor
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::arrays::{Input, Written, is_same};
 use super::body::{Cell, Counters, Masked, has_zeros};
-use super::frame::{Frame, Variable, skip};
+use super::frame::{Frame, Variable};
 use crate::attribute::Attribute;
 use crate::cells::Availability;
 use crate::graph::{Graph, Node, NodeId, Output};
 use crate::memory::Memory;
+use crate::products::skip_identities;
 use crate::reason::Reason;
 use crate::report::Report;
 use crate::waits::waits_for;
@@ -124,6 +125,13 @@ impl Loop {
         numbers.chain(self.lengths).chain([self.input.x]).chain(of_layers)
     }
 
+    /// The nodes whose outputs the new nodes have: last states and all outputs.
+    fn results(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let states = self.layers.iter().flat_map(|layer| &layer.states);
+        let gather = self.written.iter().filter_map(|written| written.gather);
+        states.filter_map(|&(_, exit)| exit).chain(gather)
+    }
+
     /// Whether new nodes may take the place of the loop.
     pub(super) fn check(
         &self,
@@ -135,7 +143,7 @@ impl Loop {
         let device = &graph.node(self.layers[0].step).device;
         for id in self.frame.nodes.iter().copied().chain(self.outside()) {
             let node = graph.node(id);
-            if node.is_target {
+            if node.is_target && !self.results().any(|result| result == id) {
                 return Err(Reason::Target(name(id)));
             }
             if node.device != *device || !device.is_local_cpu {
@@ -208,20 +216,21 @@ impl Loop {
         let step = graph.node(layer.step);
         let data_type = step.data_type().expect("steps have a type");
         let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
-        let of_array =
-            |array: Option<&Vec<i64>>| Attribute::Ints(array.cloned().unwrap_or_default());
         let is_last = number + 1 == self.layers.len();
-        let element = self.input.array.element.clone();
+        // Only the first layer reads an array, and only the last one writes one.
+        let read = (number == 0).then_some(&self.input.array.element);
         let written =
             self.written.as_ref().map(|written| &written.array.element).filter(|_| is_last);
+        let sizes =
+            |element: Option<&Vec<i64>>| Attribute::Ints(element.cloned().unwrap_or_default());
         let mut attributes = vec![
             ("T", Attribute::Type(data_type)),
             ("R", count(self.bounds.len())),
             ("L", count(usize::from(self.lengths.is_some()))),
-            ("x_sizes", of_array(Some(&element).filter(|_| number == 0))),
-            ("h_sizes", of_array(written)),
+            ("x_sizes", sizes(read)),
+            ("h_sizes", sizes(written)),
             // Without an array, nobody misses outputs of steps that there are not.
-            ("needs_h", Attribute::Bool(self.written.is_some() && is_last)),
+            ("needs_h", Attribute::Bool(written.is_some())),
         ];
         for &name in layer.cell.attributes {
             attributes.push((name, step.attribute(name).expect("the step has it").clone()));
@@ -241,6 +250,8 @@ impl Loop {
                 .collect(),
             inputs,
             control_inputs: self.waits.iter().copied().collect(),
+            // A step that asks for one of them runs them all.
+            is_target: self.results().any(|result| graph.node(result).is_target),
             output_types: vec![data_type; 1 + layer.states.len()],
             ..Node::default()
         };
@@ -290,7 +301,7 @@ impl Reader<'_> {
         let (mut x, mut steps) = (Output { node: read, index: 0 }, Vec::new());
         loop {
             let takes = |&id: &NodeId| {
-                Cell::of(graph, id).is_some() && skip(graph, graph.input(id, 0)) == x
+                Cell::of(graph, id).is_some() && skip_identities(graph, graph.input(id, 0)) == x
             };
             let mut next = frame.nodes.iter().copied().filter(takes);
             let Some(step) = next.next() else { break };

@@ -11,9 +11,9 @@
 //! variables), `arrays.rs` (its input and output) and `body.rs` (its round). Conditions, and where they are checked:
 //!
 //! * Every node of the loop is one of those that the new nodes stand for, so that nothing else happens in a round:
-//!   [`layers::Loop::check_nodes`]. All are on one CPU of this process.
+//!   `Loop::read`. All are on one CPU of this process: `Loop::check`.
 //! * Nobody else reads or writes the arrays: `arrays.rs`.
-//! * All that leaves the loop has a value when all that the new nodes take has: [`layers::Loop::check_values`].
+//! * All that leaves the loop has a value when all that the new nodes take has: `Loop::check`.
 //! * What the new nodes take keeps its value: no memory of a variable that the graph writes to, same place.
 //! * An array that is too short, or has elements of other shapes, is an error as in the loop: the kernel has the
 //!   sizes of the arrays and of their elements.
@@ -32,15 +32,14 @@ use crate::report::Report;
 /// Rewrites all such loops of a graph.
 pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let is_step = |id: &NodeId| matches!(graph.op(*id), ops::LSTM_CELL | ops::GRU_CELL);
-    let frames = frame::with(graph, graph.ids().filter(is_step));
+    let mut frames = frame::with(graph, graph.ids().filter(is_step));
+    // Where gradients are taken, a round keeps tensors for them.
+    let keeps = |id: &NodeId| graph.op(*id).starts_with("StackPush");
+    frames.retain(|frame| !frame.nodes.iter().any(keeps));
     if frames.is_empty() {
         return;
     }
     let (availability, memory) = (Availability::of(graph), Memory::of(graph));
-    // Where gradients are taken, a round keeps tensors for them.
-    let keeps =
-        |frame: &frame::Frame| frame.nodes.iter().any(|&id| graph.op(id).starts_with("StackPush"));
-    let frames: Vec<_> = frames.into_iter().filter(|frame| !keeps(frame)).collect();
     for frame in frames {
         let condition = frame.condition;
         match layers::Loop::read(graph, frame) {

@@ -284,6 +284,20 @@ fn a_loop_elsewhere_or_with_targets_stays() {
 }
 
 #[test]
+fn what_a_step_asks_for_may_be_a_result() {
+    for (from, to) in [
+        ("h_last = Exit(h_switch)", "h_last = Exit(h_switch) target"),
+        (
+            "all = TensorArrayGatherV3(out_array, out_range, flow) element_shape=[-1,8]",
+            "all = TensorArrayGatherV3(out_array, out_range, flow) element_shape=[-1,8] target",
+        ),
+    ] {
+        let after = rewriting(&with(&[(from, to)]));
+        assert!(after.text().contains(&format!("{LAYER} target")), "{}", after.text());
+    }
+}
+
+#[test]
 fn the_memory_of_variables_that_are_written_is_read_in_the_loop() {
     let written = "variable = VariableV2() shape=[15,32]
         value = Other(x)

@@ -62,14 +62,9 @@ pub struct GruLayerShapes<'s> {
 pub fn gru_layer_shapes(shapes: &GruLayerShapes<'_>) -> Result<[Vec<Option<usize>>; 2], Error> {
     let op = GRU_LAYER;
     let [x, h_prev, w_ru, w_c, b_ru, b_c] = shapes.fixed;
-    let (mut time, mut batch, mut input, mut cell) = (None, None, None, None);
-    let dims = &mut [
-        Dim::new("time", &mut time),
-        Dim::new("batch", &mut batch),
-        Dim::new("input", &mut input),
-    ];
-    bind(op, ("x", 0), x, dims)?;
-    steps::check_numbers(op, shapes.scalars, shapes.sequence_length, &mut batch)?;
+    let [time, mut batch, input] =
+        steps::check_sequence(op, x, shapes.scalars, shapes.sequence_length)?;
+    let mut cell = None;
     let state = &mut [Dim::new("batch", &mut batch), Dim::new("cell", &mut cell)];
     bind(op, ("h_prev", 0), h_prev, state)?;
     bind(op, ("b_c", 0), b_c, &mut [Dim::new("cell", &mut cell)])?;
@@ -114,10 +109,9 @@ pub fn gru_layer<E: Element>(
     let GruLayerInputs { x, h_prev, w_ru, w_c, b_ru, b_c } = &inputs;
     let [gates, candidate] = [b_ru, b_c].map(shape_of);
     let fixed = [shape_of(x), shape_of(h_prev), shape_of(w_ru), shape_of(w_c), gates, candidate];
-    let lengths = steps.sequence_length.iter().map(|all| Some(vec![Some(all.len())]));
     let shapes = GruLayerShapes {
         scalars: &[],
-        sequence_length: &lengths.collect::<Vec<_>>(),
+        sequence_length: &steps.shape_of_lengths(),
         fixed: &fixed,
         elements,
     };
@@ -133,16 +127,10 @@ pub fn gru_layer<E: Element>(
     check_layout(op, "b_ru", b_ru)?;
     check_layout(op, "b_c", b_c)?;
     let (time, batch, cell) = outputs.h.dim();
-    // Rows without elements take no memory, however many there are.
-    let rows = if cell == 0 { 0 } else { batch };
-    let lengths = steps.check(op, (time, rows), elements)?;
-    let [needed, more] = gru_layer_scratch([time, batch, x.dim().2, cell]);
-    for (needed, got) in [(needed, scratch.len()), (more, memory.len())] {
-        if got < needed {
-            return Err(Error::Scratch { op, needed, got });
-        }
-    }
-    if rows == 0 {
+    let lengths = steps.check(op, (time, batch, cell), elements)?;
+    let needed = gru_layer_scratch([time, batch, x.dim().2, cell]);
+    steps::check_scratch(op, needed, [scratch.len(), memory.len()])?;
+    if lengths.of_rows.is_empty() {
         return Ok(());
     }
     E::plain_gru_layer(context, &lengths.of_rows, inputs, outputs, scratch, memory);

@@ -69,14 +69,8 @@ pub struct LstmLayerShapes<'s> {
 pub fn lstm_layer_shapes(shapes: &LstmLayerShapes<'_>) -> Result<[Vec<Option<usize>>; 3], Error> {
     let op = LSTM_LAYER;
     let [x, h_prev, cs_prev, w, b] = shapes.fixed;
-    let (mut time, mut batch, mut input) = (None, None, None);
-    let dims = &mut [
-        Dim::new("time", &mut time),
-        Dim::new("batch", &mut batch),
-        Dim::new("input", &mut input),
-    ];
-    bind(op, ("x", 0), x, dims)?;
-    steps::check_numbers(op, shapes.scalars, shapes.sequence_length, &mut batch)?;
+    let [time, mut batch, input] =
+        steps::check_sequence(op, x, shapes.scalars, shapes.sequence_length)?;
     let step = [Some(vec![batch, input]), h_prev.clone(), w.clone(), b.clone()];
     let step = LstmCellShapes { fixed: &step, cs_prev: None, peepholes: shapes.peepholes };
     let known = step.check(op)?;
@@ -159,10 +153,9 @@ pub fn lstm_layer<E: Element>(
     let op = LSTM_LAYER;
     let LstmLayerInputs { x, h_prev, cs_prev, w, b, peepholes } = &inputs;
     let fixed = [shape_of(x), shape_of(h_prev), shape_of(cs_prev), shape_of(w), shape_of(b)];
-    let lengths = steps.sequence_length.iter().map(|all| Some(vec![Some(all.len())]));
     let shapes = LstmLayerShapes {
         scalars: &[],
-        sequence_length: &lengths.collect::<Vec<_>>(),
+        sequence_length: &steps.shape_of_lengths(),
         fixed: &fixed,
         peepholes: &peepholes.iter().flatten().map(shape_of).collect::<Vec<_>>(),
         elements,
@@ -182,16 +175,10 @@ pub fn lstm_layer<E: Element>(
     check_layout(op, "cs_prev", cs_prev)?;
     peepholes.iter().flatten().try_for_each(|view| check_layout(op, "peepholes", view))?;
     let (time, batch, cell) = outputs.h.dim();
-    // Rows without elements take no memory, however many there are.
-    let rows = if cell == 0 { 0 } else { batch };
-    let lengths = steps.check(op, (time, rows), elements)?;
-    let [needed, more] = lstm_layer_scratch([time, batch, x.dim().2, cell]);
-    for (needed, got) in [(needed, scratch.len()), (more, memory.len())] {
-        if got < needed {
-            return Err(Error::Scratch { op, needed, got });
-        }
-    }
-    if rows == 0 {
+    let lengths = steps.check(op, (time, batch, cell), elements)?;
+    let needed = lstm_layer_scratch([time, batch, x.dim().2, cell]);
+    steps::check_scratch(op, needed, [scratch.len(), memory.len()])?;
+    if lengths.of_rows.is_empty() {
         return Ok(());
     }
     let attributes = Attributes { use_peephole: peepholes.is_some(), ..*attributes };

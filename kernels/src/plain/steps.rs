@@ -44,13 +44,20 @@ pub(super) struct Lengths {
 }
 
 impl Steps {
-    /// Checks the numbers against the shapes of `op`.
+    /// The shape of `sequence_length`, if there is one.
+    pub(super) fn shape_of_lengths(&self) -> Vec<PartialShape> {
+        self.sequence_length.iter().map(|lengths| Some(vec![Some(lengths.len())])).collect()
+    }
+
+    /// Checks the numbers against the shape of the outputs of `op`. There are no lengths if those have no elements.
     pub(super) fn check(
         &self,
         op: &'static str,
-        (time, batch): (usize, usize),
+        (time, batch, cell): (usize, usize, usize),
         elements: &ElementShapes,
     ) -> Result<Lengths, Error> {
+        // Rows without elements take no memory, however many there are.
+        let rows = if cell == 0 { 0 } else { batch };
         let rounds = self.rounds.max(0);
         let wrong =
             |tensor, got: i64| Err(Error::Value { op, tensor, index: None, time, got: got.into() });
@@ -65,27 +72,49 @@ impl Steps {
         }
         let length = |&length: &i32| i64::from(length).clamp(0, rounds);
         let Some(lengths) = &self.sequence_length else {
-            return Ok(Lengths { of_rows: vec![rounds; batch], differ: false });
+            return Ok(Lengths { of_rows: vec![rounds; rows], differ: false });
         };
-        Ok(Lengths { of_rows: lengths.iter().map(length).collect(), differ: true })
+        Ok(Lengths { of_rows: lengths.iter().take(rows).map(length).collect(), differ: true })
     }
 }
 
-/// Checks what is known of the shapes of the numbers: scalars, and for `sequence_length` a number for each row.
-pub(super) fn check_numbers(
+/// The time, batch and input of what is known of the shapes of x and of the numbers: scalars, and for
+/// `sequence_length` a number for each row.
+pub(super) fn check_sequence(
     op: &'static str,
+    x: &PartialShape,
     scalars: &[PartialShape],
     sequence_length: &[PartialShape],
-    batch: &mut Option<usize>,
-) -> Result<(), Error> {
+) -> Result<[Option<usize>; 3], Error> {
+    let [mut time, mut batch, mut input] = [None; 3];
+    let dims = &mut [
+        Dim::new("time", &mut time),
+        Dim::new("batch", &mut batch),
+        Dim::new("input", &mut input),
+    ];
+    bind(op, ("x", 0), x, dims)?;
     for (index, scalar) in scalars.iter().enumerate() {
         bind(op, if index == 0 { ("time", 0) } else { ("rounds", index - 1) }, scalar, &mut [])?;
     }
     // A scalar serves all rows.
     let mut lengths = sequence_length.iter().filter(|lengths| **lengths != Some(Vec::new()));
     lengths.try_for_each(|lengths| {
-        bind(op, ("sequence_length", 0), lengths, &mut [Dim::new("batch", batch)])
-    })
+        bind(op, ("sequence_length", 0), lengths, &mut [Dim::new("batch", &mut batch)])
+    })?;
+    Ok([time, batch, input])
+}
+
+/// Checks that there is as much scratch memory as is needed.
+pub(super) fn check_scratch(
+    op: &'static str,
+    needed: [usize; 2],
+    got: [usize; 2],
+) -> Result<(), Error> {
+    let mut both = needed.into_iter().zip(got);
+    match both.find(|(needed, got)| got < needed) {
+        Some((needed, got)) => Err(Error::Scratch { op, needed, got }),
+        None => Ok(()),
+    }
 }
 
 /// Checks the shape of a step of an array against what its elements are known to be.

@@ -1,18 +1,37 @@
 """Puts programs into TensorFlow graphs."""
 
-import itertools
-
 import numpy as np
 import tensorflow as tf
 
+from fuzzing import frames
 from fuzzing.programs import RESOURCE_ASSIGNMENTS, VARIABLES, full, plain, split
 
 v1 = tf.compat.v1
-TYPES = {"float": tf.float32, "half": tf.float16, "int32": tf.int32, "bool": tf.bool}
+TYPES = {
+    "float": tf.float32,
+    "half": tf.float16,
+    "int32": tf.int32,
+    "bool": tf.bool,
+    "resource": tf.resource,
+}
 # Nodes that Python has to make; all others are NodeDefs, imported many at a time.
 PYTHON = {"Gradients", "Call", "While"}
-# The attribute that has a node's type, where it is not T.
-TYPE_ATTRIBUTE = dict.fromkeys(RESOURCE_ASSIGNMENTS + ("ReadVariableOp", "Placeholder"), "dtype")
+# The attribute that has a node's type, where it is not T. None: the op has one type.
+TYPE_ATTRIBUTE = dict.fromkeys(
+    RESOURCE_ASSIGNMENTS
+    + (
+        "ReadVariableOp",
+        "Placeholder",
+        "TensorArrayV3",
+        "TensorArrayReadV3",
+        "TensorArrayGatherV3",
+    ),
+    "dtype",
+)
+TYPE_ATTRIBUTE.update(dict.fromkeys(("LoopCond", "LogicalAnd", "TensorArraySizeV3")), Range="Tidx")
+FRAMES = {"Loop": frames.loop, "Sequence": frames.sequence}
+# Nodes that are done when a loop is.
+ENDS = ("Exit", "TensorArrayGatherV3")
 
 # A generator of its own for each value takes longer than the graph.
 _RANDOM = np.random.RandomState(24).uniform(-1, 1, 1 << 15)
@@ -75,8 +94,13 @@ class Builder:
                 self._operations[node["name"]] = [tensor.op for tensor in outputs]
             elif node["op"] in VARIABLES:
                 self._variable(node)
-            elif node["op"] == "Loop":
-                self._loop(node)
+            elif node["op"] in FRAMES:
+                nodes, outputs = FRAMES[node["op"]](node)
+                for inner in nodes:
+                    self._add(inner)
+                made = {"{}:{}".format(node["name"], k): full(t) for k, t in enumerate(outputs)}
+                self._aliases.update(made)
+                self._last[node["name"]] = [inner["name"] for inner in nodes if inner["op"] in ENDS]
             else:
                 self._add(node)
         self._flush()
@@ -101,9 +125,9 @@ class Builder:
     def _awaited(self, node):
         return [op for name in node["after"] for op in self.operations(name)]
 
-    def _add(self, node, prefix=""):
+    def _add(self, node):
         """Adds a NodeDef to those that are imported next."""
-        definition = v1.NodeDef(name=prefix + node["name"], op=node["op"])
+        definition = v1.NodeDef(name=node["name"], op=node["op"])
         inputs = [self._aliases.get(full(t), full(t)) for t in node["inputs"]]
         awaited = [last for name in node["after"] for last in self._last.get(name, [name])]
         definition.input.extend(inputs + ["^" + name for name in awaited])
@@ -118,7 +142,8 @@ class Builder:
                 proto.tensor_shape.dim.add().size = size
         else:
             name = TYPE_ATTRIBUTE.get(node["op"], "T")
-            definition.attr[name].type = TYPES[dtype].as_datatype_enum
+            if name is not None:
+                definition.attr[name].type = TYPES[dtype].as_datatype_enum
         _count_inputs(definition, len(inputs))
         for name, setting in attrs.items():
             _set(definition.attr[name], setting)
@@ -162,66 +187,6 @@ class Builder:
         self._add(start)
         self._add(plain(assign, name + "/assign", [name, start["name"]], dtype))
         self.initializers.append(name + "/assign")
-
-    def _loop(self, node):
-        """A loop of TensorFlow 1, which counts to `trips`."""
-        name, dtype, attrs = node["name"], node["dtype"], node["attrs"]
-        count = len(node["shapes"])
-        prefix = name + "/"
-
-        def add(op, short, inputs, kind=dtype, after=(), **more):
-            self._add(plain(op, prefix + short, inputs, kind, list(after), **more))
-            return prefix + short
-
-        frame = {"frame_name": prefix, "parallel_iterations": attrs["parallel"]}
-        zero = add("Const", "zero", [], "int32", value={"value": 0})
-        trips = add("Const", "trips", [], "int32", value={"value": attrs["trips"]})
-        one = add("Const", "one", [], "int32", value={"value": 1})
-        # Enter itself cannot wait: TensorFlow 1.15's optimizers end the process.
-        numbers = itertools.count()
-
-        def awaited(tensor, kind=dtype):
-            if not node["after"]:
-                return tensor
-            return add("Identity", f"wait_{next(numbers)}", [tensor], kind, node["after"])
-
-        # The counter and the loop variables, with the name of the next value.
-        variables = [("i", zero, "int32", "next_i")]
-        variables += [
-            (f"v{k}", node["inputs"][k], dtype, attrs["results"][k]) for k in range(count)
-        ]
-        for short, start, kind, _ in variables:
-            add("Enter", short + "/enter", [awaited(start, kind)], kind, **frame)
-            merged = [prefix + short + "/enter", prefix + short + "/next"]
-            add("Merge", short + "/merge", merged, kind)
-        fixed = dict(frame, is_constant=True)
-        limit = add("Enter", "limit", [awaited(trips, "int32")], "int32", **fixed)
-        step = add("Enter", "step", [awaited(one, "int32")], "int32", **fixed)
-        less = add("Less", "less", [prefix + "i/merge", limit], "int32")
-        self._segment.append(v1.NodeDef(name=prefix + "cond", op="LoopCond", input=[less]))
-        for short, _, kind, _ in variables:
-            add("Switch", short + "/switch", [prefix + short + "/merge", prefix + "cond"], kind)
-            add("Exit", short + "/exit", [prefix + short + "/switch:0"], kind)
-        pivot = add("Identity", "pivot", [prefix + "i/switch:1"], "int32")
-        body = {f"arg_{k}": prefix + f"v{k}/switch:1" for k in range(count)}
-        for k, captured in enumerate(node["inputs"][count:]):
-            short = f"cap_{k}"
-            body[short] = add("Enter", short, [awaited(captured)], dtype, **fixed)
-        self._body(attrs["body"], prefix, body, pivot)
-        add("Add", "next_i", [prefix + "i/switch:1", step], "int32")
-        for short, _, kind, result in variables:
-            add("NextIteration", short + "/next", [_renamed(result, prefix, body)], kind)
-        for k in range(count):
-            self._aliases[f"{name}:{k}"] = prefix + f"v{k}/exit:0"
-        self._last[name] = [prefix + short + "/exit" for short, _, _, _ in variables]
-
-    def _body(self, nodes, prefix, given, pivot):
-        for node in nodes:
-            inputs = [_renamed(t, prefix, given) for t in node["inputs"]]
-            after = [prefix + awaited for awaited in node["after"]]
-            # A node without inputs would run outside of the loop.
-            after += [pivot] if not inputs else []
-            self._add(dict(node, inputs=inputs, after=after), prefix)
 
     def _values(self, node):
         """A node's inputs, for functions: they take no references."""
@@ -285,10 +250,6 @@ def _inner(nodes, results, kinds, tensors):
     return [builder.tensor(t) for t in results]
 
 
-def _renamed(tensor, prefix, given):
-    return given.get(tensor) or prefix + tensor
-
-
 def _count_inputs(definition, inputs):
     op = definition.op
     if op in ("AddN", "Merge"):
@@ -296,7 +257,7 @@ def _count_inputs(definition, inputs):
     elif op == "ConcatV2":
         definition.attr["N"].i = inputs - 1
         definition.attr["Tidx"].type = tf.int32.as_datatype_enum
-    elif op == "Slice":
+    elif op in ("Slice", "StridedSlice"):
         definition.attr["Index"].type = tf.int32.as_datatype_enum
 
 

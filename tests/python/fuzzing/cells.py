@@ -68,23 +68,37 @@ def gru(maker, batch, size, cell, w=None):
 def plain(maker, batch, size, cell, w=None):
     """A step of `BasicLSTMCell` and its backward step, in small ops."""
     w = w or source(maker, (size + cell, 4 * cell))
-    states, gates = (batch, cell), (batch, 4 * cell)
-    x, h = source(maker, (batch, size)), source(maker, states)
-    c = source(maker, states if maker.chance(0.9) else (1, cell))
+    x, h = source(maker, (batch, size)), source(maker, (batch, cell))
+    c = source(maker, (batch, cell) if maker.chance(0.9) else (1, cell))
+    b = source(maker, (4 * cell,), 0.3)
     axis = maker.integers(1)
-    concat = maker.one("ConcatV2", [x, h, axis], (batch, size + cell))
+    end, _, saved = plain_step(maker, x, (h, c), (w, b), axis)
+    return [Cell(x, h, w, _plain_grad(maker, c, saved, axis), [end])]
+
+
+def _preactivations(maker, parts, w, b, axis):
+    """The product of [x, h] and w, plus b."""
+    (rows, columns), gates = w.shape, (parts[0].shape[0], w.shape[1])
+    concat = maker.one("ConcatV2", [*parts, axis], (gates[0], rows))
     product = maker.one("MatMul", [concat, w], gates, transpose_a=False, transpose_b=False)
-    z = maker.one("BiasAdd", [product, source(maker, gates[1:], 0.3)], gates)
-    i, ci, f, o = maker.add("Split", [axis, z], [states] * 4, num_split=4)
+    assert (columns,) == b.shape
+    return maker.one("BiasAdd", [product, b], gates)
+
+
+def plain_step(maker, x, states, parameters, axis):
+    """A step of `BasicLSTMCell`: h, c, and what the backward step needs."""
+    h, c = states
+    shape = h.shape
+    z = _preactivations(maker, [x, h], *parameters, axis)
+    i, ci, f, o = maker.add("Split", [axis, z], [shape] * 4, num_split=4)
     if maker.chance(0.8):
-        f = maker.one(maker.add_op, [f, maker.constant(())], states)
-    i, f, o = (maker.one("Sigmoid", [gate], states) for gate in (i, f, o))
-    ci = maker.one("Tanh", [ci], states)
-    terms = [maker.one("Mul", pair, states) for pair in ([c, f], [i, ci])]
-    cs = maker.one(maker.add_op, terms, states)
-    co = maker.one("Tanh", [cs], states)
-    ends = [maker.one("Mul", [co, o], states)]
-    return [Cell(x, h, w, _plain_grad(maker, c, (i, ci, f, o, co), axis), ends)]
+        f = maker.one(maker.add_op, [f, maker.constant(())], shape)
+    i, f, o = (maker.one("Sigmoid", [gate], shape) for gate in (i, f, o))
+    ci = maker.one("Tanh", [ci], shape)
+    terms = [maker.one("Mul", pair, shape) for pair in ([c, f], [i, ci])]
+    cs = maker.one(maker.add_op, terms, shape)
+    co = maker.one("Tanh", [cs], shape)
+    return maker.one("Mul", [co, o], shape), cs, (i, ci, f, o, co)
 
 
 def _plain_grad(maker, c, saved, axis):
@@ -103,10 +117,10 @@ def _plain_grad(maker, c, saved, axis):
     return maker.one("ConcatV2", [*grads, axis], (states[0], 4 * states[1]))
 
 
-def _weights(maker, shape):
+def weights(maker, shape):
     """Mostly a value whose shape TensorFlow knows."""
     kind = maker.random.random()
-    if kind < 0.2:
+    if kind < 0.1:
         return source(maker, shape)
     if kind < 0.6 or not maker.fed:
         return maker.constant(shape)
@@ -114,28 +128,30 @@ def _weights(maker, shape):
     return maker.read(maker.variable(shape, resource), resource)
 
 
-def plain_gru(maker, batch, size, cell, w=None):
-    """A step of `GRUCell` and its backward step, in small ops."""
-    w_ru = w or _weights(maker, (size + cell, 2 * cell))
-    rows, states, gates = (batch, size + cell), (batch, cell), (batch, 2 * cell)
-    w_c = _weights(maker, (size + cell, cell))
-    x, h, axis = source(maker, (batch, size)), source(maker, states), maker.integers(1)
-
-    def preactivations(state, weights, shape):
-        concat = maker.one("ConcatV2", [x, state, axis], rows)
-        product = maker.one(
-            "MatMul", [concat, weights], shape, transpose_a=False, transpose_b=False
-        )
-        return maker.one("BiasAdd", [product, source(maker, shape[1:], 0.3)], shape)
-
-    both = maker.one("Sigmoid", [preactivations(h, w_ru, gates)], gates)
+def plain_gru_step(maker, x, h, parameters, axis):
+    """A step of `GRUCell`: h, and what the backward step needs."""
+    w_ru, w_c, b_ru, b_c = parameters
+    states, gates = h.shape, (h.shape[0], 2 * h.shape[1])
+    both = maker.one("Sigmoid", [_preactivations(maker, [x, h], w_ru, b_ru, axis)], gates)
     r, u = maker.add("Split", [axis, both], [states] * 2, num_split=2)
     hr = maker.one("Mul", [r, h], states)
-    c = maker.one("Tanh", [preactivations(hr, w_c, states)], states)
+    c = maker.one("Tanh", [_preactivations(maker, [x, hr], w_c, b_c, axis)], states)
     one = maker.one("Const", [], (), value={"value": 1.0})
     rest = maker.one("Sub", [one, u], states)
     terms = [maker.one("Mul", pair, states) for pair in ([u, h], [rest, c])]
-    ends = [maker.one(maker.add_op, terms, states)]
+    return maker.one(maker.add_op, terms, states), (both, r, u, hr, c, rest)
+
+
+def plain_gru(maker, batch, size, cell, w=None):
+    """A step of `GRUCell` and its backward step, in small ops."""
+    w_ru = w or weights(maker, (size + cell, 2 * cell))
+    rows, states, gates = (batch, size + cell), (batch, cell), (batch, 2 * cell)
+    w_c = weights(maker, (size + cell, cell))
+    x, h, axis = source(maker, (batch, size)), source(maker, states), maker.integers(1)
+    biases = [source(maker, shape, 0.3) for shape in (gates[1:], states[1:])]
+    end, saved = plain_gru_step(maker, x, h, (w_ru, w_c, *biases), axis)
+    both, r, u, hr, c, rest = saved
+    ends = [end]
     dh = source(maker, states, 0.3)
     d_c_bar = maker.one("TanhGrad", [c, maker.one("Mul", [dh, rest], states)], states)
     product = maker.one("MatMul", [d_c_bar, w_c], rows, transpose_a=False, transpose_b=True)

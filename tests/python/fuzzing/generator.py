@@ -6,10 +6,11 @@ fetch, an assignment, a Switch.
 
 import random as standard
 
-from fuzzing import cells, loops
+from fuzzing import cells, loops, sequences
 from fuzzing.maker import Maker
 from fuzzing.programs import (
     ASSIGNMENTS,
+    FRAMES,
     VARIABLES,
     by_name,
     dependencies,
@@ -76,7 +77,9 @@ class Generator:
             self.sums += loops.loop(maker, self.functions, self.batch, self.size, self.cell)
         elif kind < 0.18 and self.functions:
             self.sums += loops.call(maker, self.batch, self.size, self.cell)
-        elif kind < 0.25 and not any(node["op"] == "Loop" for node in maker.nodes):
+        elif kind < 0.3:
+            self.sums += sequences.sequence(maker, self.batch, self.size, self.cell)
+        elif kind < 0.37 and not any(node["op"] in FRAMES for node in maker.nodes):
             # tf.gradients does not know loops that are made of nodes.
             self.sums += loops.network(maker, self.batch, self.size, self.cell)
         else:
@@ -254,6 +257,8 @@ class Generator:
     def _feed(self, node):
         if node["dtype"] == "bool":
             return {"value": self.maker.chance(0.5)}
+        if node["dtype"] == "int32":
+            return {"value": [self.maker.random.randint(0, 4) for _ in range(node["shapes"][0][0])]}
         return self.maker.array(node["shapes"][0])
 
     def _choose_fetches(self, run, alive):
@@ -281,7 +286,9 @@ class Generator:
         maker = self.maker
         names, table = needed(maker.nodes, run), by_name(maker.nodes)
         numbers = [
-            node for node in maker.nodes if node["dtype"] == "int32" and node["name"] in names
+            node
+            for node in maker.nodes
+            if node["dtype"] == "int32" and node["op"] == "Const" and node["name"] in names
         ]
         if numbers and maker.chance(0.2):
             # What it is anyway: nothing can rely on it.

@@ -36,7 +36,7 @@ def network(maker, batch, size, cell):
     return maker.add("Gradients", inputs, shapes, of=len(ys))
 
 
-def _inner(maker, shapes, kind):
+def inner(maker, shapes, kind):
     """A maker of the nodes of a body, and the body's arguments."""
     body = Maker(maker.random, maker.dtype, fed=False)
     given = [cells.argument(f"{kind}_{k}", s) for k, s in enumerate(shapes)]
@@ -54,7 +54,7 @@ def loop(maker, functions, batch, size, cell):
     shapes += [s for s in [(gates,), (batch, cell), (batch, rows)] if maker.chance(0.4)]
     captured = [(batch, size), (batch, cell), (rows, gates), (cell,), (gates,)]
     captured += [] if lstm else [(rows, cell)]
-    body, variables = _inner(maker, shapes, "arg")
+    body, variables = inner(maker, shapes, "arg")
     more = [cells.argument(f"cap_{k}", s) for k, s in enumerate(captured)]
     body.values += more
     made = kind(body, batch, size, cell, more[2])[0]
@@ -106,7 +106,7 @@ def _zeros(shape):
 def call(maker, batch, size, cell, depth=1):
     """A call of a function with cells in it, or of a function that calls one."""
     shapes = [(batch, size), (batch, cell), (size + cell, 4 * cell), (cell,), (4 * cell,)]
-    body, _ = _inner(maker, shapes, "arg")
+    body, _ = inner(maker, shapes, "arg")
     if depth < 3 and maker.chance(0.4):
         results = call(body, batch, size, cell, depth + 1)
     else:

@@ -20,16 +20,18 @@ SPECIAL = {
     "Variable": "a ref variable (VariableV2) with an initial value",
     "ResourceVariable": "a resource variable with an initial value; its output is the handle",
     "Loop": "a loop of TensorFlow 1: attrs have trips, body and results",
+    "Sequence": "a loop of TensorFlow 1 over the steps of its first input: see `frames.sequence`",
     "While": "a loop of TensorFlow 2, with the attributes of Loop",
     "Call": "a call of a tf.function: attrs have body and results",
     "Gradients": "tf.gradients of the first `of` inputs by the others, and not beyond these",
 }
+FRAMES = ("Loop", "Sequence")
 VARIABLES = ("Variable", "ResourceVariable")
 REF_ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub")
 RESOURCE_ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 ASSIGNMENTS = REF_ASSIGNMENTS + RESOURCE_ASSIGNMENTS
 # Ops whose outputs share the buffer of an input: who reads them, reads a ref variable itself.
-ALIASING = ("Identity", "Switch", "Merge", "Loop", "While", "Call") + REF_ASSIGNMENTS
+ALIASING = ("Identity", "Switch", "Merge", "Loop", "Sequence", "While", "Call") + REF_ASSIGNMENTS
 
 
 @functools.lru_cache(maxsize=1 << 14)
