@@ -15,6 +15,7 @@ const SOURCES: &[&str] = &[
     "cpp/devices.cc",
     "cpp/graph_pass.cc",
     "cpp/graphs.cc",
+    "cpp/implementations.cc",
     "cpp/info.cc",
     "cpp/kernels.cc",
     "cpp/library.cc",
@@ -29,6 +30,7 @@ const HEADERS: &[&str] = &[
     "cpp/attributes.h",
     "cpp/callback.h",
     "cpp/devices.h",
+    "cpp/graph_pass.h",
     "cpp/graphs.h",
     "cpp/hidden.h",
     "cpp/kernels.h",
@@ -134,7 +136,7 @@ impl TensorFlow {
     }
 
     fn compile(&self) -> Result<(), String> {
-        let mut bridge = cxx_build::bridges(["src/bridge.rs", "src/graphs.rs"]);
+        let mut bridge = cxx_build::bridges(["src/bridge.rs", "src/functions.rs", "src/graphs.rs"]);
         self.set_flags(&mut bridge);
         bridge.flag("-include").flag("cpp/hidden.h");
         let mut shim = cc::Build::new();

@@ -19,6 +19,16 @@ LocalCpus::LocalCpus(const tf::DeviceSet* devices) {
   }
 }
 
+bool AreLocalCpus(const tf::DeviceSet* devices) {
+  if (devices == nullptr) return false;
+  for (const tf::Device* device : devices->devices()) {
+    const std::string& type = device->device_type();
+    if (!device->IsLocal()) return false;
+    if (type != tf::DEVICE_CPU && type.compare(0, 4, "XLA_") != 0) return false;
+  }
+  return true;
+}
+
 bool lists_gpus() {
   tf::DeviceFactory* const gpus = tf::DeviceFactory::GetFactory(tf::DEVICE_GPU);
   std::vector<std::string> devices;

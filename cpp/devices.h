@@ -23,6 +23,9 @@ class LocalCpus {
   std::set<std::string> names_;
 };
 
+// Whether there are no other devices than CPUs of this process. A function may run on any of them.
+bool AreLocalCpus(const tensorflow::DeviceSet* devices);
+
 // Whether TensorFlow finds a GPU for this process: not one that CUDA_VISIBLE_DEVICES hides. It
 // makes no device, but may print complaints where there is no driver.
 bool lists_gpus();

@@ -6,6 +6,8 @@
 // has no product before it, so neither is lost. At an earlier point a session has neither. A pass
 // before the optimizers only shields the sums from them.
 
+#include "cpp/graph_pass.h"
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -26,21 +28,6 @@ namespace blockcell {
 namespace {
 
 namespace tf = ::tensorflow;
-
-// Whether a session's configuration has an optimizer of the name "blockcell" with the parameter
-// "rewrite" set to false. TensorFlow itself ignores optimizers that it does not know.
-bool IsUnwanted(const tf::SessionOptions* options) {
-  if (options == nullptr) return false;
-  const auto& rewriter = options->config.graph_options().rewrite_options();
-  for (const auto& optimizer : rewriter.custom_optimizers()) {
-    const auto& parameters = optimizer.parameter_map();
-    const auto rewrite = parameters.find("rewrite");
-    if (optimizer.name() == "blockcell" && rewrite != parameters.end() && !rewrite->second.b()) {
-      return true;
-    }
-  }
-  return false;
-}
 
 bool StartsRewrites(const tf::Graph& graph) {
   const auto nodes = graph.op_nodes();
@@ -80,6 +67,19 @@ class RewritePass : public tf::GraphOptimizationPass {
 };
 
 }  // namespace
+
+bool IsUnwanted(const tf::SessionOptions* options) {
+  if (options == nullptr) return false;
+  const auto& rewriter = options->config.graph_options().rewrite_options();
+  for (const auto& optimizer : rewriter.custom_optimizers()) {
+    const auto& parameters = optimizer.parameter_map();
+    const auto rewrite = parameters.find("rewrite");
+    if (optimizer.name() == "blockcell" && rewrite != parameters.end() && !rewrite->second.b()) {
+      return true;
+    }
+  }
+  return false;
+}
 
 void RegisterRewritePasses() {
   if (GetTakeover() == Takeover::kOff || !wants_rewrites()) return;

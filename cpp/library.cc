@@ -95,6 +95,7 @@ bool RegisterAll() {
   RegisterBlockcellInfo();
   RegisterGraphPass();
   RegisterKernels();
+  RegisterImplementationPass();
   RegisterRewritePasses();
   return true;
 }

@@ -15,6 +15,7 @@ const std::string& RunningTensorFlow();
 void RegisterOwnOps();
 void RegisterBlockcellInfo();
 void RegisterGraphPass();
+void RegisterImplementationPass();
 void RegisterKernels();
 void RegisterRewritePasses();
 

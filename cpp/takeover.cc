@@ -78,21 +78,11 @@ class LabelPass : public tf::GraphOptimizationPass {
         node->AddAttr(kLabelAttribute, kLabel);
       }
     }
-    return OnlyLocalCpus(options.device_set) ? LabelFunctions(options.flib_def) : tf::Status::OK();
+    return AreLocalCpus(options.device_set) ? LabelFunctions(options.flib_def) : tf::Status::OK();
   }
 
  private:
   bool Ours(const std::string& op) const { return ops_.count(op) > 0; }
-
-  static bool OnlyLocalCpus(const tf::DeviceSet* devices) {
-    if (devices == nullptr) return false;
-    for (const tf::Device* device : devices->devices()) {
-      const std::string& type = device->device_type();
-      if (!device->IsLocal()) return false;
-      if (type != tf::DEVICE_CPU && type.compare(0, 4, "XLA_") != 0) return false;
-    }
-    return true;
-  }
 
   tf::Status LabelFunctions(tf::FunctionLibraryDefinition* library) const {
     if (library == nullptr) return tf::Status::OK();

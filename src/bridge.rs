@@ -18,6 +18,7 @@ mod status;
 mod tensors;
 mod threads;
 
+pub(crate) use cudnn::is_on as has_cudnn;
 use info::info;
 use kernels::{Kernel, make_kernel, operations};
 use own_ops::{infer, own_ops};

@@ -3,8 +3,8 @@
 //! The graph passes in `cpp/graph_pass.cc` describe a graph here and apply the changes that come back.
 //! What is rewritten, and when, is decided in the crate `blockcell_graphs`.
 
-mod log;
-mod node_def;
+pub(crate) mod log;
+pub(crate) mod node_def;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,6 +110,12 @@ pub(crate) fn rewritten() -> BTreeMap<&'static str, usize> {
     ops::REPLACEMENTS.into_iter().zip(counts).collect()
 }
 
+/// Counts a node of one of these operations.
+pub(crate) fn count(op: &str) {
+    let counter = ops::REPLACEMENTS.iter().position(|known| *known == op);
+    REWRITTEN[counter.expect("only these are counted")].fetch_add(1, Ordering::Relaxed);
+}
+
 /// Whether graphs are rewritten, as far as the environment says. It is read once, while the library
 /// is loaded.
 pub(crate) fn wants_rewrites() -> bool {
@@ -149,10 +155,7 @@ fn rewrite_graph(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Changes {
         let mut graph = graph_of(nodes, edges);
         log::graph("before", &graph);
         let report = graphs::rewrite(&mut graph);
-        for new in &report.rewritten {
-            let counter = ops::REPLACEMENTS.iter().position(|op| *op == new.op);
-            REWRITTEN[counter.expect("only these are counted")].fetch_add(1, Ordering::Relaxed);
-        }
+        report.rewritten.iter().for_each(|new| count(&new.op));
         log::report(&report);
         log::graph("after", &graph);
         changes_of(&graph)

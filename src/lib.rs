@@ -4,4 +4,5 @@
 //! them into views and calls the kernels of the crate `blockcell_kernels`.
 
 mod bridge;
+mod functions;
 mod graphs;

@@ -51,6 +51,8 @@ pub enum Attribute {
     Shape(Option<Vec<i64>>),
     /// A constant tensor.
     Constant(Constant),
+    /// The name of a function.
+    Function(String),
     /// Something that no rewrite looks at.
     Other,
 }

@@ -30,6 +30,7 @@ mod cells;
 mod constants;
 mod edit;
 mod graph;
+mod implementations;
 mod loops;
 mod memory;
 pub mod ops;
@@ -51,6 +52,7 @@ mod waits;
 pub use attribute::{Attribute, Constant, DataType, Values};
 pub use edit::Edit;
 pub use graph::{Device, Graph, Node, NodeId, Output, Use};
+pub use implementations::{Choice, Choices, Function, FunctionEdit, FunctionNode, Read, choose};
 pub use reason::Reason;
 pub use report::{Kept, Report, Rewritten};
 

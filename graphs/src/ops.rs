@@ -21,7 +21,7 @@ pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
 
 /// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 10] = [
+pub const REPLACEMENTS: [&str; 12] = [
     BIAS_ADD_GRAD_ADD_N,
     GRU_CELL_GRAD_C,
     GRU_CELL_GRAD_RU,
@@ -31,6 +31,8 @@ pub const REPLACEMENTS: [&str; 10] = [
     LSTM_LAYER,
     MAT_MUL_ADD_N,
     MAT_MUL_SLICE,
+    "CudnnRNN",
+    "CudnnRNNV3",
     GRU_CELL,
 ];
 

@@ -178,6 +178,7 @@ impl fmt::Display for Attribute {
                 "[{}]",
                 values.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(",")
             ),
+            Attribute::Function(name) => f.write_str(name),
             Attribute::Shape(None) | Attribute::Other => f.write_str("?"),
             Attribute::Constant(Constant { shape, values, .. }) => match values {
                 Values::Ints(values) if shape.is_empty() && values.len() == 1 => {

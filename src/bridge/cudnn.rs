@@ -81,7 +81,7 @@ pub(super) fn registered() -> impl Iterator<Item = &'static dyn Operation> {
 
 /// Whether it has kernels of them, as `BLOCKCELL_CUDNN` says when this is first asked: while the
 /// library is loaded.
-pub(super) fn is_on() -> bool {
+pub(crate) fn is_on() -> bool {
     static ON: LazyLock<bool> = LazyLock::new(|| {
         let value = std::env::var_os("BLOCKCELL_CUDNN");
         let value = value.as_ref().map(|value| value.to_string_lossy());

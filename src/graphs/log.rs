@@ -38,6 +38,14 @@ pub(super) fn line(words: &str) {
     }
 }
 
+/// Prints lines about a library of functions.
+pub(crate) fn functions(words: &str) {
+    if *LEVEL > 0 {
+        let lines: Vec<_> = words.lines().map(|line| format!("blockcell: {line}\n")).collect();
+        eprint!("{}", lines.concat());
+    }
+}
+
 /// Prints what the pass cost.
 pub(super) fn time(nodes: usize, seconds: f64) {
     if *LEVEL > 0 {

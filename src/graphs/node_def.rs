@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use blockcell_graphs::{Attribute, Constant, DataType, Device, Node, Values};
+use blockcell_graphs::{
+    Attribute, Constant, DataType, Device, Function, FunctionNode, Node, Values,
+};
 use half::f16;
 use prost::{Message, Oneof};
 
@@ -18,12 +20,46 @@ const MOST_VALUES: usize = 64;
 /// The numbers of the steps of a sequence are a vector, too.
 const MOST_INTEGERS: usize = 4096;
 
+/// TensorFlow's `FunctionDef`, in `function.proto`.
+#[derive(Clone, PartialEq, Message)]
+struct FunctionDef {
+    #[prost(message, optional, tag = "1")]
+    signature: Option<OpDef>,
+    #[prost(message, repeated, tag = "3")]
+    node_def: Vec<NodeDef>,
+    #[prost(btree_map = "string, string", tag = "4")]
+    ret: BTreeMap<String, String>,
+    #[prost(btree_map = "string, message", tag = "5")]
+    attr: BTreeMap<String, AttrValue>,
+}
+
+/// TensorFlow's `OpDef`, in `op_def.proto`.
+#[derive(Clone, PartialEq, Message)]
+struct OpDef {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, repeated, tag = "2")]
+    input_arg: Vec<ArgDef>,
+    #[prost(message, repeated, tag = "3")]
+    output_arg: Vec<ArgDef>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ArgDef {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(int32, tag = "3")]
+    r#type: i32,
+}
+
 #[derive(Clone, PartialEq, Message)]
 struct NodeDef {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "2")]
     op: String,
+    #[prost(string, repeated, tag = "3")]
+    input: Vec<String>,
     #[prost(string, tag = "4")]
     device: String,
     #[prost(btree_map = "string, message", tag = "5")]
@@ -32,7 +68,7 @@ struct NodeDef {
 
 #[derive(Clone, PartialEq, Message)]
 struct AttrValue {
-    #[prost(oneof = "Value", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "Value", tags = "1, 2, 3, 4, 5, 6, 7, 8, 10")]
     value: Option<Value>,
 }
 
@@ -54,6 +90,14 @@ enum Value {
     Shape(TensorShapeProto),
     #[prost(message, tag = "8")]
     Tensor(TensorProto),
+    #[prost(message, tag = "10")]
+    Func(NameAttrList),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct NameAttrList {
+    #[prost(string, tag = "1")]
+    name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -114,6 +158,33 @@ pub(super) fn describe(node: &GraphNode<'_>) -> Node {
     }
 }
 
+/// A function as plain data. None if its definition cannot be read.
+pub(crate) fn describe_function(definition: &[u8]) -> Option<Function> {
+    let FunctionDef { signature, node_def, ret, attr } = FunctionDef::decode(definition).ok()?;
+    let signature = signature?;
+    let attributes = |attr: BTreeMap<String, AttrValue>| {
+        attr.into_iter().map(|(name, value)| (name, attribute_of(value))).collect()
+    };
+    let node = |node: NodeDef| FunctionNode {
+        name: node.name,
+        op: node.op,
+        inputs: node.input,
+        attributes: attributes(node.attr),
+    };
+    Some(Function {
+        name: signature.name,
+        attributes: attributes(attr),
+        inputs: signature.input_arg.iter().map(|input| DataType(input.r#type)).collect(),
+        outputs: signature
+            .output_arg
+            .into_iter()
+            .map(|output| (output.name, DataType(output.r#type)))
+            .collect(),
+        nodes: node_def.into_iter().map(node).collect(),
+        results: ret,
+    })
+}
+
 /// The definition of a new node, without its inputs.
 pub(super) fn encode(node: &Node) -> Vec<u8> {
     let attributes = node.attributes.iter();
@@ -122,6 +193,7 @@ pub(super) fn encode(node: &Node) -> Vec<u8> {
     let definition = NodeDef {
         name: node.name.clone(),
         op: node.op.clone(),
+        input: Vec::new(),
         device: node.device.name.clone(),
         attr: attr.collect(),
     };
@@ -142,6 +214,7 @@ fn attribute_of(value: AttrValue) -> Attribute {
         Some(Value::Type(number)) => Attribute::Type(DataType(number)),
         Some(Value::Shape(shape)) => Attribute::Shape(sizes_of(&shape)),
         Some(Value::Tensor(tensor)) => Attribute::Constant(constant_of(&tensor)),
+        Some(Value::Func(function)) => Attribute::Function(function.name),
         None => Attribute::Other,
     }
 }
@@ -159,7 +232,11 @@ fn value_of(attribute: &Attribute) -> Value {
         Attribute::Ints(numbers) => {
             Value::List(ListValue { i: numbers.clone(), ..ListValue::default() })
         }
-        Attribute::Texts(_) | Attribute::Shape(_) | Attribute::Constant(_) | Attribute::Other => {
+        Attribute::Texts(_)
+        | Attribute::Shape(_)
+        | Attribute::Constant(_)
+        | Attribute::Function(_)
+        | Attribute::Other => {
             unreachable!("no rewrite gives a node the attribute {attribute:?}")
         }
     }

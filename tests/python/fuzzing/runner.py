@@ -16,6 +16,7 @@ PATHS = [TESTS.parent.parent / "python", TESTS]
 MILLISECONDS = 4000  # A call that takes longer hangs: the longest takes 100 ms.
 SETTINGS = [Setting(optimized, None, 0.0, MILLISECONDS) for optimized in (True, False)]
 START_SECONDS = 240
+LOOKS = 20  # What TensorFlow alone gives once in 20 times must not pass for a finding.
 OWN = "TensorFlow's own"
 """The kind of a program to which TensorFlow alone gives several answers."""
 
@@ -154,7 +155,8 @@ class Runner:
         """Lets TensorFlow alone run it with other threads, and with values a little different."""
         limit = _of_types(program, LIMITS)
         others = [s._replace(noise=_of_types(program, NOISES)) for s in settings]
-        others += [s._replace(threads=threads) for s in settings for threads in (1, 4)]
+        again = [s._replace(threads=threads) for s in settings for threads in (1, None, 4)]
+        others += again * LOOKS
         more = self._stock.run(program, others)["outcomes"]
         noisy, meanings = more[: len(settings)], wanted + more[len(settings) :]
         own = None

@@ -1,0 +1,132 @@
+// The graph pass that lets functions of Keras 2 run cuDNN's operations. Which do is decided in
+// Rust.
+//
+// It runs before TensorFlow places nodes, puts functions into the graphs that call them, and
+// chooses implementations by device itself.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "blockcell/src/functions.rs.h"
+#include "blockcell/src/graphs.rs.h"
+#include "cpp/devices.h"
+#include "cpp/graph_pass.h"
+#include "cpp/kernels.h"
+#include "cpp/library.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace blockcell {
+namespace {
+
+namespace tf = ::tensorflow;
+
+constexpr char kInterface[] = "api_implements";
+constexpr char kDevice[] = "api_preferred_device";
+
+// What a graph reads of the functions that it calls.
+class Reads {
+ public:
+  explicit Reads(const tf::Graph& graph) {
+    for (const tf::Node* node : graph.op_nodes()) AddNode(*node);
+  }
+
+  rust::Slice<const FunctionRead> all() const { return {reads_.data(), reads_.size()}; }
+
+ private:
+  void AddNode(const tf::Node& node) {
+    const std::string& op = node.type_string();
+    const bool is_call = op == "PartitionedCall" || op == "StatefulPartitionedCall";
+    Add(op, -1);
+    for (const auto& attribute : node.attrs()) {
+      if (!attribute.second.has_func()) continue;
+      const std::string& function = attribute.second.func().name();
+      if (!is_call) Add(function, -1);
+      if (!is_call) continue;
+      for (const tf::Edge* edge : node.out_edges()) {
+        if (!edge->IsControlEdge()) Add(function, edge->src_output());
+      }
+    }
+  }
+
+  void Add(const std::string& function, int output) {
+    reads_.push_back({rust::Str(function.data(), function.size()), output});
+  }
+
+  std::vector<FunctionRead> reads_;
+};
+
+void Apply(const NodeEdit& edit, tf::FunctionDef* function) {
+  for (tf::NodeDef& node : *function->mutable_node_def()) {
+    if (node.name() != std::string(edit.node)) continue;
+    if (edit.infers) (*node.mutable_attr())["is_training"].set_b(false);
+    if (edit.inputs.empty()) continue;
+    node.clear_input();
+    for (const rust::String& input : edit.inputs) node.add_input(std::string(input));
+  }
+}
+
+class ImplementationPass : public tf::GraphOptimizationPass {
+ public:
+  tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {
+    tf::FunctionLibraryDefinition* const library = options.flib_def;
+    if (options.graph == nullptr || *options.graph == nullptr || library == nullptr ||
+        IsUnwanted(options.session_options) || !AreLocalCpus(options.device_set)) {
+      return tf::Status();
+    }
+    std::vector<const tf::FunctionDef*> functions;
+    for (const std::string& name : library->ListFunctionNames()) {
+      const tf::FunctionDef* const function = library->Find(name);
+      if (function != nullptr) functions.push_back(function);  // Or it is gone since.
+    }
+    const bool any = std::any_of(
+        functions.begin(), functions.end(),
+        [](const tf::FunctionDef* function) { return function->attr().count(kInterface) > 0; });
+    return any ? Choose(functions, Reads(**options.graph), library) : tf::Status();
+  }
+
+ private:
+  static tf::Status Choose(const std::vector<const tf::FunctionDef*>& functions, const Reads& reads,
+                           tf::FunctionLibraryDefinition* library) {
+    std::vector<std::string> definitions;
+    definitions.reserve(functions.size());  // Slices point into it.
+    std::vector<FunctionDefinition> described;
+    for (const tf::FunctionDef* function : functions) {
+      definitions.push_back(function->SerializeAsString());
+      const std::string& one = definitions.back();
+      described.push_back({{reinterpret_cast<const std::uint8_t*>(one.data()), one.size()}});
+    }
+    const Implementations choices =
+        choose_implementations({described.data(), described.size()}, reads.all());
+    for (const NodeEdit& edit : choices.edits) {
+      const std::string name(edit.function);
+      tf::FunctionDef function = *library->Find(name);
+      Apply(edit, &function);
+      TF_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
+    }
+    for (const Implementation& one : choices.chosen) {
+      const std::string name(one.function);
+      tf::FunctionDef function = *library->Find(std::string(one.by));
+      function.mutable_signature()->set_name(name);
+      // Or TensorFlow would choose again.
+      for (const char* attribute : {kInterface, kDevice}) function.mutable_attr()->erase(attribute);
+      TF_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
+    }
+    return tf::Status();
+  }
+};
+
+}  // namespace
+
+void RegisterImplementationPass() {
+  if (GetTakeover() == Takeover::kOff || !wants_rewrites() || !wants_implementations()) return;
+  static tf::optimization_registration::OptimizationPassRegistration choose(
+      tf::OptimizationPassRegistry::PRE_PLACEMENT, 0,
+      std::unique_ptr<tf::GraphOptimizationPass>(new ImplementationPass),
+      "BlockcellImplementationPass");
+}
+
+}  // namespace blockcell
