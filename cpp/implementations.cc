@@ -27,36 +27,38 @@ namespace tf = ::tensorflow;
 constexpr char kInterface[] = "api_implements";
 constexpr char kDevice[] = "api_preferred_device";
 
-// What a graph reads of the functions that it calls.
-class Reads {
+// What a graph does with functions.
+class Uses {
  public:
-  explicit Reads(const tf::Graph& graph) {
+  explicit Uses(const tf::Graph& graph) {
     for (const tf::Node* node : graph.op_nodes()) AddNode(*node);
   }
 
-  rust::Slice<const FunctionRead> all() const { return {reads_.data(), reads_.size()}; }
+  rust::Slice<const FunctionUse> all() const { return {uses_.data(), uses_.size()}; }
 
  private:
   void AddNode(const tf::Node& node) {
     const std::string& op = node.type_string();
     const bool is_call = op == "PartitionedCall" || op == "StatefulPartitionedCall";
-    Add(op, -1);
+    // The short form of a call, or no function at all.
+    Add(op, UseKind::Other, 0);
     for (const auto& attribute : node.attrs()) {
       if (!attribute.second.has_func()) continue;
       const std::string& function = attribute.second.func().name();
-      if (!is_call) Add(function, -1);
+      Add(function, is_call ? UseKind::Call : UseKind::Other, 0);
       if (!is_call) continue;
       for (const tf::Edge* edge : node.out_edges()) {
-        if (!edge->IsControlEdge()) Add(function, edge->src_output());
+        if (!edge->IsControlEdge()) Add(function, UseKind::Read, edge->src_output());
       }
     }
   }
 
-  void Add(const std::string& function, int output) {
-    reads_.push_back({rust::Str(function.data(), function.size()), output});
+  void Add(const std::string& function, UseKind kind, int output) {
+    const std::size_t number = static_cast<std::size_t>(output);
+    uses_.push_back({rust::Str(function.data(), function.size()), kind, number});
   }
 
-  std::vector<FunctionRead> reads_;
+  std::vector<FunctionUse> uses_;
 };
 
 void Apply(const NodeEdit& edit, tf::FunctionDef* function) {
@@ -85,11 +87,11 @@ class ImplementationPass : public tf::GraphOptimizationPass {
     const bool any = std::any_of(
         functions.begin(), functions.end(),
         [](const tf::FunctionDef* function) { return function->attr().count(kInterface) > 0; });
-    return any ? Choose(functions, Reads(**options.graph), library) : tf::Status();
+    return any ? Choose(functions, Uses(**options.graph), library) : tf::Status();
   }
 
  private:
-  static tf::Status Choose(const std::vector<const tf::FunctionDef*>& functions, const Reads& reads,
+  static tf::Status Choose(const std::vector<const tf::FunctionDef*>& functions, const Uses& uses,
                            tf::FunctionLibraryDefinition* library) {
     std::vector<std::string> definitions;
     definitions.reserve(functions.size());  // Slices point into it.
@@ -100,7 +102,7 @@ class ImplementationPass : public tf::GraphOptimizationPass {
       described.push_back({{reinterpret_cast<const std::uint8_t*>(one.data()), one.size()}});
     }
     const Implementations choices =
-        choose_implementations({described.data(), described.size()}, reads.all());
+        choose_implementations({described.data(), described.size()}, uses.all());
     for (const NodeEdit& edit : choices.edits) {
       const std::string name(edit.function);
       tf::FunctionDef function = *library->Find(name);

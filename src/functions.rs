@@ -4,7 +4,7 @@
 //! back. What is chosen, and when, is decided in the crate `blockcell_graphs`.
 
 use blockcell_graphs as graphs;
-use ffi::{FunctionRead, Implementation, Implementations, NodeEdit};
+use ffi::{FunctionUse, Implementation, Implementations, NodeEdit, UseKind};
 
 use crate::bridge::{has_cudnn, or_default};
 use crate::graphs::{count, log, node_def};
@@ -17,11 +17,21 @@ mod ffi {
         definition: &'a [u8],
     }
 
-    /// An output of a call that somebody in the graph reads.
-    struct FunctionRead<'a> {
+    enum UseKind {
+        /// It is called.
+        Call,
+        /// An output of a call is read.
+        Read,
+        /// It is used in another way.
+        Other,
+    }
+
+    /// What the graph itself does with a function.
+    struct FunctionUse<'a> {
         function: &'a str,
-        /// -1 if the function is used in another way than by a call.
-        output: i32,
+        kind: UseKind,
+        /// Which output is read.
+        output: usize,
     }
 
     /// A function that becomes what another one is, under its own name.
@@ -54,7 +64,7 @@ mod ffi {
         /// Which functions of a library are computed by others.
         fn choose_implementations(
             functions: &[FunctionDefinition],
-            reads: &[FunctionRead],
+            graph: &[FunctionUse],
         ) -> Implementations;
     }
 }
@@ -65,7 +75,7 @@ fn wants_implementations() -> bool {
 
 fn choose_implementations(
     functions: &[ffi::FunctionDefinition<'_>],
-    reads: &[FunctionRead<'_>],
+    graph: &[FunctionUse<'_>],
 ) -> Implementations {
     or_default("the pass that chooses implementations of functions", || {
         let described = functions.iter().map(|one| node_def::describe_function(one.definition));
@@ -73,11 +83,15 @@ fn choose_implementations(
         let Some(functions) = described.collect::<Option<Vec<_>>>() else {
             return Implementations::default();
         };
-        let read = |read: &FunctionRead<'_>| graphs::Read {
-            function: read.function.to_owned(),
-            output: usize::try_from(read.output).ok(),
+        let used = |used: &FunctionUse<'_>| graphs::Used {
+            function: used.function.to_owned(),
+            how: match used.kind {
+                UseKind::Call => graphs::FunctionUse::Call,
+                UseKind::Read => graphs::FunctionUse::Read(used.output),
+                _ => graphs::FunctionUse::Other,
+            },
         };
-        let choices = graphs::choose(&functions, &reads.iter().map(read).collect::<Vec<_>>());
+        let choices = graphs::choose(&functions, &graph.iter().map(used).collect::<Vec<_>>());
         log::functions(&choices.to_string());
         choices.chosen.iter().for_each(|choice| count(&choice.op));
         let edits = choices.edits.into_iter().map(|edit| NodeEdit {

@@ -54,13 +54,24 @@ pub struct FunctionNode {
     pub attributes: BTreeMap<String, Attribute>,
 }
 
-/// A call in the graph itself: an output of it that somebody reads.
+/// What the graph itself does with a function.
 #[derive(Clone, Debug)]
-pub struct Read {
-    /// The function that is called.
+pub struct Used {
+    /// Its name.
     pub function: String,
-    /// Which of its outputs is read; None if that is not known.
-    pub output: Option<usize>,
+    /// What it does with it.
+    pub how: Use,
+}
+
+/// A way to use a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Call it.
+    Call,
+    /// Read this output of a call.
+    Read(usize),
+    /// Something else, which may do anything with its outputs.
+    Other,
 }
 
 /// What to do with a library of functions: first the edits, then the choices.
@@ -110,17 +121,20 @@ impl fmt::Display for Choices {
     }
 }
 
-/// Chooses among the functions of a library. `reads` are the calls in the graph that it belongs to.
+/// Chooses among the functions of a library that a graph needs.
 #[must_use]
-pub fn choose(functions: &[Function], reads: &[Read]) -> Choices {
+pub fn choose(functions: &[Function], graph: &[Used]) -> Choices {
+    let by_name: BTreeMap<_, _> = functions.iter().map(|one| (&one.name[..], one)).collect();
     let pairs = Pairs::of(functions);
     let mut choices = Choices::default();
     if pairs.0.is_empty() {
         return choices;
     }
-    let calls = Calls::read(functions, reads);
-    let by_name: BTreeMap<_, _> = functions.iter().map(|one| (&one.name[..], one)).collect();
+    let calls = Calls::read(&by_name, graph);
     for (standard, other) in pairs.0 {
+        if !calls.0.contains_key(&standard.name[..]) {
+            continue;
+        }
         match Network::read(other, &by_name).and_then(|network| {
             calls.allow(standard, network.is_masked)?;
             Ok((network.edits()?, network.node.op.clone()))
@@ -207,59 +221,74 @@ impl<'f> Pairs<'f> {
     }
 }
 
-/// Which outputs of functions are read; None for those that are used in another way than by a call.
+/// Which outputs of the functions that a graph needs are read; None for those that are used in another way than
+/// by a call.
 struct Calls<'f>(BTreeMap<&'f str, Option<BTreeSet<usize>>>);
 
 impl<'f> Calls<'f> {
-    fn read(functions: &'f [Function], reads: &'f [Read]) -> Calls<'f> {
+    fn read(functions: &BTreeMap<&str, &'f Function>, graph: &'f [Used]) -> Calls<'f> {
         let mut calls = Calls(BTreeMap::new());
-        for read in reads {
-            calls.note(&read.function, read.output);
+        let mut open = Vec::new();
+        let note = |calls: &mut Calls<'f>, open: &mut Vec<&'f str>, name: &'f str, how| {
+            if functions.contains_key(name) && calls.note(name, how) {
+                open.push(name);
+            }
+        };
+        for used in graph {
+            note(&mut calls, &mut open, &used.function, used.how);
         }
-        for function in functions {
-            calls.note_nodes(function);
+        while let Some(name) = open.pop() {
+            for (used, how) in Self::uses(functions[name]) {
+                note(&mut calls, &mut open, used, how);
+            }
         }
         calls
     }
 
-    fn note_nodes(&mut self, function: &'f Function) {
+    /// What a function does with others.
+    fn uses(function: &'f Function) -> Vec<(&'f str, Use)> {
+        let mut uses = Vec::new();
         let mut called: BTreeMap<&str, &str> = BTreeMap::new();
         for node in &function.nodes {
             // TensorFlow's short form of a call has the function's name as its operation.
-            self.note(&node.op, None);
+            uses.push((&node.op[..], Use::Other));
             for (attribute, value) in &node.attributes {
                 let Attribute::Function(name) = value else { continue };
                 let is_call =
                     matches!(node.op.as_str(), "PartitionedCall" | "StatefulPartitionedCall");
-                if is_call && attribute == "f" {
+                let is_call = is_call && attribute == "f";
+                if is_call {
                     called.insert(&node.name, name);
-                } else {
-                    self.note(name, None);
                 }
+                uses.push((name, if is_call { Use::Call } else { Use::Other }));
             }
         }
         let inputs = function.nodes.iter().flat_map(|node| &node.inputs);
         for tensor in inputs.chain(function.results.values()) {
             if let Some(callee) = called.get(node_of(tensor)).filter(|_| !tensor.starts_with('^')) {
-                self.note(callee, number_of(tensor));
+                uses.push((callee, number_of(tensor).map_or(Use::Other, Use::Read)));
             }
         }
+        uses
     }
 
-    fn note(&mut self, function: &'f str, output: Option<usize>) {
+    /// Notes a use. Tells whether it is the first one of its function.
+    fn note(&mut self, function: &'f str, how: Use) -> bool {
+        let is_first = !self.0.contains_key(function);
         let read = self.0.entry(function).or_insert_with(|| Some(BTreeSet::new()));
-        match (output, read) {
-            (Some(output), Some(outputs)) => {
+        match (how, read) {
+            (Use::Read(output), Some(outputs)) => {
                 outputs.insert(output);
             }
-            (_, read) => *read = None,
+            (Use::Other, read) => *read = None,
+            _ => {}
         }
+        is_first
     }
 
     /// Whether nobody reads an output of a function in which the loop and cuDNN differ.
     fn allow(&self, function: &Function, is_masked: bool) -> Result<(), &'static str> {
-        let none = BTreeSet::new();
-        let read = self.0.get(&function.name[..]).map_or(Some(&none), Option::as_ref);
+        let read = self.0.get(&function.name[..]).and_then(Option::as_ref);
         let read = read.ok_or("it is used in another way than by a call")?;
         if read.contains(&(function.outputs.len().saturating_sub(1))) {
             return Err("somebody reads which implementation has run");

@@ -52,7 +52,9 @@ mod waits;
 pub use attribute::{Attribute, Constant, DataType, Values};
 pub use edit::Edit;
 pub use graph::{Device, Graph, Node, NodeId, Output, Use};
-pub use implementations::{Choice, Choices, Function, FunctionEdit, FunctionNode, Read, choose};
+pub use implementations::{
+    Choice, Choices, Function, FunctionEdit, FunctionNode, Use as FunctionUse, Used, choose,
+};
 pub use reason::Reason;
 pub use report::{Kept, Report, Rewritten};
 

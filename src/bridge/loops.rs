@@ -72,9 +72,43 @@ impl Loop {
         [*time, *batch, *input, *cell]
     }
 
+    /// The shapes of the outputs if the loop has no round: the last states are the first ones, which come after x.
+    fn shapes_without_rounds(
+        &self,
+        op: &'static str,
+        inputs: &[Input<'_>],
+        states: usize,
+    ) -> Result<Option<Vec<Vec<usize>>>, Error> {
+        let (_, tensors) = self.lists(inputs);
+        let h = self.steps(inputs).without_rounds(op, &self.elements, tensors[0].dims)?;
+        Ok(h.map(|h| {
+            let states = tensors[1..].iter().take(states).map(|state| state.dims.to_vec());
+            [h].into_iter().chain(states).collect()
+        }))
+    }
+
+    /// Computes a call if the loop has no round.
+    fn run_without_rounds(
+        &self,
+        op: &'static str,
+        call: &mut Call<'_, '_, '_>,
+    ) -> Result<bool, Error> {
+        let states = call.outputs.len() - 1;
+        let has_none = self.shapes_without_rounds(op, call.inputs, states)?.is_some();
+        if has_none {
+            let (_, tensors) = self.lists(call.inputs);
+            let (h, last) = call.outputs.split_first_mut().expect("h is the first output");
+            h.data.fill(0);
+            for (output, first) in last.iter_mut().zip(&tensors[1..]) {
+                output.data.copy_from_slice(first.data);
+            }
+        }
+        Ok(has_none)
+    }
+
     fn steps(&self, inputs: &[Input<'_>]) -> Steps {
         let ([scalars, lengths], tensors) = self.lists(inputs);
-        let batch = tensors[0].dims[1];
+        let batch = tensors[0].dims.get(1).copied().unwrap_or(0);
         let of_rows = |lengths: &Input<'_>| {
             // A scalar serves all rows.
             let count = if lengths.dims.is_empty() { batch } else { 1 };
@@ -136,6 +170,10 @@ impl Lists for LstmLayer {
         Ok(plain::lstm_layer_shapes(&shapes)?.into())
     }
 
+    fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
+        self.steps.shapes_without_rounds(Self::NAME, inputs, 2)
+    }
+
     fn scratch(&self, inputs: &[&[usize]]) -> usize {
         self.memory(inputs)[1]
     }
@@ -144,7 +182,10 @@ impl Lists for LstmLayer {
         self.memory(inputs)[0]
     }
 
-    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+    fn run<E: Element + Pod>(&self, mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+        if self.steps.run_without_rounds(Self::NAME, &mut call)? {
+            return Ok(());
+        }
         let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
         let (_, tensors) = self.steps.lists(call.inputs);
         let ([fixed], peepholes) = lists(tensors, [5]);
@@ -195,6 +236,10 @@ impl Lists for GruLayer {
         Ok(plain::gru_layer_shapes(&shapes)?.into())
     }
 
+    fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
+        self.steps.shapes_without_rounds(Self::NAME, inputs, 1)
+    }
+
     fn scratch(&self, inputs: &[&[usize]]) -> usize {
         self.memory(inputs)[1]
     }
@@ -203,7 +248,10 @@ impl Lists for GruLayer {
         self.memory(inputs)[0]
     }
 
-    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+    fn run<E: Element + Pod>(&self, mut call: Call<'_, '_, '_>) -> Result<(), Error> {
+        if self.steps.run_without_rounds(Self::NAME, &mut call)? {
+            return Ok(());
+        }
         let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
         let (_, tensors) = self.steps.lists(call.inputs);
         let [x, h_prev, w_ru, w_c, b_ru, b_c] = tensors else { unreachable!("there are six") };

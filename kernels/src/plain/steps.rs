@@ -44,6 +44,37 @@ pub(super) struct Lengths {
 }
 
 impl Steps {
+    /// The shape of h where the loop has no round, given that of x: then nothing is computed, no other tensor is
+    /// looked at, and the last states are the first ones. None if the loop has rounds.
+    ///
+    /// # Errors
+    ///
+    /// x that does not fit into its array, and an h whose shape is not known.
+    pub fn without_rounds(
+        &self,
+        op: &'static str,
+        elements: &ElementShapes,
+        x: &[usize],
+    ) -> Result<Option<Vec<usize>>, Error> {
+        if self.rounds > 0 {
+            return Ok(None);
+        }
+        let time = x.first().copied().unwrap_or(0);
+        if let Some(sizes) = &elements.x {
+            let got: Vec<_> = x.iter().skip(1).copied().map(Some).collect();
+            let [rows, columns] = got[..] else {
+                let expected = "[time, batch, input]".to_owned();
+                let got = x.iter().copied().map(Some).collect();
+                return Err(Error::ListShape { op, tensor: "x", index: 0, expected, got });
+            };
+            check_element(op, "x", &Some(sizes.clone()), [rows, columns])?;
+        }
+        self.check(op, (time, 0, 0), elements)?;
+        let known = elements.h.iter().flatten().map(|size| size.unwrap_or(0));
+        let of_step: Vec<_> = if elements.needs_h { known.collect() } else { vec![0, 0] };
+        Ok(Some([vec![time], of_step].concat()))
+    }
+
     /// The shape of `sequence_length`, if there is one.
     pub(super) fn shape_of_lengths(&self) -> Vec<PartialShape> {
         self.sequence_length.iter().map(|lengths| Some(vec![Some(lengths.len())])).collect()
