@@ -71,6 +71,62 @@ void Apply(const NodeEdit& edit, tf::FunctionDef* function) {
   }
 }
 
+// A copy of a function under a name of its own, for which TensorFlow has no choice left.
+tf::FunctionDef Renamed(tf::FunctionDef function, const std::string& name) {
+  function.mutable_signature()->set_name(name);
+  for (const char* attribute : {kInterface, kDevice}) function.mutable_attr()->erase(attribute);
+  return function;
+}
+
+tf::NodeDef* AddNode(const char* name, const char* op, tf::FunctionDef* function) {
+  tf::NodeDef* const node = function->add_node_def();
+  node->set_name(name);
+  node->set_op(op);
+  return node;
+}
+
+// A function that calls `full` if its first input has elements, and `empty` if it has none: without
+// steps or rows the two may give other errors.
+tf::FunctionDef Chooser(const tf::FunctionDef& standard, const std::string& full,
+                        const std::string& empty) {
+  tf::FunctionDef chooser;
+  *chooser.mutable_signature() = standard.signature();
+  *chooser.mutable_attr() = standard.attr();
+  *chooser.mutable_arg_attr() = standard.arg_attr();
+  const auto& inputs = standard.signature().input_arg();
+  tf::NodeDef* const size = AddNode("size", "Size", &chooser);
+  size->add_input(inputs.Get(0).name());
+  (*size->mutable_attr())["T"].set_type(inputs.Get(0).type());
+  (*size->mutable_attr())["out_type"].set_type(tf::DT_INT32);
+  tf::NodeDef* const zero = AddNode("zero", "Const", &chooser);
+  (*zero->mutable_attr())["dtype"].set_type(tf::DT_INT32);
+  tf::TensorProto* const value = (*zero->mutable_attr())["value"].mutable_tensor();
+  value->set_dtype(tf::DT_INT32);
+  value->mutable_tensor_shape();
+  value->add_int_val(0);
+  tf::NodeDef* const any = AddNode("any", "Greater", &chooser);
+  any->add_input("size:output:0");
+  any->add_input("zero:output:0");
+  (*any->mutable_attr())["T"].set_type(tf::DT_INT32);
+  tf::NodeDef* const choice = AddNode("choice", "If", &chooser);
+  choice->add_input("any:z:0");
+  auto& attributes = *choice->mutable_attr();
+  attributes["Tcond"].set_type(tf::DT_BOOL);
+  attributes["then_branch"].mutable_func()->set_name(full);
+  attributes["else_branch"].mutable_func()->set_name(empty);
+  attributes["_lower_using_switch_merge"].set_b(true);
+  for (const auto& input : inputs) {
+    choice->add_input(input.name());
+    attributes["Tin"].mutable_list()->add_type(input.type());
+  }
+  int number = 0;
+  for (const auto& output : standard.signature().output_arg()) {
+    attributes["Tout"].mutable_list()->add_type(output.type());
+    (*chooser.mutable_ret())[output.name()] = "choice:output:" + std::to_string(number++);
+  }
+  return Renamed(chooser, standard.signature().name());
+}
+
 class ImplementationPass : public tf::GraphOptimizationPass {
  public:
   tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {
@@ -110,12 +166,12 @@ class ImplementationPass : public tf::GraphOptimizationPass {
       TF_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
     }
     for (const Implementation& one : choices.chosen) {
-      const std::string name(one.function);
-      tf::FunctionDef function = *library->Find(std::string(one.by));
-      function.mutable_signature()->set_name(name);
-      // Or TensorFlow would choose again.
-      for (const char* attribute : {kInterface, kDevice}) function.mutable_attr()->erase(attribute);
-      TF_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
+      const std::string name(one.function), full = name + "_cudnn", empty = name + "_loop";
+      const tf::FunctionDef standard = *library->Find(name);
+      TF_RETURN_IF_ERROR(
+          library->AddFunctionDef(Renamed(*library->Find(std::string(one.by)), full)));
+      TF_RETURN_IF_ERROR(library->AddFunctionDef(Renamed(standard, empty)));
+      TF_RETURN_IF_ERROR(library->ReplaceFunction(name, Chooser(standard, full, empty)));
     }
     return tf::Status();
   }

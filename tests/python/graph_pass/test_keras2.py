@@ -1,0 +1,109 @@
+"""SavedModels that Keras of TensorFlow 2.4 to 2.15 wrote.
+
+Outputs and gradients are compared with those written beside the models, and what extreme inputs
+give with TensorFlow alone.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from helpers import isolated
+from helpers.sampling import WHOLE
+
+TF1 = tf.__version__.startswith("1.")
+# The layers that run cuDNN's operations, of those that the signature calls.
+LAYERS = {
+    "lstm": {"CudnnRNN": 2},
+    "gru": {"CudnnRNN": 1},
+    "both_directions": {"CudnnRNN": 2},
+    "states": {"CudnnRNN": 1},
+    "time_major": {"CudnnRNN": 1},
+    "half": {"CudnnRNN": 1},
+    "masked": {"CudnnRNNV3": 1},
+    # Behind the end of a row, the outputs of the two implementations differ.
+    "masked_outputs": {},
+    "other_order": {"CudnnRNN": 1},
+}
+RELEASES = ("2.4", "2.9", "2.12", "2.15") if WHOLE else ("2.4", "2.15")
+MODELS = [f"{release}-{name}" for release in RELEASES for name in LAYERS]
+
+pytestmark = pytest.mark.skipif(TF1, reason="the files are of TensorFlow 2")
+
+
+def limit(model):
+    return 4e-3 if model.endswith("half") else 2e-5
+
+
+@pytest.fixture(scope="module")
+def sessions():
+    return isolated.run("keras2", ["session_" + model for model in MODELS])
+
+
+def test_all_models_are_there():
+    files = {path.name for path in (Path(__file__).parent / "keras2").glob("*.tar.xz")}
+    releases = ("2.4", "2.9", "2.12", "2.15")
+    assert files == {f"{release}-{name}.tar.xz" for release in releases for name in LAYERS}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_session(sessions, model):
+    got = isolated.value(sessions["session_" + model])
+    assert got["errors"]
+    assert all(error <= limit(model) for error in got["errors"].values()), got["errors"]
+    chosen = {op: n for op, n in got["rewritten"].items() if n and op.startswith("Cudnn")}
+    assert chosen == LAYERS[model.split("-")[1]]
+
+
+OBJECTS = [
+    f"{kind}_{model}"
+    for model in MODELS
+    for kind in ("function", "edges")
+    if kind == "function" or model.startswith("2.15")
+]
+
+
+@pytest.fixture(scope="module")
+def stock():
+    return isolated.run("keras2", OBJECTS, {"BLOCKCELL_OVERRIDE": "0"})
+
+
+@pytest.fixture(scope="module")
+def ours():
+    return isolated.run("keras2", OBJECTS)
+
+
+def assert_same(want, got, model):
+    assert set(want) == set(got)
+    for name in want:
+        value, result = np.array(want[name], np.float64), np.array(got[name], np.float64)
+        assert value.shape == result.shape, name
+        scale = max(1.0, np.abs(np.nan_to_num(value)).max(initial=0.0))
+        np.testing.assert_allclose(result, value, rtol=0, atol=limit(model) * scale)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_outputs_and_gradients_of_loaded_objects(stock, ours, model):
+    want, got = (isolated.value(outcomes["function_" + model]) for outcomes in (stock, ours))
+    assert_same(want["values"], got["values"], model)
+    assert any(got["rewritten"].values())
+
+
+@pytest.mark.parametrize("model", [name for name in OBJECTS if name.startswith("edges")])
+def test_edges(stock, ours, model):
+    want, got = isolated.value(stock[model]), isolated.value(ours[model])
+    assert set(want) == set(got)
+    for case in want:
+        if isinstance(want[case], str):
+            assert got[case] == want[case], case
+        else:
+            assert_same(want[case], got[case], model)
+
+
+def test_switched_off():
+    for variable in ("BLOCKCELL_CUDNN", "BLOCKCELL_REWRITE"):
+        name = "session_" + MODELS[0]
+        got = isolated.value(isolated.run("keras2", [name], {variable: "0"})[name])
+        assert not any(got["rewritten"].values())

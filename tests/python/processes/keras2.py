@@ -1,0 +1,120 @@
+"""SavedModels that Keras 2 wrote, for `test_keras2`: each function loads one in some way."""
+
+import functools
+import tarfile
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+import blockcell
+from rewrite import config, counted
+
+MODELS = Path(__file__).resolve().parent.parent / "graph_pass" / "keras2"
+v1 = tf.compat.v1
+
+
+def prepare():
+    blockcell.load()
+
+
+def unpacked(name):
+    """The folder of a model, and what was written beside it."""
+    folder = tempfile.mkdtemp()
+    with tarfile.open(str(MODELS / (name + ".tar.xz"))) as archive:
+        archive.extractall(folder)
+    path = Path(folder) / "model"
+    with np.load(str(path / "values.npz")) as values:
+        return str(path), dict(values)
+
+
+def errors(values, got):
+    """For each of some values, the largest difference as a part of the largest element."""
+    scaled = {}
+    for name, value in got.items():
+        want = values[name].astype(np.float64)
+        assert want.shape == value.shape, name
+        scale = max(np.abs(want).max(), 1e-30) if want.size else 1.0
+        scaled[name] = float(np.abs(want - value).max(initial=0.0) / scale)
+    return scaled
+
+
+def session(name):
+    """Outputs in a session, as Java and C++ run it."""
+    path, values = unpacked(name)
+
+    def infer():
+        # TensorFlow places the graph when variables are restored.
+        with tf.Graph().as_default(), v1.Session(config=config(True)) as running:
+            model = v1.saved_model.load(running, ["serve"], path)
+            signature = model.signature_def["serving_default"]
+            (x,) = signature.inputs.values()
+            outputs = [signature.outputs[key].name for key in sorted(signature.outputs)]
+            return {"outputs": running.run(outputs, {x.name: values["x"]})}
+
+    got = counted(infer)
+    # The names of several outputs have another order.
+    total = lambda y: float(np.abs(y).sum())  # noqa: E731
+    named = {key: y for key, y in values.items() if key.startswith("output_")}
+    want = dict(zip(named, sorted(named.values(), key=total)))
+    results = dict(zip(named, sorted(got["outputs"], key=total)))
+    return {"errors": errors(want, results), "rewritten": got["rewritten"]}
+
+
+def function(name):
+    """Outputs of the loaded object's call in a function, and gradients through it."""
+    path, values = unpacked(name)
+    model = tf.saved_model.load(path)
+
+    @tf.function
+    def infer(x):
+        return tf.nest.flatten(model(x, training=False))
+
+    @tf.function
+    def train(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            outputs = tf.nest.flatten(model(x, training=False))
+            total = tf.add_n([tf.reduce_sum(y * tf.cos(y)) for y in outputs])
+        return tape.gradient(total, [x, *model.trainable_variables])
+
+    states = [variable for variable in model.variables if not variable.trainable]
+    x, first = tf.constant(values["x"]), [state.numpy() for state in states]
+    got = counted(lambda: {f"output_{k}": y.numpy() for k, y in enumerate(infer(x))})
+    rewritten = got.pop("rewritten")
+    for state, value in zip(states, first):
+        state.assign(value)
+    got.update({f"gradient_{k}": dx.numpy() for k, dx in enumerate(train(x))})
+    return {"values": {key: y.tolist() for key, y in got.items()}, "rewritten": rewritten}
+
+
+def edges(name):
+    """What malformed and extreme inputs give."""
+    path, values = unpacked(name)
+    serve = tf.saved_model.load(path).signatures["serving_default"]
+    (key,) = serve.structured_input_signature[1]
+    x = values["x"]
+    holes = x.copy()
+    holes[1, 1] = 0  # No mask on the right.
+    results = {}
+    for case, fed in {
+        "no rows": x[:0],
+        "no steps": x[:, :0],
+        "one step": x[:, :1],
+        "holes": holes,
+        "all masked": np.zeros_like(x),
+        "nan": np.where(x > 0.9, np.nan, x).astype(x.dtype),
+    }.items():
+        try:
+            outputs = serve(**{key: tf.constant(fed)})
+            results[case] = {name: y.numpy().tolist() for name, y in outputs.items()}
+        except tf.errors.OpError as error:
+            results[case] = type(error).__name__
+    return results
+
+
+for _path in MODELS.glob("*.tar.xz"):
+    for _kind in (session, function, edges):
+        _name = _path.name[: -len(".tar.xz")]
+        globals()[f"{_kind.__name__}_{_name}"] = functools.partial(_kind, _name)
