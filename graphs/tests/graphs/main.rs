@@ -11,6 +11,7 @@ mod columns;
 mod devices;
 mod edits;
 mod holes;
+mod implementations;
 mod layers;
 mod limits;
 mod loops;

@@ -1,0 +1,183 @@
+//! Functions of Keras 2 that cuDNN's operations compute.
+
+use std::collections::BTreeMap;
+
+use blockcell_graphs::{
+    Attribute, Choices, DataType, Function, FunctionNode, FunctionUse, Used, choose,
+};
+
+fn text(value: &str) -> Attribute {
+    Attribute::Text(value.to_owned())
+}
+
+fn node(name: &str, op: &str, inputs: &[&str], attributes: &[(&str, Attribute)]) -> FunctionNode {
+    FunctionNode {
+        name: name.to_owned(),
+        op: op.to_owned(),
+        inputs: inputs.iter().map(|&input| input.to_owned()).collect(),
+        attributes: attributes
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect(),
+    }
+}
+
+/// A function of six inputs and five outputs for a device.
+fn half_of_a_pair(name: &str, device: &str, nodes: Vec<FunctionNode>) -> Function {
+    let attributes = [("api_implements", "lstm_1"), ("api_preferred_device", device)];
+    let names = ["last", "all", "h", "c", "runtime"];
+    Function {
+        name: name.to_owned(),
+        attributes: attributes.map(|(name, value)| (name.to_owned(), text(value))).into(),
+        inputs: vec![DataType::FLOAT; 6],
+        outputs: names.map(|name| (name.to_owned(), DataType::FLOAT)).into(),
+        nodes,
+        results: BTreeMap::new(),
+    }
+}
+
+/// A cuDNN layer whose buffer has blocks in this order: numbers of kernel, recurrent kernel and biases.
+fn layer(mode: &str, order: &[usize]) -> Vec<FunctionNode> {
+    let gates = order.len() / 4;
+    let mut nodes: Vec<_> =
+        ["kernel", "recurrent", "bias"].map(|name| node(name, "Split", &["axis", "w"], &[])).into();
+    let mut parts = Vec::new();
+    for (place, number) in order.iter().enumerate() {
+        let source = ["kernel", "recurrent", "bias", "bias"][place / gates];
+        let (transposed, flat) = (format!("t{place}"), format!("r{place}"));
+        let block = format!("{source}:output:{number}");
+        nodes.push(node(&transposed, "Transpose", &[&block, "perm:output:0"], &[]));
+        nodes.push(node(&flat, "Reshape", &[&format!("{transposed}:y:0"), "size:output:0"], &[]));
+        parts.push(format!("{flat}:output:0"));
+    }
+    parts.push("axis:output:0".to_owned());
+    nodes.push(node(
+        "buffer",
+        "ConcatV2",
+        &parts.iter().map(|part| &part[..]).collect::<Vec<_>>(),
+        &[],
+    ));
+    let attributes = [("T", Attribute::Type(DataType::FLOAT)), ("rnn_mode", text(mode))];
+    let inputs = ["x", "h", "c", "buffer:output:0"];
+    nodes.push(node("rnn", "CudnnRNN", &inputs, &attributes));
+    nodes
+}
+
+const LSTM: [usize; 16] = [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7];
+const GRU: [usize; 12] = [1, 0, 2, 1, 0, 2, 1, 0, 2, 4, 3, 5];
+
+/// What is chosen where a graph calls a function that calls the loop and returns these outputs of it.
+fn chosen(cudnn: Vec<FunctionNode>, read: &[usize]) -> Choices {
+    let functions = pair(cudnn, read);
+    choose(&functions, &[called("outer")])
+}
+
+fn pair(cudnn: Vec<FunctionNode>, read: &[usize]) -> Vec<Function> {
+    let f = Attribute::Function("loop".to_owned());
+    let results =
+        read.iter().map(|output| (format!("out{output}"), format!("call:output:{output}")));
+    let outer = Function {
+        name: "outer".to_owned(),
+        nodes: vec![node("call", "PartitionedCall", &["x"], &[("f", f)])],
+        results: results.collect(),
+        ..Function::default()
+    };
+    vec![outer, half_of_a_pair("loop", "CPU", Vec::new()), half_of_a_pair("cudnn", "GPU", cudnn)]
+}
+
+fn called(function: &str) -> Used {
+    Used { function: function.to_owned(), how: FunctionUse::Call }
+}
+
+fn stays(choices: &Choices, reason: &str) {
+    assert!(choices.chosen.is_empty() && choices.edits.is_empty(), "{choices}");
+    assert!(choices.to_string().contains(reason), "{choices}");
+}
+
+#[test]
+fn a_layer_of_cudnn_takes_the_place_of_a_loop() {
+    let choices = chosen(layer("lstm", &LSTM), &[0, 1, 2, 3]);
+    assert_eq!(choices.to_string(), "loop becomes cudnn, which has CudnnRNN\n");
+    let [edit] = &choices.edits[..] else { panic!("{:?}", choices.edits) };
+    assert_eq!((&edit.node[..], edit.infers, edit.inputs.len()), ("rnn", true, 0));
+}
+
+#[test]
+fn what_is_kept_for_a_gradient_is_kept() {
+    let mut nodes = layer("gru", &GRU);
+    nodes.push(node("kept", "Identity", &["rnn:reserve_space:0"], &[]));
+    let choices = chosen(nodes, &[0]);
+    assert_eq!((choices.chosen.len(), choices.edits.len()), (1, 0));
+}
+
+#[test]
+fn weights_get_the_order_of_cudnn() {
+    let choices = chosen(layer("gru", &[0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4, 5]), &[0]);
+    let edit =
+        choices.edits.iter().find(|edit| edit.node == "buffer").expect("it has another order");
+    let wanted = [1, 0, 2, 4, 3, 5, 7, 6, 8, 10, 9, 11];
+    let mut inputs: Vec<_> = wanted.iter().map(|place| format!("r{place}:output:0")).collect();
+    inputs.push("axis:output:0".to_owned());
+    assert_eq!(edit.inputs, inputs);
+    stays(
+        &chosen(layer("gru", &[0, 0, 2, 1, 0, 2, 1, 0, 2, 4, 3, 5]), &[0]),
+        "order of its weights",
+    );
+}
+
+#[test]
+fn outputs_in_which_they_differ_are_not_read() {
+    stays(&chosen(layer("lstm", &LSTM), &[4]), "which implementation has run");
+    let masked = |read: &[usize]| {
+        let branch = Attribute::Function("branch".to_owned());
+        let mut functions =
+            pair(vec![node("cond", "If", &["allowed"], &[("then_branch", branch)])], read);
+        functions.push(Function {
+            name: "branch".to_owned(),
+            nodes: layer("lstm", &LSTM),
+            ..Function::default()
+        });
+        choose(&functions, &[called("outer")])
+    };
+    assert_eq!(masked(&[0, 2, 3]).chosen.len(), 1);
+    stays(&masked(&[0, 1]), "steps after a row's end");
+}
+
+#[test]
+fn other_uses_and_other_layers_stay() {
+    let mut functions = pair(layer("lstm", &LSTM), &[0]);
+    let body = Attribute::Function("loop".to_owned());
+    functions[0].nodes.push(node("while", "While", &["x"], &[("body", body)]));
+    stays(&choose(&functions, &[called("outer")]), "another way");
+    stays(
+        &choose(
+            &pair(layer("lstm", &LSTM), &[0]),
+            &[Used { function: "loop".to_owned(), how: FunctionUse::Other }],
+        ),
+        "another way",
+    );
+    stays(&chosen(layer("rnn_tanh", &LSTM), &[0]), "not one layer");
+    let mut dropped = layer("lstm", &LSTM);
+    let rnn = dropped.last_mut().expect("it is the layer");
+    rnn.attributes.insert("dropout".to_owned(), Attribute::Float(0.5));
+    stays(&chosen(dropped, &[0]), "not one layer");
+    stays(&chosen([layer("lstm", &LSTM), layer("lstm", &LSTM)].concat(), &[0]), "not one layer");
+    stays(&chosen(Vec::new(), &[0]), "does not use cuDNN");
+}
+
+#[test]
+fn what_no_graph_needs_and_what_has_a_gradient_is_no_place() {
+    let nothing = |functions: &[Function], used: &[Used]| {
+        let choices = choose(functions, used);
+        assert!(choices.chosen.is_empty() && choices.kept.is_empty(), "{choices}");
+    };
+    nothing(&pair(layer("lstm", &LSTM), &[0]), &[called("something")]);
+    for index in [1, 2] {
+        let mut functions = pair(layer("lstm", &LSTM), &[0]);
+        functions[index].attributes.insert("backward_function_name".to_owned(), text("backward"));
+        nothing(&functions, &[called("outer")]);
+        let mut functions = pair(layer("lstm", &LSTM), &[0]);
+        functions[index].outputs.pop();
+        nothing(&functions, &[called("outer")]);
+    }
+}
