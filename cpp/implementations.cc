@@ -15,6 +15,7 @@
 #include "cpp/graph_pass.h"
 #include "cpp/kernels.h"
 #include "cpp/library.h"
+#include "cpp/tensors.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
@@ -63,11 +64,11 @@ class Uses {
 
 void Apply(const NodeEdit& edit, tf::FunctionDef* function) {
   for (tf::NodeDef& node : *function->mutable_node_def()) {
-    if (node.name() != std::string(edit.node)) continue;
+    if (node.name() != StringOf(edit.node)) continue;
     if (edit.infers) (*node.mutable_attr())["is_training"].set_b(false);
     if (edit.inputs.empty()) continue;
     node.clear_input();
-    for (const rust::String& input : edit.inputs) node.add_input(std::string(input));
+    for (const rust::String& input : edit.inputs) node.add_input(StringOf(input));
   }
 }
 
@@ -100,10 +101,7 @@ tf::FunctionDef Chooser(const tf::FunctionDef& standard, const std::string& full
   (*size->mutable_attr())["out_type"].set_type(tf::DT_INT32);
   tf::NodeDef* const zero = AddNode("zero", "Const", &chooser);
   (*zero->mutable_attr())["dtype"].set_type(tf::DT_INT32);
-  tf::TensorProto* const value = (*zero->mutable_attr())["value"].mutable_tensor();
-  value->set_dtype(tf::DT_INT32);
-  value->mutable_tensor_shape();
-  value->add_int_val(0);
+  tf::Tensor(0).AsProtoField((*zero->mutable_attr())["value"].mutable_tensor());
   tf::NodeDef* const any = AddNode("any", "Greater", &chooser);
   any->add_input("size:output:0");
   any->add_input("zero:output:0");
@@ -140,9 +138,10 @@ class ImplementationPass : public tf::GraphOptimizationPass {
       const tf::FunctionDef* const function = library->Find(name);
       if (function != nullptr) functions.push_back(function);  // Or it is gone since.
     }
-    const bool any = std::any_of(
-        functions.begin(), functions.end(),
-        [](const tf::FunctionDef* function) { return function->attr().count(kInterface) > 0; });
+    const auto is_marked = [](const tf::FunctionDef* function) {
+      return function->attr().count(kInterface) > 0;
+    };
+    const bool any = std::any_of(functions.begin(), functions.end(), is_marked);
     return any ? Choose(functions, Uses(**options.graph), library) : tf::Status();
   }
 
@@ -160,16 +159,16 @@ class ImplementationPass : public tf::GraphOptimizationPass {
     const Implementations choices =
         choose_implementations({described.data(), described.size()}, uses.all());
     for (const NodeEdit& edit : choices.edits) {
-      const std::string name(edit.function);
+      const std::string name = StringOf(edit.function);
       tf::FunctionDef function = *library->Find(name);
       Apply(edit, &function);
       TF_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
     }
     for (const Implementation& one : choices.chosen) {
-      const std::string name(one.function), full = name + "_cudnn", empty = name + "_loop";
+      const std::string name = StringOf(one.function), full = name + "_cudnn",
+                        empty = name + "_loop";
       const tf::FunctionDef standard = *library->Find(name);
-      TF_RETURN_IF_ERROR(
-          library->AddFunctionDef(Renamed(*library->Find(std::string(one.by)), full)));
+      TF_RETURN_IF_ERROR(library->AddFunctionDef(Renamed(*library->Find(StringOf(one.by)), full)));
       TF_RETURN_IF_ERROR(library->AddFunctionDef(Renamed(standard, empty)));
       TF_RETURN_IF_ERROR(library->ReplaceFunction(name, Chooser(standard, full, empty)));
     }

@@ -2,6 +2,7 @@
 
 `enable` makes every layer of the process run on them, `disable` undoes it, and `report` tells what
 runs each layer of a model. `LSTM` and `GRU` are layers that run on the kernels without `enable`.
+`export` writes a model for programs that load the library.
 
     import blockcell
 
@@ -16,8 +17,9 @@ from typing import Any
 from blockcell.keras import environment
 from blockcell.keras.hooks import disable, enable
 from blockcell.keras.reporting import LayerReport, Report, report
+from blockcell.keras.saving import export
 
-__all__ = ["GRU", "LSTM", "LayerReport", "Report", "disable", "enable", "report"]
+__all__ = ["GRU", "LSTM", "LayerReport", "Report", "disable", "enable", "export", "report"]
 
 
 def __getattr__(name: str) -> Any:

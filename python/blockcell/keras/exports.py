@@ -1,7 +1,8 @@
 """Knows when Keras or TensorFlow traces a model in order to write it into a file.
 
 Such a file has a graph: a SavedModel, or what `model.export` makes of one. A graph with the
-library's own ops could not be loaded without the library, so it gets Keras's own path.
+library's own ops could not be loaded without the library, so it gets Keras's own path, unless the
+program has asked for these ops.
 """
 
 import contextlib
@@ -16,7 +17,9 @@ _marked: List[Tuple[Any, str, Any]] = []  # The class, the method's name, the me
 
 
 def traced_for_a_file() -> bool:
-    """Whether what is being traced now will be written into a file."""
+    """Whether what is being traced now will be written into a file, for programs of any kind."""
+    if getattr(_state, "on_kernels", False):
+        return False
     if getattr(_state, "depth", 0):
         return True
     with contextlib.suppress(ImportError):
@@ -24,6 +27,17 @@ def traced_for_a_file() -> bool:
 
         return bool(save_context.in_save_context())
     return False
+
+
+@contextlib.contextmanager
+def on_kernels() -> Iterator[None]:
+    """Files that are written meanwhile are for programs that load the library."""
+    before = getattr(_state, "on_kernels", False)
+    _state.on_kernels = True
+    try:
+        yield
+    finally:
+        _state.on_kernels = before
 
 
 def mark() -> None:

@@ -12,7 +12,9 @@ if tf.__version__.startswith("1."):
 PROCESSES = [
     ["save_without"],
     ["save_by_name", "save_with", "load_with", "load_with_again", "export_with"],
+    ["export_on_kernels"],
     ["load_export_without", "load_without", "load_without_again", "load_by_name"],
+    ["load_on_kernels"],
 ]
 
 

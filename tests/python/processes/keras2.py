@@ -89,11 +89,24 @@ def function(name):
     return {"values": {key: y.tolist() for key, y in got.items()}, "rewritten": rewritten}
 
 
+def serving(path):
+    """A function of an array that returns arrays by name: the signature of a model."""
+    if not tf.__version__.startswith("1."):
+        serve = tf.saved_model.load(path).signatures["serving_default"]
+        (key,) = serve.structured_input_signature[1]
+        return lambda x: {name: y.numpy() for name, y in serve(**{key: tf.constant(x)}).items()}
+    running = v1.Session(graph=tf.Graph(), config=config(True))
+    with running.graph.as_default():
+        signature = v1.saved_model.load(running, ["serve"], path).signature_def["serving_default"]
+    (x_info,) = signature.inputs.values()
+    outputs = {name: info.name for name, info in signature.outputs.items()}
+    return lambda x: running.run(outputs, {x_info.name: x})
+
+
 def edges(name):
     """What malformed and extreme inputs give."""
     path, values = unpacked(name)
-    serve = tf.saved_model.load(path).signatures["serving_default"]
-    (key,) = serve.structured_input_signature[1]
+    serve = serving(path)
     x = values["x"]
     holes = x.copy()
     holes[1, 1] = 0  # No mask on the right.
@@ -107,8 +120,7 @@ def edges(name):
         "nan": np.where(x > 0.9, np.nan, x).astype(x.dtype),
     }.items():
         try:
-            outputs = serve(**{key: tf.constant(fed)})
-            results[case] = {name: y.numpy().tolist() for name, y in outputs.items()}
+            results[case] = {name: y.tolist() for name, y in serve(fed).items()}
         except tf.errors.OpError as error:
             results[case] = type(error).__name__
     return results

@@ -140,6 +140,47 @@ def export_with():
         np.save(str(folder() / "exported.npy"), exported.predict(NUMBERS, verbose=0))
 
 
+def graph_ops(path):
+    """The ops of all functions of a SavedModel."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    file = saved_model_pb2.SavedModel.FromString((Path(path) / "saved_model.pb").read_bytes())
+    functions = file.meta_graphs[0].graph_def.library.function
+    return {node.op for function in functions for node in function.node_def}
+
+
+def export_on_kernels():
+    """Written for programs with the library, whether it was enabled before or not."""
+    import blockcell
+
+    made = model()
+    options = {} if KERAS2 else {"verbose": False}
+    path = str(folder() / "on-kernels")
+    blockcell.keras.export(made, path, **options)
+    assert graph_ops(path) >= {"BlockGRU", "BlockLSTMV2"}
+    assert not blockcell.keras.hooks.enabled()
+    blockcell.keras.enable()
+    blockcell.keras.export(made, path + "-enabled", **options)
+    assert graph_ops(path + "-enabled") >= {"BlockGRU", "BlockLSTMV2"}
+    tf.saved_model.save(made, path + "-not")
+    assert not graph_ops(path + "-not") & {"BlockGRU", "BlockLSTMV2"}
+    blockcell.keras.disable()
+    np.save(str(folder() / "on-kernels.npy"), made.predict(NUMBERS, verbose=0))
+
+
+def load_on_kernels():
+    """No Keras layer has to be there; the ops are found by name."""
+    import blockcell
+
+    blockcell.load()
+    for name in ("on-kernels", "on-kernels-enabled"):
+        loaded = tf.saved_model.load(str(folder() / name))
+        serve = loaded.signatures["serving_default"]
+        (argument,) = serve.structured_input_signature[1]
+        (got,) = serve(**{argument: tf.constant(NUMBERS)}).values()
+        np.testing.assert_allclose(got, np.load(str(folder() / "on-kernels.npy")), atol=1e-5)
+
+
 def load_export_without():
     for name in ("exported", "exported-by-name"):
         loaded = tf.saved_model.load(str(folder() / name))

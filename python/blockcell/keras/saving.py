@@ -1,0 +1,42 @@
+"""Writes models for programs that load the library."""
+
+import os
+from typing import Any, Union
+
+from blockcell.keras import hooks
+
+
+def export(model: Any, filepath: Union[str, "os.PathLike[str]"], **options: Any) -> None:
+    """Writes a model as a SavedModel whose LSTM and GRU layers are ops on blockcell's kernels.
+
+    Such a file is for programs that load the library before the file, in Python, Java or C++: GRU
+    layers become the library's own op. Layers that the kernels cannot serve keep Keras's own path;
+    `report` tells which they are. What Keras itself writes, by `model.export` or `model.save`, has
+    Keras's own path in all layers, with `enable` and without.
+
+    Args:
+      model: A Keras model that is built.
+      filepath: The folder to write. What is there is overwritten.
+      **options: Those of `model.export` (Keras 2.13 and later, Keras 3), or of
+        `tf.saved_model.save` where Keras has no `model.export`.
+
+    Raises:
+      RuntimeError: As `enable`.
+      LibraryError: As `blockcell.load`.
+    """
+    was_enabled = hooks.enabled()
+    hooks.enable()
+    import tensorflow as tf
+
+    from blockcell.keras import exports
+
+    write = getattr(model, "export", None)
+    try:
+        with exports.on_kernels():
+            if write is None:
+                tf.saved_model.save(model, os.fspath(filepath), **options)
+            else:
+                write(os.fspath(filepath), **options)
+    finally:
+        if not was_enabled:
+            hooks.disable()
