@@ -6,12 +6,15 @@ The values come from the float64 oracle of `blockcell.reference`; NumPy is all t
 
 writes ``FOLDER/ops.npz``, with the same values at every run. Arrays are called
 ``case/kind/name``: a case is the name of the op and what sets it apart, a kind is ``attribute``,
-``input`` or ``output``.
+``input`` or ``output``. ``FOLDER/keras2`` gets the SavedModels of the tests that Keras 2 wrote,
+each with a file ``values.npz``: an input ``x``, and the model's ``output_0``.
 """
 
 import argparse
 import pathlib
+import shutil
 import sys
+import tarfile
 
 import numpy as np
 
@@ -21,6 +24,7 @@ sys.path.insert(0, str(ROOT / "python"))
 from blockcell.reference import op_table  # noqa: E402
 from blockcell.reference.inputs import expected, inputs_of  # noqa: E402
 
+MODELS = ROOT / "tests" / "python" / "graph_pass" / "keras2"
 SIZES = {"batch": 5, "input_size": 7, "cell_size": 6, "time": 4}
 LENGTH = SIZES["time"] - 1
 """The LSTMs' seq_len_max: the last step is padding. BlockGRU's lengths are random."""
@@ -73,6 +77,15 @@ def all_arrays():
     return result
 
 
+def unpack_models(folder):
+    """Puts the models of Keras 2 into a folder, each into one of its name."""
+    shutil.rmtree(str(folder), ignore_errors=True)
+    for path in MODELS.glob("*.tar.xz"):
+        with tarfile.open(str(path)) as archive:
+            archive.extractall(str(folder))
+        (folder / "model").rename(folder / path.name[: -len(".tar.xz")])
+
+
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description="Write calls of all ops and their values.")
@@ -80,6 +93,7 @@ def main():
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "ops.npz", **all_arrays())
+    unpack_models(folder / "keras2")
 
 
 if __name__ == "__main__":

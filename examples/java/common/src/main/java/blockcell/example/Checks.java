@@ -12,6 +12,9 @@ public final class Checks {
   /** Largest scaled error of an output; TensorFlow's own kernels stay below it as well. */
   private static final double OUTPUT_LIMIT = 4e-6;
 
+  /** Largest scaled error of a model's output against what another TensorFlow computed. */
+  private static final double MODEL_LIMIT = 2e-5;
+
   /** Largest relative difference of training losses, which amplify differences in rounding. */
   private static final double LOSS_LIMIT = 1e-4;
 
@@ -103,6 +106,21 @@ public final class Checks {
         largest <= LOSS_LIMIT,
         "training of %s: %d steps, loss %.4f to %.4f, largest difference from Python's %.1e"
             .formatted(graph, got.length, got[0], got[got.length - 1], largest));
+  }
+
+  /** How many layers of Keras 2 run cuDNN's ops by now, as the JSON of the op BlockcellInfo says. */
+  public static int cudnnLayers(String json) {
+    Matcher counts = Pattern.compile("\"CudnnRNN(V3)?\":\\s*(\\d+)").matcher(json);
+    return counts.results().mapToInt(count -> Integer.parseInt(count.group(2))).sum();
+  }
+
+  /** Checks the output of a model against Python's, and that its layers run cuDNN's ops. */
+  public void served(String model, int layers, Array got, Array want) {
+    double error = got.scaledError(want);
+    that(
+        layers > 0 && error <= MODEL_LIMIT,
+        "%s, a SavedModel of Keras 2: %d layers run cuDNN's ops, largest scaled error %.1e"
+            .formatted(model, layers, error));
   }
 
   /** Prints how many checks passed and returns the exit code of the program. */

@@ -47,6 +47,8 @@ public final class Main {
               graphs.resolve(graph + ".meta"), python.get("inputs"), python.get("targets")),
           python.get("losses").values());
     }
+    Serving.check(
+        checks, values, List.of("2.4-lstm", "2.4-both_directions", "2.4-masked"));
     System.exit(checks.finish());
   }
 }

@@ -2,6 +2,7 @@ package blockcell.example;
 
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 
 /**
  * Shows the library at work in TensorFlow Java 0.3.3, which is TensorFlow 2.4, and checks what it
@@ -17,7 +18,10 @@ public final class Main {
    */
   public static void main(String[] args) throws IOException {
     Checks checks = new Checks();
-    OpChecks.run(checks, Path.of(args[0]), Path.of(args[1]));
+    Path values = Path.of(args[1]);
+    OpChecks.run(checks, Path.of(args[0]), values);
+    Serving.check(
+        checks, values, List.of("2.4-lstm", "2.4-both_directions", "2.4-masked"));
     System.exit(checks.finish());
   }
 }

@@ -2,6 +2,7 @@ package blockcell.example;
 
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -31,6 +32,8 @@ public final class Main {
               graphs.resolve(graph + ".meta"), python.get("inputs"), python.get("targets")),
           python.get("losses").values());
     }
+    Serving.check(
+        checks, values, List.of("2.15-lstm", "2.15-both_directions", "2.15-masked"));
     System.exit(checks.finish());
   }
 }
