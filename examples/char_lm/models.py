@@ -69,7 +69,7 @@ class Setting(NamedTuple):
     loads: str
     """TENSORFLOW, LIBRARY, GRADIENTS or PACKAGED, of `common.sessions`."""
     ops: Tuple[str, str]
-    """Types of the forward op and of the op that computes its gradient."""
+    """Types of the forward op and of the op that computes its gradient, in the graph that runs."""
     program: Optional[str] = None
     """The function of `programs` that builds the graph; None for the committed MetaGraph."""
 
@@ -134,7 +134,16 @@ CUDNN = Model(
     blockcell=Setting("blockcell", "blockcell", LIBRARY, ("CudnnRNN", "CudnnRNNBackprop")),
     refused=True,
 )
-MADE_BY_1_15 = (GRU, LSTM, FUSED, CUDNN)
+PLAIN = Model(
+    "basic_lstm_cell",
+    "BasicLSTMCell, a plain cell",
+    # Its steps are made of small ops: the most telling ones are here.
+    stock=Setting("stock", "stock kernels", TENSORFLOW, ("Tanh", "TanhGrad")),
+    blockcell=Setting(
+        "blockcell", "blockcell", LIBRARY, ("BlockcellLSTMCell", "BlockcellLSTMCellGrad")
+    ),
+)
+MADE_BY_1_15 = (GRU, LSTM, FUSED, CUDNN, PLAIN)
 """The models whose graphs are committed."""
 
 _V2 = ("BlockLSTMV2", "BlockLSTMGradV2")

@@ -208,6 +208,8 @@ def proof(comparison):
         if op in info["ops"]
     ]
     op = stock.setting.ops[1]
+    if op not in stock.ready.refusals:  # A plain cell has no op of its own.
+        return " ".join(words)
     words.append(f'To a malformed {op} the stock process says "{stock.ready.refusals[op]}",')
     words.append(f'blockcell\'s "{ours.ready.refusals[op]}".')
     return " ".join(words)

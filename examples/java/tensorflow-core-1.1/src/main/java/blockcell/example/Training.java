@@ -16,7 +16,12 @@ import org.tensorflow.types.TInt32;
 /** Trains a graph that TensorFlow 1.15's Python wrote, as it is. */
 final class Training {
   static final List<String> GRAPHS =
-      List.of("gru_block_cell", "lstm_block_cell", "lstm_block_fused_cell", "cudnn_lstm");
+      List.of(
+          "gru_block_cell",
+          "lstm_block_cell",
+          "lstm_block_fused_cell",
+          "cudnn_lstm",
+          "basic_lstm_cell");
 
   private Training() {}
 
