@@ -10,8 +10,10 @@ environment := $(call venv,$(TF))/.complete
 endif
 
 # CI sets these: tests fail, instead of being left out, without Python 3.7 for TensorFlow 1.15, without
-# Java for these lines of TensorFlow, and without what the host program needs.
+# a Python for TensorFlow 2.4, without Java for these lines of TensorFlow, and without what the host
+# program needs.
 REQUIRE_TF_1_15 ?=
+REQUIRE_KERAS_2 ?=
 REQUIRE_JAVA ?=
 REQUIRE_HOST ?=
 export REQUIRE_HOST
@@ -25,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -36,7 +38,7 @@ lib: $(environment) ## Build build/tf-<major.minor>/libblockcell.so for the Tens
 demo: lib ## Train a language model with TensorFlow's kernels and with ours, side by side (TF=1.15 too)
 	@$(PYTHON) examples/char_lm/demo.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so"
 
-test: test-rust test-python test-1.15 test-host test-java ## Run all tests
+test: test-rust test-python test-1.15 test-keras-2 test-host test-java ## Run all tests
 
 test-rust: ## Test the kernels and the rewrites alone: no Python, no C++, no TensorFlow
 	cargo test --locked --quiet --package blockcell-kernels --package blockcell-graphs
@@ -49,6 +51,13 @@ test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 	@if scripts/find_python.sh 1.15 > /dev/null || [ -n "$(REQUIRE_TF_1_15)" ]; \
 	then $(MAKE) --no-print-directory test-python TF=1.15; \
 	else echo "skipped TensorFlow 1.15: no Python 3.7 found (put python3.7 on the PATH, or use pyenv)"; fi
+
+keras_2_tests = tests/python/keras_layers/test_keras2_layers.py tests/python/graph_pass/test_keras2.py
+
+test-keras-2: ## Test Keras 2 in TensorFlow 2.4, where a Python for it is found
+	@if missing=$$(scripts/find_python.sh 2.4 2>&1 > /dev/null) || [ -n "$(REQUIRE_KERAS_2)" ]; \
+	then $(MAKE) --no-print-directory lib TF=2.4 && .venv-2.4/bin/python $(PYTEST) $(keras_2_tests); \
+	else echo "skipped Keras 2: $$missing"; fi
 
 # Flags for `make fuzz-graphs`, such as "--graphs=100000 --seed=1".
 FUZZ_FLAGS ?=
@@ -93,8 +102,9 @@ bench-passes: lib ## Time the graph passes on large and deep graphs (10 minutes)
 INFERENCE_TF ?= 1.15 2.21
 INFERENCE_FLAGS ?=
 
-bench-inference: .venv-1.15/.complete ## Time frozen graphs of TensorFlow 1.15, batch 1 and 32, in 1.15 and 2.21 (5 minutes)
+bench-inference: .venv-1.15/.complete .venv-2.4/.complete ## Time frozen graphs of TensorFlow 1.15 and a SavedModel of Keras 2, in 1.15 and 2.21 (10 minutes)
 	@.venv-1.15/bin/python -m bench.inference.write
+	@PYTHONPATH=python .venv-2.4/bin/python -m bench.inference.write_keras2
 	@for tf in $(INFERENCE_TF); do $(MAKE) --no-print-directory bench-inference-$$tf || exit; done  # never two at a time
 
 bench-inference-%:
@@ -129,14 +139,14 @@ lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of R
 	cargo clippy --locked --package blockcell-graphs --all-targets -- -D warnings
 	BLOCKCELL_WERROR=1 scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --package blockcell-kernels --package blockcell-graphs --no-deps --quiet
-	.venv-lint/bin/clang-format --dry-run -Werror cpp/*.*
+	.venv-lint/bin/clang-format --dry-run -Werror cpp/*.* link/*.*
 	.venv-lint/bin/ruff check .
 	.venv-lint/bin/ruff format --check .
 	.venv-lint/bin/mypy
 
 format: .venv-lint/.complete ## Format all sources
 	cargo fmt --all
-	.venv-lint/bin/clang-format -i cpp/*.*
+	.venv-lint/bin/clang-format -i cpp/*.* link/*.*
 	.venv-lint/bin/ruff check --fix-only --quiet .
 	.venv-lint/bin/ruff format --quiet .
 

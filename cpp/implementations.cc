@@ -28,38 +28,42 @@ namespace tf = ::tensorflow;
 constexpr char kInterface[] = "api_implements";
 constexpr char kDevice[] = "api_preferred_device";
 
-// What a graph does with functions.
-class Uses {
- public:
-  explicit Uses(const tf::Graph& graph) {
-    for (const tf::Node* node : graph.op_nodes()) AddNode(*node);
+// A node of a graph without what no choice looks at: its attributes other than functions.
+tf::NodeDef Described(const tf::Node& node) {
+  tf::NodeDef described;
+  described.set_name(node.name());
+  described.set_op(node.type_string());
+  std::vector<std::string> inputs(node.num_inputs());
+  for (const tf::Edge* edge : node.in_edges()) {
+    if (edge->IsControlEdge()) continue;
+    inputs[edge->dst_input()] = edge->src()->name() + ":" + std::to_string(edge->src_output());
   }
-
-  rust::Slice<const FunctionUse> all() const { return {uses_.data(), uses_.size()}; }
-
- private:
-  void AddNode(const tf::Node& node) {
-    const std::string& op = node.type_string();
-    const bool is_call = op == "PartitionedCall" || op == "StatefulPartitionedCall";
-    // The short form of a call, or no function at all.
-    Add(op, UseKind::Other, 0);
-    for (const auto& attribute : node.attrs()) {
-      if (!attribute.second.has_func()) continue;
-      const std::string& function = attribute.second.func().name();
-      Add(function, is_call ? UseKind::Call : UseKind::Other, 0);
-      if (!is_call) continue;
-      for (const tf::Edge* edge : node.out_edges()) {
-        if (!edge->IsControlEdge()) Add(function, UseKind::Read, edge->src_output());
-      }
+  for (const std::string& input : inputs) described.add_input(input);
+  for (const auto& attribute : node.attrs()) {
+    if (attribute.second.has_func() || attribute.second.value_case() == tf::AttrValue::kB) {
+      (*described.mutable_attr())[attribute.first] = attribute.second;
     }
   }
+  return described;
+}
 
-  void Add(const std::string& function, UseKind kind, int output) {
-    const std::size_t number = static_cast<std::size_t>(output);
-    uses_.push_back({rust::Str(function.data(), function.size()), kind, number});
+// Messages as Rust reads them.
+class Definitions {
+ public:
+  void Add(const tf::protobuf::MessageLite& message) {
+    bytes_.push_back(message.SerializeAsString());
   }
 
-  std::vector<FunctionUse> uses_;
+  std::vector<Definition> all() const {
+    std::vector<Definition> all;
+    for (const std::string& one : bytes_) {
+      all.push_back({{reinterpret_cast<const std::uint8_t*>(one.data()), one.size()}});
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::string> bytes_;
 };
 
 void Apply(const NodeEdit& edit, tf::FunctionDef* function) {
@@ -72,57 +76,25 @@ void Apply(const NodeEdit& edit, tf::FunctionDef* function) {
   }
 }
 
-// A copy of a function under a name of its own, for which TensorFlow has no choice left.
-tf::FunctionDef Renamed(tf::FunctionDef function, const std::string& name) {
-  function.mutable_signature()->set_name(name);
-  for (const char* attribute : {kInterface, kDevice}) function.mutable_attr()->erase(attribute);
-  return function;
+void Apply(const FunctionCopy& copy, tf::FunctionDef* function) {
+  function->mutable_signature()->set_name(StringOf(copy.copy));
+  for (const char* attribute : {kInterface, kDevice}) function->mutable_attr()->erase(attribute);
 }
 
-tf::NodeDef* AddNode(const char* name, const char* op, tf::FunctionDef* function) {
-  tf::NodeDef* const node = function->add_node_def();
-  node->set_name(name);
-  node->set_op(op);
-  return node;
-}
-
-// A function that calls `full` if its first input has elements, and `empty` if it has none: without
-// steps or rows the two may give other errors.
-tf::FunctionDef Chooser(const tf::FunctionDef& standard, const std::string& full,
-                        const std::string& empty) {
-  tf::FunctionDef chooser;
-  *chooser.mutable_signature() = standard.signature();
-  *chooser.mutable_attr() = standard.attr();
-  *chooser.mutable_arg_attr() = standard.arg_attr();
-  const auto& inputs = standard.signature().input_arg();
-  tf::NodeDef* const size = AddNode("size", "Size", &chooser);
-  size->add_input(inputs.Get(0).name());
-  (*size->mutable_attr())["T"].set_type(inputs.Get(0).type());
-  (*size->mutable_attr())["out_type"].set_type(tf::DT_INT32);
-  tf::NodeDef* const zero = AddNode("zero", "Const", &chooser);
-  (*zero->mutable_attr())["dtype"].set_type(tf::DT_INT32);
-  tf::Tensor(0).AsProtoField((*zero->mutable_attr())["value"].mutable_tensor());
-  tf::NodeDef* const any = AddNode("any", "Greater", &chooser);
-  any->add_input("size:output:0");
-  any->add_input("zero:output:0");
-  (*any->mutable_attr())["T"].set_type(tf::DT_INT32);
-  tf::NodeDef* const choice = AddNode("choice", "If", &chooser);
-  choice->add_input("any:z:0");
-  auto& attributes = *choice->mutable_attr();
-  attributes["Tcond"].set_type(tf::DT_BOOL);
-  attributes["then_branch"].mutable_func()->set_name(full);
-  attributes["else_branch"].mutable_func()->set_name(empty);
-  attributes["_lower_using_switch_merge"].set_b(true);
-  for (const auto& input : inputs) {
-    choice->add_input(input.name());
-    attributes["Tin"].mutable_list()->add_type(input.type());
+// The function has no choice left for TensorFlow.
+void Apply(const FunctionBody& body, tf::FunctionDef* function) {
+  for (const char* attribute : {kInterface, kDevice}) function->mutable_attr()->erase(attribute);
+  function->mutable_signature()->clear_control_output();
+  function->clear_control_ret();
+  function->clear_node_def();
+  function->clear_ret();
+  for (const NewFunctionNode& node : body.nodes) {
+    function->add_node_def()->ParseFromArray(node.definition.data(), node.definition.size());
   }
-  int number = 0;
-  for (const auto& output : standard.signature().output_arg()) {
-    attributes["Tout"].mutable_list()->add_type(output.type());
-    (*chooser.mutable_ret())[output.name()] = "choice:output:" + std::to_string(number++);
+  std::size_t number = 0;
+  for (const auto& output : function->signature().output_arg()) {
+    (*function->mutable_ret())[output.name()] = StringOf(body.results[number++]);
   }
-  return Renamed(chooser, standard.signature().name());
 }
 
 class ImplementationPass : public tf::GraphOptimizationPass {
@@ -133,46 +105,54 @@ class ImplementationPass : public tf::GraphOptimizationPass {
         IsUnwanted(options.session_options) || !AreLocalCpus(options.device_set)) {
       return tf::Status();
     }
-    std::vector<const tf::FunctionDef*> functions;
+    std::vector<const tf::FunctionDef*> all;
     for (const std::string& name : library->ListFunctionNames()) {
       const tf::FunctionDef* const function = library->Find(name);
-      if (function != nullptr) functions.push_back(function);  // Or it is gone since.
+      if (function != nullptr) all.push_back(function);  // Or it is gone since.
     }
     const auto is_marked = [](const tf::FunctionDef* function) {
       return function->attr().count(kInterface) > 0;
     };
-    const bool any = std::any_of(functions.begin(), functions.end(), is_marked);
-    return any ? Choose(functions, Uses(**options.graph), library) : tf::Status();
+    if (!std::any_of(all.begin(), all.end(), is_marked)) return tf::Status();
+    Definitions functions, nodes;
+    for (const tf::FunctionDef* function : all) functions.Add(*function);
+    for (const tf::Node* node : (*options.graph)->op_nodes()) nodes.Add(Described(*node));
+    return Choose(functions.all(), nodes.all(), options.graph->get(), library);
   }
 
  private:
-  static tf::Status Choose(const std::vector<const tf::FunctionDef*>& functions, const Uses& uses,
+  static tf::Status Choose(const std::vector<Definition>& functions,
+                           const std::vector<Definition>& nodes, tf::Graph* graph,
                            tf::FunctionLibraryDefinition* library) {
-    std::vector<std::string> definitions;
-    definitions.reserve(functions.size());  // Slices point into it.
-    std::vector<FunctionDefinition> described;
-    for (const tf::FunctionDef* function : functions) {
-      definitions.push_back(function->SerializeAsString());
-      const std::string& one = definitions.back();
-      described.push_back({{reinterpret_cast<const std::uint8_t*>(one.data()), one.size()}});
-    }
     const Implementations choices =
-        choose_implementations({described.data(), described.size()}, uses.all());
+        choose_implementations({functions.data(), functions.size()}, {nodes.data(), nodes.size()});
     for (const NodeEdit& edit : choices.edits) {
-      const std::string name = StringOf(edit.function);
-      tf::FunctionDef function = *library->Find(name);
-      Apply(edit, &function);
-      TF_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
+      TF_RETURN_IF_ERROR(Replace(edit, library));
     }
-    for (const Implementation& one : choices.chosen) {
-      const std::string name = StringOf(one.function), full = name + "_cudnn",
-                        empty = name + "_loop";
-      const tf::FunctionDef standard = *library->Find(name);
-      TF_RETURN_IF_ERROR(library->AddFunctionDef(Renamed(*library->Find(StringOf(one.by)), full)));
-      TF_RETURN_IF_ERROR(library->AddFunctionDef(Renamed(standard, empty)));
-      TF_RETURN_IF_ERROR(library->ReplaceFunction(name, Chooser(standard, full, empty)));
+    for (const FunctionCopy& copy : choices.copies) {
+      tf::FunctionDef function = *library->Find(StringOf(copy.function));
+      Apply(copy, &function);
+      TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
     }
-    return tf::Status();
+    for (const FunctionBody& body : choices.bodies) {
+      TF_RETURN_IF_ERROR(Replace(body, library));
+    }
+    // The graph may have a library of its own, in which TensorFlow looks for what its nodes call.
+    tf::FunctionDefLibrary added;
+    for (const FunctionCopy& copy : choices.copies) {
+      const tf::OpDef* known = nullptr;
+      if (graph->op_registry()->LookUpOpDef(StringOf(copy.copy), &known).ok()) continue;
+      *added.add_function() = *library->Find(StringOf(copy.copy));
+    }
+    return graph->AddFunctionLibrary(added);
+  }
+
+  template <typename Change>
+  static tf::Status Replace(const Change& change, tf::FunctionLibraryDefinition* library) {
+    const std::string name = StringOf(change.function);
+    tf::FunctionDef function = *library->Find(name);
+    Apply(change, &function);
+    return library->ReplaceFunction(name, function);
   }
 };
 

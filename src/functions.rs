@@ -4,7 +4,7 @@
 //! back. What is chosen, and when, is decided in the crate `blockcell_graphs`.
 
 use blockcell_graphs as graphs;
-use ffi::{FunctionUse, Implementation, Implementations, NodeEdit, UseKind};
+use ffi::{Definition, FunctionBody, FunctionCopy, Implementations, NodeEdit};
 
 use crate::bridge::{has_cudnn, or_default};
 use crate::graphs::{count, log, node_def};
@@ -12,32 +12,15 @@ use crate::graphs::{count, log, node_def};
 #[allow(unreachable_pub, unsafe_code)]
 #[cxx::bridge(namespace = "blockcell")]
 mod ffi {
-    /// A serialised `FunctionDef`.
-    struct FunctionDefinition<'a> {
-        definition: &'a [u8],
+    /// A serialised `FunctionDef` or `NodeDef`.
+    struct Definition<'a> {
+        bytes: &'a [u8],
     }
 
-    enum UseKind {
-        /// It is called.
-        Call,
-        /// An output of a call is read.
-        Read,
-        /// It is used in another way.
-        Other,
-    }
-
-    /// What the graph itself does with a function.
-    struct FunctionUse<'a> {
-        function: &'a str,
-        kind: UseKind,
-        /// Which output is read.
-        output: usize,
-    }
-
-    /// A function that becomes what another one is, under its own name.
-    struct Implementation {
+    /// A function under another name, without the attributes by which TensorFlow chooses.
+    struct FunctionCopy {
         function: String,
-        by: String,
+        copy: String,
     }
 
     /// A change of a node of a function.
@@ -50,21 +33,35 @@ mod ffi {
         infers: bool,
     }
 
-    /// What to do with a library of functions: first the edits.
+    /// A serialised `NodeDef`.
+    struct NewFunctionNode {
+        definition: Vec<u8>,
+    }
+
+    /// What a function does from now on.
+    struct FunctionBody {
+        function: String,
+        nodes: Vec<NewFunctionNode>,
+        /// The tensors that are its outputs, in their order.
+        results: Vec<String>,
+    }
+
+    /// What to do with a library of functions: first the edits, then the copies, then the bodies.
     #[derive(Default)]
     struct Implementations {
         edits: Vec<NodeEdit>,
-        chosen: Vec<Implementation>,
+        copies: Vec<FunctionCopy>,
+        bodies: Vec<FunctionBody>,
     }
 
     extern "Rust" {
         /// Whether functions may be computed by others.
         fn wants_implementations() -> bool;
 
-        /// Which functions of a library are computed by others.
+        /// Which functions of a library are computed by others, in a graph of these nodes.
         fn choose_implementations(
-            functions: &[FunctionDefinition],
-            graph: &[FunctionUse],
+            functions: &[Definition],
+            nodes: &[Definition],
         ) -> Implementations;
     }
 }
@@ -74,36 +71,43 @@ fn wants_implementations() -> bool {
 }
 
 fn choose_implementations(
-    functions: &[ffi::FunctionDefinition<'_>],
-    graph: &[FunctionUse<'_>],
+    functions: &[Definition<'_>],
+    nodes: &[Definition<'_>],
 ) -> Implementations {
     or_default("the pass that chooses implementations of functions", || {
-        let described = functions.iter().map(|one| node_def::describe_function(one.definition));
+        let functions = functions.iter().map(|one| node_def::describe_function(one.bytes));
+        let nodes = nodes.iter().map(|one| node_def::describe_function_node(one.bytes));
         // What cannot be read may use any function in any way.
-        let Some(functions) = described.collect::<Option<Vec<_>>>() else {
+        let (Some(functions), Some(nodes)) =
+            (functions.collect::<Option<Vec<_>>>(), nodes.collect())
+        else {
             return Implementations::default();
         };
-        let used = |used: &FunctionUse<'_>| graphs::Used {
-            function: used.function.to_owned(),
-            how: match used.kind {
-                UseKind::Call => graphs::FunctionUse::Call,
-                UseKind::Read => graphs::FunctionUse::Read(used.output),
-                _ => graphs::FunctionUse::Other,
-            },
-        };
-        let choices = graphs::choose(&functions, &graph.iter().map(used).collect::<Vec<_>>());
+        let graph = graphs::Function { nodes, ..graphs::Function::default() };
+        let choices = graphs::choose(&functions, &graph);
         log::functions(&choices.to_string());
         choices.chosen.iter().for_each(|choice| count(&choice.op));
-        let edits = choices.edits.into_iter().map(|edit| NodeEdit {
-            function: edit.function,
-            node: edit.node,
-            inputs: edit.inputs,
-            infers: edit.infers,
-        });
-        let chosen = choices
-            .chosen
-            .into_iter()
-            .map(|choice| Implementation { function: choice.function, by: choice.by });
-        Implementations { edits: edits.collect(), chosen: chosen.collect() }
+        Implementations {
+            edits: choices.edits.into_iter().map(edit).collect(),
+            copies: choices.copies.into_iter().map(copy).collect(),
+            bodies: choices.bodies.into_iter().map(body).collect(),
+        }
     })
+}
+
+fn edit(edit: graphs::FunctionEdit) -> NodeEdit {
+    let graphs::FunctionEdit { function, node, inputs, infers } = edit;
+    NodeEdit { function, node, inputs, infers }
+}
+
+fn copy(copy: graphs::FunctionCopy) -> FunctionCopy {
+    let graphs::FunctionCopy { function, copy } = copy;
+    FunctionCopy { function, copy }
+}
+
+fn body(body: graphs::Body) -> FunctionBody {
+    let graphs::Body { function, nodes, results } = body;
+    let definition =
+        |node| ffi::NewFunctionNode { definition: node_def::encode_function_node(node) };
+    FunctionBody { function, nodes: nodes.into_iter().map(definition).collect(), results }
 }

@@ -11,6 +11,10 @@ impl DataType {
     pub const INT32: DataType = DataType(3);
     /// `tf.int64`
     pub const INT64: DataType = DataType(9);
+    /// `tf.bool`
+    pub const BOOL: DataType = DataType(10);
+    /// `tf.variant`
+    pub const VARIANT: DataType = DataType(21);
     /// `tf.float16`
     pub const HALF: DataType = DataType(19);
 
@@ -43,6 +47,8 @@ pub enum Attribute {
     Text(String),
     /// An element type.
     Type(DataType),
+    /// A list of element types.
+    Types(Vec<DataType>),
     /// A list of numbers.
     Ints(Vec<i64>),
     /// A list of strings.

@@ -53,7 +53,7 @@ pub use attribute::{Attribute, Constant, DataType, Values};
 pub use edit::Edit;
 pub use graph::{Device, Graph, Node, NodeId, Output, Use};
 pub use implementations::{
-    Choice, Choices, Function, FunctionEdit, FunctionNode, Use as FunctionUse, Used, choose,
+    Body, Choice, Choices, Copy as FunctionCopy, Function, FunctionEdit, FunctionNode, choose,
 };
 pub use reason::Reason;
 pub use report::{Kept, Report, Rewritten};

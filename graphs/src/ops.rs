@@ -21,7 +21,7 @@ pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
 
 /// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 12] = [
+pub const REPLACEMENTS: [&str; 13] = [
     BIAS_ADD_GRAD_ADD_N,
     GRU_CELL_GRAD_C,
     GRU_CELL_GRAD_RU,
@@ -32,6 +32,7 @@ pub const REPLACEMENTS: [&str; 12] = [
     MAT_MUL_ADD_N,
     MAT_MUL_SLICE,
     "CudnnRNN",
+    "CudnnRNNBackprop",
     "CudnnRNNV3",
     GRU_CELL,
 ];

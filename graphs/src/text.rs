@@ -178,6 +178,9 @@ impl fmt::Display for Attribute {
                 "[{}]",
                 values.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(",")
             ),
+            Attribute::Types(types) => {
+                f.write_str(&list(&types.iter().map(|one| one.0.into()).collect::<Vec<_>>()))
+            }
             Attribute::Function(name) => f.write_str(name),
             Attribute::Shape(None) | Attribute::Other => f.write_str("?"),
             Attribute::Constant(Constant { shape, values, .. }) => match values {

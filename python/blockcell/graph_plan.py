@@ -10,10 +10,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Union
 
 _LINE = re.compile(
-    r"blockcell: graph \d+: (?:(\S+) becomes (\S+) of (\d+)|(\S+) \((\S+)\) stays)(.*)"
+    r"blockcell: (?:graph \d+: )?(?:(\S+) becomes (\S+) of (\d+)|(\S+) \((\S+)\) stays)(.*)"
 )
 
 
@@ -81,8 +81,10 @@ def main(arguments: Sequence[str]) -> None:
         with tf.Graph().as_default() as graph:
             tf.import_graph_def(graph_def, name="")
             _prepare(graph, targets or _targets(graph, meta_graph))
+            of_layers = _of_layers(graph_def.library.function)
             for function in graph_def.library.function:
-                _prepare_body(function)
+                if function.signature.name not in of_layers:
+                    _prepare_body(function)
 
 
 def _targets(graph: Any, meta_graph: Any) -> List[str]:
@@ -109,6 +111,28 @@ def _prepare_body(function: Any) -> None:
         print(line, file=sys.stderr)
 
 
+def _is_layer(function: Any) -> bool:
+    """Whether Keras 2 wrote it for a layer, in one of two ways, among which TensorFlow chooses."""
+    return "api_implements" in function.attr
+
+
+def _of_layers(functions: Sequence[Any]) -> Set[str]:
+    """The names of functions that Keras 2 wrote for layers, and of those that these use."""
+    used = {
+        function.signature.name: {
+            attribute.func.name
+            for node in function.node_def
+            for attribute in node.attr.values()
+            if attribute.HasField("func")
+        }
+        for function in functions
+    }
+    names = [function.signature.name for function in functions if _is_layer(function)]
+    for name in names:  # Grows while it is read.
+        names += used.get(name, set()).difference(names)
+    return set(names)
+
+
 def _may_be_of_cell(op: str) -> bool:
     """Whether nodes of an op may be a block cell's or a plain cell's, which splits its gates."""
     from blockcell.reference.op_table import OPS
@@ -117,8 +141,13 @@ def _may_be_of_cell(op: str) -> bool:
 
 
 def _after_cells(graph: Any) -> List[Any]:
-    """All operations that depend on a cell, and the cells'."""
-    found = [one for one in graph.get_operations() if _may_be_of_cell(one.type)]
+    """All operations that depend on a cell, and the cells', or on calls with layers of Keras 2."""
+    has_layers = any(map(_is_layer, graph.as_graph_def().library.function))
+    found = [
+        one
+        for one in graph.get_operations()
+        if _may_be_of_cell(one.type) or (has_layers and one.type.endswith("PartitionedCall"))
+    ]
     seen = set(found)
     for operation in found:  # Grows while it is read.
         for after in _after(operation):

@@ -106,6 +106,8 @@ struct ListValue {
     s: Vec<Vec<u8>>,
     #[prost(int64, repeated, tag = "3")]
     i: Vec<i64>,
+    #[prost(int32, repeated, tag = "6")]
+    r#type: Vec<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -144,12 +146,11 @@ struct TensorProto {
 pub(super) fn describe(node: &GraphNode<'_>) -> Node {
     // A definition that cannot be read has no attributes, and so matches no pattern.
     let definition = NodeDef::decode(node.definition).unwrap_or_default();
-    let attributes = definition.attr.into_iter();
     Node {
         name: node.name.to_owned(),
         op: node.op.to_owned(),
         device: Device { name: node.device.to_owned(), is_local_cpu: node.is_local_cpu },
-        attributes: attributes.map(|(name, value)| (name, attribute_of(value))).collect(),
+        attributes: attributes_of(definition.attr),
         output_types: node.output_types.iter().copied().map(DataType).collect(),
         takes_references: node.takes_references,
         may_wait: blockcell_graphs::ops::may_wait(node.op, node.is_stateful),
@@ -162,42 +163,55 @@ pub(super) fn describe(node: &GraphNode<'_>) -> Node {
 pub(crate) fn describe_function(definition: &[u8]) -> Option<Function> {
     let FunctionDef { signature, node_def, ret, attr } = FunctionDef::decode(definition).ok()?;
     let signature = signature?;
-    let attributes = |attr: BTreeMap<String, AttrValue>| {
-        attr.into_iter().map(|(name, value)| (name, attribute_of(value))).collect()
-    };
-    let node = |node: NodeDef| FunctionNode {
-        name: node.name,
-        op: node.op,
-        inputs: node.input,
-        attributes: attributes(node.attr),
+    let arguments = |arguments: Vec<ArgDef>| {
+        arguments.into_iter().map(|one| (one.name, DataType(one.r#type))).collect()
     };
     Some(Function {
         name: signature.name,
-        attributes: attributes(attr),
-        inputs: signature.input_arg.iter().map(|input| DataType(input.r#type)).collect(),
-        outputs: signature
-            .output_arg
-            .into_iter()
-            .map(|output| (output.name, DataType(output.r#type)))
-            .collect(),
-        nodes: node_def.into_iter().map(node).collect(),
+        attributes: attributes_of(attr),
+        inputs: arguments(signature.input_arg),
+        outputs: arguments(signature.output_arg),
+        nodes: node_def.into_iter().map(function_node_of).collect(),
         results: ret,
     })
 }
 
+/// A node of a function as plain data. None if its definition cannot be read.
+pub(crate) fn describe_function_node(definition: &[u8]) -> Option<FunctionNode> {
+    NodeDef::decode(definition).ok().map(function_node_of)
+}
+
+fn function_node_of(node: NodeDef) -> FunctionNode {
+    let attributes = attributes_of(node.attr);
+    FunctionNode { name: node.name, op: node.op, inputs: node.input, attributes }
+}
+
+fn attributes_of<C: FromIterator<(String, Attribute)>>(
+    attributes: BTreeMap<String, AttrValue>,
+) -> C {
+    attributes.into_iter().map(|(name, value)| (name, attribute_of(value))).collect()
+}
+
 /// The definition of a new node, without its inputs.
 pub(super) fn encode(node: &Node) -> Vec<u8> {
-    let attributes = node.attributes.iter();
-    let attr =
-        attributes.map(|(name, value)| (name.clone(), AttrValue { value: Some(value_of(value)) }));
-    let definition = NodeDef {
-        name: node.name.clone(),
-        op: node.op.clone(),
-        input: Vec::new(),
-        device: node.device.name.clone(),
-        attr: attr.collect(),
-    };
-    definition.encode_to_vec()
+    let (name, op) = (node.name.clone(), node.op.clone());
+    let attributes = node.attributes.iter().map(|(name, value)| (name, value));
+    let (device, attr) = (node.device.name.clone(), values_of_all(attributes));
+    NodeDef { name, op, input: Vec::new(), device, attr }.encode_to_vec()
+}
+
+/// The definition of a new node of a function.
+pub(crate) fn encode_function_node(node: FunctionNode) -> Vec<u8> {
+    let attr = values_of_all(node.attributes.iter());
+    let FunctionNode { name, op, inputs: input, .. } = node;
+    NodeDef { name, op, input, device: String::new(), attr }.encode_to_vec()
+}
+
+fn values_of_all<'a>(
+    attributes: impl Iterator<Item = (&'a String, &'a Attribute)>,
+) -> BTreeMap<String, AttrValue> {
+    let value = |attribute| AttrValue { value: Some(value_of(attribute)) };
+    attributes.map(|(name, attribute)| (name.clone(), value(attribute))).collect()
 }
 
 fn attribute_of(value: AttrValue) -> Attribute {
@@ -232,14 +246,39 @@ fn value_of(attribute: &Attribute) -> Value {
         Attribute::Ints(numbers) => {
             Value::List(ListValue { i: numbers.clone(), ..ListValue::default() })
         }
-        Attribute::Texts(_)
-        | Attribute::Shape(_)
-        | Attribute::Constant(_)
-        | Attribute::Function(_)
-        | Attribute::Other => {
+        Attribute::Types(types) => {
+            let r#type = types.iter().map(|one| one.0).collect();
+            Value::List(ListValue { r#type, ..ListValue::default() })
+        }
+        Attribute::Function(name) => Value::Func(NameAttrList { name: name.clone() }),
+        Attribute::Constant(constant) => Value::Tensor(tensor_of(constant)),
+        Attribute::Texts(_) | Attribute::Shape(_) | Attribute::Other => {
             unreachable!("no rewrite gives a node the attribute {attribute:?}")
         }
     }
+}
+
+/// A constant of known elements: the inverse of [`constant_of`].
+fn tensor_of(constant: &Constant) -> TensorProto {
+    let dim = constant.shape.iter().map(|&size| Dim { size }).collect();
+    let mut tensor = TensorProto {
+        dtype: constant.data_type.0,
+        tensor_shape: Some(TensorShapeProto { dim, unknown_rank: false }),
+        ..TensorProto::default()
+    };
+    match &constant.values {
+        Values::Ints(numbers) if constant.data_type == DataType::INT32 => {
+            tensor.int_val = numbers.iter().map(|&number| number as i32).collect();
+        }
+        Values::Ints(numbers) => tensor.int64_val.clone_from(numbers),
+        Values::Floats(numbers) if constant.data_type == DataType::HALF => {
+            let bits = numbers.iter().map(|&number| f16::from_f32(number).to_bits().into());
+            tensor.half_val = bits.collect();
+        }
+        Values::Floats(numbers) => tensor.float_val.clone_from(numbers),
+        Values::Zeros | Values::Unknown => unreachable!("rewrites copy only known constants"),
+    }
+    tensor
 }
 
 fn sizes_of(shape: &TensorShapeProto) -> Option<Vec<i64>> {

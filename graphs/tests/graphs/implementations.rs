@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 
 use blockcell_graphs::{
-    Attribute, Choices, DataType, Function, FunctionNode, FunctionUse, Used, choose,
+    Attribute, Choices, Constant, DataType, Function, FunctionNode, Values, choose,
 };
 
-fn text(value: &str) -> Attribute {
+pub(crate) fn text(value: &str) -> Attribute {
     Attribute::Text(value.to_owned())
 }
 
-fn node(name: &str, op: &str, inputs: &[&str], attributes: &[(&str, Attribute)]) -> FunctionNode {
+pub(crate) fn node(
+    name: &str,
+    op: &str,
+    inputs: &[&str],
+    attributes: &[(&str, Attribute)],
+) -> FunctionNode {
     FunctionNode {
         name: name.to_owned(),
         op: op.to_owned(),
@@ -29,7 +34,7 @@ fn half_of_a_pair(name: &str, device: &str, nodes: Vec<FunctionNode>) -> Functio
     Function {
         name: name.to_owned(),
         attributes: attributes.map(|(name, value)| (name.to_owned(), text(value))).into(),
-        inputs: vec![DataType::FLOAT; 6],
+        inputs: (0..6).map(|number| (format!("in{number}"), DataType::FLOAT)).collect(),
         outputs: names.map(|name| (name.to_owned(), DataType::FLOAT)).into(),
         nodes,
         results: BTreeMap::new(),
@@ -37,7 +42,7 @@ fn half_of_a_pair(name: &str, device: &str, nodes: Vec<FunctionNode>) -> Functio
 }
 
 /// A cuDNN layer whose buffer has blocks in this order: numbers of kernel, recurrent kernel and biases.
-fn layer(mode: &str, order: &[usize]) -> Vec<FunctionNode> {
+pub(crate) fn layer(mode: &str, order: &[usize]) -> Vec<FunctionNode> {
     let gates = order.len() / 4;
     let mut nodes: Vec<_> =
         ["kernel", "recurrent", "bias"].map(|name| node(name, "Split", &["axis", "w"], &[])).into();
@@ -63,13 +68,13 @@ fn layer(mode: &str, order: &[usize]) -> Vec<FunctionNode> {
     nodes
 }
 
-const LSTM: [usize; 16] = [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7];
-const GRU: [usize; 12] = [1, 0, 2, 1, 0, 2, 1, 0, 2, 4, 3, 5];
+pub(crate) const LSTM: [usize; 16] = [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7];
+pub(crate) const GRU: [usize; 12] = [1, 0, 2, 1, 0, 2, 1, 0, 2, 4, 3, 5];
 
 /// What is chosen where a graph calls a function that calls the loop and returns these outputs of it.
 fn chosen(cudnn: Vec<FunctionNode>, read: &[usize]) -> Choices {
     let functions = pair(cudnn, read);
-    choose(&functions, &[called("outer")])
+    choose(&functions, &called("outer"))
 }
 
 fn pair(cudnn: Vec<FunctionNode>, read: &[usize]) -> Vec<Function> {
@@ -85,19 +90,29 @@ fn pair(cudnn: Vec<FunctionNode>, read: &[usize]) -> Vec<Function> {
     vec![outer, half_of_a_pair("loop", "CPU", Vec::new()), half_of_a_pair("cudnn", "GPU", cudnn)]
 }
 
-fn called(function: &str) -> Used {
-    Used { function: function.to_owned(), how: FunctionUse::Call }
+/// The body of a function that calls another one.
+pub(crate) fn called(function: &str) -> Function {
+    let mut graph = session(function);
+    graph.nodes.push(node("x", "_Arg", &[], &[]));
+    graph
 }
 
-fn stays(choices: &Choices, reason: &str) {
-    assert!(choices.chosen.is_empty() && choices.edits.is_empty(), "{choices}");
+/// The graph of a session, which calls a function.
+fn session(function: &str) -> Function {
+    let f = Attribute::Function(function.to_owned());
+    let nodes = vec![node("start", "StatefulPartitionedCall", &["x:0"], &[("f", f)])];
+    Function { nodes, ..Function::default() }
+}
+
+pub(crate) fn stays(choices: &Choices, reason: &str) {
+    assert!(choices.chosen.is_empty() && choices.bodies.is_empty(), "{choices}");
     assert!(choices.to_string().contains(reason), "{choices}");
 }
 
 #[test]
 fn a_layer_of_cudnn_takes_the_place_of_a_loop() {
     let choices = chosen(layer("lstm", &LSTM), &[0, 1, 2, 3]);
-    assert_eq!(choices.to_string(), "loop becomes cudnn, which has CudnnRNN\n");
+    assert_eq!(choices.to_string(), "loop becomes CudnnRNN of 1 function, cudnn\n");
     let [edit] = &choices.edits[..] else { panic!("{:?}", choices.edits) };
     assert_eq!((&edit.node[..], edit.infers, edit.inputs.len()), ("rnn", true, 0));
 }
@@ -137,7 +152,7 @@ fn outputs_in_which_they_differ_are_not_read() {
             nodes: layer("lstm", &LSTM),
             ..Function::default()
         });
-        choose(&functions, &[called("outer")])
+        choose(&functions, &called("outer"))
     };
     assert_eq!(masked(&[0, 2, 3]).chosen.len(), 1);
     stays(&masked(&[0, 1]), "steps after a row's end");
@@ -148,14 +163,9 @@ fn other_uses_and_other_layers_stay() {
     let mut functions = pair(layer("lstm", &LSTM), &[0]);
     let body = Attribute::Function("loop".to_owned());
     functions[0].nodes.push(node("while", "While", &["x"], &[("body", body)]));
-    stays(&choose(&functions, &[called("outer")]), "another way");
-    stays(
-        &choose(
-            &pair(layer("lstm", &LSTM), &[0]),
-            &[Used { function: "loop".to_owned(), how: FunctionUse::Other }],
-        ),
-        "another way",
-    );
+    stays(&choose(&functions, &called("outer")), "another way");
+    let short = Function { nodes: vec![node("short", "loop", &["x"], &[])], ..Function::default() };
+    stays(&choose(&pair(layer("lstm", &LSTM), &[0]), &short), "another way");
     stays(&chosen(layer("rnn_tanh", &LSTM), &[0]), "not one layer");
     let mut dropped = layer("lstm", &LSTM);
     let rnn = dropped.last_mut().expect("it is the layer");
@@ -167,17 +177,74 @@ fn other_uses_and_other_layers_stay() {
 
 #[test]
 fn what_no_graph_needs_and_what_has_a_gradient_is_no_place() {
-    let nothing = |functions: &[Function], used: &[Used]| {
-        let choices = choose(functions, used);
+    let nothing = |functions: &[Function], graph: &Function| {
+        let choices = choose(functions, graph);
         assert!(choices.chosen.is_empty() && choices.kept.is_empty(), "{choices}");
     };
-    nothing(&pair(layer("lstm", &LSTM), &[0]), &[called("something")]);
+    nothing(&pair(layer("lstm", &LSTM), &[0]), &called("something"));
     for index in [1, 2] {
         let mut functions = pair(layer("lstm", &LSTM), &[0]);
         functions[index].attributes.insert("backward_function_name".to_owned(), text("backward"));
-        nothing(&functions, &[called("outer")]);
+        nothing(&functions, &called("outer"));
         let mut functions = pair(layer("lstm", &LSTM), &[0]);
         functions[index].outputs.pop();
-        nothing(&functions, &[called("outer")]);
+        nothing(&functions, &called("outer"));
+    }
+}
+
+#[test]
+fn an_input_without_elements_takes_the_loop() {
+    let choices = chosen(layer("lstm", &LSTM), &[0]);
+    let copies: Vec<_> =
+        choices.copies.iter().map(|copy| (&copy.function[..], &copy.copy[..])).collect();
+    assert_eq!(copies, [("cudnn", "loop_cudnn"), ("loop", "loop_loop")]);
+    let [body] = &choices.bodies[..] else { panic!("{:?}", choices.bodies) };
+    assert_eq!(body.function, "loop");
+    let size = body.nodes.iter().find(|node| node.op == "Size").expect("it asks for the size");
+    assert_eq!(size.inputs, ["in0"]);
+    let choice = body.nodes.iter().find(|node| node.op == "If").expect("it chooses");
+    let branch = |name| choice.attributes.get(name).cloned();
+    assert_eq!(branch("then_branch"), Some(Attribute::Function("loop_cudnn".to_owned())));
+    assert_eq!(branch("else_branch"), Some(Attribute::Function("loop_loop".to_owned())));
+    assert_eq!(body.results[4], "choice:output:4");
+}
+
+/// The constant by which a function tells which implementation has run.
+fn runtime(functions: &mut [Function]) {
+    let values = Values::Floats(vec![1.0]);
+    let value = Constant { data_type: DataType::FLOAT, shape: Vec::new(), values };
+    let value = [("value", Attribute::Constant(value))];
+    functions[1].nodes.push(node("cpu", "Const", &[], &value));
+    functions[1].nodes.push(node("passed", "Identity", &["cpu:output:0"], &[]));
+    functions[1].results.insert("runtime".to_owned(), "passed:output:0".to_owned());
+}
+
+#[test]
+fn it_tells_that_the_loop_has_run() {
+    let mut functions = pair(layer("lstm", &LSTM), &[4]);
+    runtime(&mut functions);
+    let choices = choose(&functions, &called("outer"));
+    assert_eq!(choices.bodies[0].results[4], "runtime:output:0");
+}
+
+#[test]
+fn a_session_may_ask_for_any_output() {
+    let functions = pair(layer("lstm", &LSTM), &[0]);
+    stays(&choose(&functions, &session("loop")), "which implementation has run");
+    assert_eq!(choose(&functions, &called("loop")).chosen.len(), 1);
+    let mut functions = functions;
+    runtime(&mut functions);
+    assert_eq!(choose(&functions, &session("loop")).chosen.len(), 1);
+}
+
+#[test]
+fn what_xla_compiles_stays() {
+    for (place, name) in [(0, "_XlaMustCompile"), (1, "_XlaCompile")] {
+        let mut functions = pair(layer("lstm", &LSTM), &[0]);
+        functions[place].attributes.insert(name.to_owned(), Attribute::Bool(true));
+        stays(&choose(&functions, &called("outer")), "XLA");
+        let mut functions = pair(layer("lstm", &LSTM), &[0]);
+        functions[0].nodes[0].attributes.insert(name.to_owned(), Attribute::Bool(true));
+        stays(&choose(&functions, &called("outer")), "XLA");
     }
 }

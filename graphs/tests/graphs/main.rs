@@ -22,5 +22,6 @@ mod properties;
 mod shapes;
 mod shield;
 mod sums;
+mod training;
 mod trimming;
 mod waits;

@@ -91,15 +91,17 @@ class Builder:
                     outputs = getattr(self, "_" + node["op"].lower())(node)
                 for k, tensor in enumerate(outputs):
                     self._tensors["{}:{}".format(node["name"], k)] = tensor
-                self._operations[node["name"]] = [tensor.op for tensor in outputs]
+                # Each once: the importer miscounts some nodes that wait for the same one twice.
+                made = dict.fromkeys(tensor.op for tensor in outputs)
+                self._operations[node["name"]] = list(made)
             elif node["op"] in VARIABLES:
                 self._variable(node)
             elif node["op"] in FRAMES:
                 nodes, outputs = FRAMES[node["op"]](node)
                 for inner in nodes:
                     self._add(inner)
-                made = {"{}:{}".format(node["name"], k): full(t) for k, t in enumerate(outputs)}
-                self._aliases.update(made)
+                names = {"{}:{}".format(node["name"], k): full(t) for k, t in enumerate(outputs)}
+                self._aliases.update(names)
                 self._last[node["name"]] = [inner["name"] for inner in nodes if inner["op"] in ENDS]
             else:
                 self._add(node)

@@ -225,8 +225,9 @@ def test_info(environment, rewrite):
     variables = dict({"BLOCKCELL_REWRITE": None, "BLOCKCELL_OVERRIDE": None}, **environment)
     answer, complaints = isolated.value(isolated.run("rewrite_info", ["info"], variables)["info"])
     assert answer["rewrite"] == rewrite
-    layers = {"BlockcellLSTMLayer", "BlockcellGRULayer", "CudnnRNN", "CudnnRNNV3"}
-    assert set(answer["rewritten"]) == {*PLAIN_OPS, *PLAIN_GRU_OPS, *layers}
+    layers = {"BlockcellLSTMLayer", "BlockcellGRULayer"}
+    cudnn = {"CudnnRNN", "CudnnRNNBackprop", "CudnnRNNV3"}
+    assert set(answer["rewritten"]) == {*PLAIN_OPS, *PLAIN_GRU_OPS, *layers, *cudnn}
     assert not any(answer["rewritten"].values())
     said = complaints.count("BLOCKCELL_REWRITE")
     assert said == (environment.get("BLOCKCELL_REWRITE") == "yes")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -26,6 +27,7 @@ FOLDER = blockcell.find_library().parent
 FAILPOINTS = FOLDER.parent / "failpoints" / FOLDER.name / "libblockcell.so"
 GRAPH = ROOT / "examples" / "char_lm" / "graphs" / "gru_block_cell.meta"
 PLAIN_GRAPHS = ROOT / "tests" / "python" / "graph_pass" / "layers"
+KERAS_2 = ROOT / "tests" / "python" / "graph_pass" / "keras2"
 
 
 def run(*words, code=0, **variables):
@@ -197,6 +199,17 @@ def test_inspect_knows_plain_cells(tmp_path):
         found = json.loads(run("inspect", tmp_path / "plain.pb", "--json")[0])
         assert not found["nodes"]
         assert found["graph_passes"][0]["becomes"] == becomes
+
+
+@pytest.mark.parametrize("name, becomes", [("lstm", "CudnnRNN"), ("masked_outputs", None)])
+def test_inspect_knows_layers_of_keras_2(tmp_path, name, becomes):
+    with tarfile.open(str(KERAS_2 / ("2.4-" + name + ".tar.xz"))) as archive:
+        archive.extractall(str(tmp_path))
+    found = json.loads(run("inspect", tmp_path / "model", "--json")[0])
+    places = found["graph_passes"]
+    assert len(places) == (2 if name == "lstm" else 1)
+    assert {place["becomes"] for place in places} == {becomes}
+    assert becomes or "after a row's end" in places[0]["reason"]
 
 
 def test_inspect_measures(tmp_path):

@@ -85,8 +85,68 @@ def function(name):
     rewritten = got.pop("rewritten")
     for state, value in zip(states, first):
         state.assign(value)
-    got.update({f"gradient_{k}": dx.numpy() for k, dx in enumerate(train(x))})
-    return {"values": {key: y.tolist() for key, y in got.items()}, "rewritten": rewritten}
+    trained = counted(lambda: {f"gradient_{k}": dx.numpy() for k, dx in enumerate(train(x))})
+    trains = trained.pop("rewritten")
+    got.update(trained)
+    return {
+        "values": {key: y.tolist() for key, y in got.items()},
+        "errors": errors(values, got),
+        "rewritten": rewritten,
+        "trains": trains,
+    }
+
+
+def training(name):
+    """Gradients that are taken in other ways, each with what was rewritten for it."""
+    path, values = unpacked(name)
+    model = tf.saved_model.load(path)
+    variables = model.trainable_variables
+
+    def total(x):
+        outputs = tf.nest.flatten(model(x, training=False))
+        return tf.add_n([tf.reduce_sum(y * tf.cos(y)) for y in outputs])
+
+    def first(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = total(x)
+        return tape.gradient(y, [x, *variables])
+
+    def second(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            norms = tf.add_n([tf.reduce_sum(dx * dx) for dx in first(x)])
+        return tape.gradient(norms, [x, *variables])
+
+    x = values["x"]
+    step = tf.function(first, input_signature=[tf.TensorSpec([None, None, x.shape[2]], x.dtype)])
+
+    @tf.function
+    def steps(x):
+        return tf.while_loop(
+            lambda k, *_: k < 2,
+            lambda k, *sums: [k + 1] + [a + b for a, b in zip(sums, first(x))],
+            [tf.constant(0)] + [tf.zeros_like(v) for v in [x, *variables]],
+        )[1:]
+
+    ways = {
+        "in a function": lambda: step(tf.constant(x)),
+        "in a loop": lambda: steps(tf.constant(x)),
+        "at once": lambda: first(tf.constant(x)),
+        "twice": lambda: tf.function(second)(tf.constant(x)),
+        "no rows": lambda: step(tf.constant(x[:0])),
+        "no steps": lambda: step(tf.constant(x[:, :0])),
+        "one step": lambda: step(tf.constant(x[:, :1])),
+    }
+
+    def run(way):
+        try:
+            gradients = {str(k): dx.numpy().tolist() for k, dx in enumerate(way())}
+            return {"values": gradients}
+        except tf.errors.OpError as error:
+            return {"values": type(error).__name__}
+
+    return {case: counted(functools.partial(run, way)) for case, way in ways.items()}
 
 
 def serving(path):
@@ -127,6 +187,6 @@ def edges(name):
 
 
 for _path in MODELS.glob("*.tar.xz"):
-    for _kind in (session, function, edges):
+    for _kind in (session, function, training, edges):
         _name = _path.name[: -len(".tar.xz")]
         globals()[f"{_kind.__name__}_{_name}"] = functools.partial(_kind, _name)
