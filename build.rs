@@ -40,6 +40,8 @@ const HEADERS: &[&str] = &[
     "cpp/status.h",
     "cpp/tensors.h",
 ];
+/// Lets the library run on systems older than the one that it is built on.
+const OLD_SYMBOLS: &str = "link/old_symbols.c";
 
 /// Prints the version and flags of the TensorFlow in the Python that runs it, after a marker line,
 /// because importing TensorFlow may print.
@@ -59,7 +61,7 @@ struct TensorFlow {
 }
 
 fn build() -> Result<(), String> {
-    for file in SOURCES.iter().chain(HEADERS) {
+    for file in SOURCES.iter().chain(HEADERS).chain([&OLD_SYMBOLS]) {
         println!("cargo::rerun-if-changed={file}");
     }
     for variable in [PYTHON, FLAGS, WERROR] {
@@ -147,7 +149,18 @@ impl TensorFlow {
         shim.include(generated.join("include"));
         // Nothing refers to the static objects that register kernels: keep them all the same.
         shim.link_lib_modifier("+whole-archive");
-        for (build, name) in [(shim, "blockcell_shim"), (bridge, "blockcell_bridge")] {
+        let mut old_symbols = cc::Build::new();
+        old_symbols.file(OLD_SYMBOLS).warnings(true).extra_warnings(true);
+        old_symbols.warnings_into_errors(Self::warnings_are_errors());
+        // An exception passes through.
+        old_symbols.flag("-fvisibility=hidden").flag("-fexceptions");
+        // Whatever asks for its names, and wherever on the linker's command line.
+        old_symbols.link_lib_modifier("+whole-archive");
+        for (build, name) in [
+            (shim, "blockcell_shim"),
+            (bridge, "blockcell_bridge"),
+            (old_symbols, "blockcell_old_symbols"),
+        ] {
             build.try_compile(name).map_err(|e| {
                 let reason = e.to_string().replace('\n', " ");
                 format!("cannot compile the C++ shim (is g++ installed?): {reason}")
@@ -159,7 +172,7 @@ impl TensorFlow {
     fn set_flags(&self, build: &mut cc::Build) {
         // The shim does no arithmetic: it need not take long to compile.
         build.include(".").warnings(true).extra_warnings(true).opt_level(1);
-        build.warnings_into_errors(env::var(WERROR).is_ok_and(|value| value == "1"));
+        build.warnings_into_errors(Self::warnings_are_errors());
         // What 1.15 and 2.21 have in common is deprecated in 2.21.
         build.flag("-Wno-deprecated-declarations");
         build.flag("-fvisibility=hidden");
@@ -183,11 +196,24 @@ impl TensorFlow {
         }
     }
 
+    fn warnings_are_errors() -> bool {
+        env::var(WERROR).is_ok_and(|value| value == "1")
+    }
+
     fn link(&self) {
         for flag in &self.link_flags {
             println!("cargo::rustc-cdylib-link-arg={flag}");
         }
         // What the libraries linked in would export.
         println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
+        // Where older systems have what newer ones have in libc, and have these libraries empty.
+        for flag in [
+            "-Wl,--push-state,--no-as-needed",
+            "-l:libdl.so.2",
+            "-l:libpthread.so.0",
+            "-Wl,--pop-state",
+        ] {
+            println!("cargo::rustc-cdylib-link-arg={flag}");
+        }
     }
 }

@@ -19,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
+import symbol_versions  # noqa: E402
+
 from blockcell import building  # noqa: E402
 
 WORK = ROOT / "build" / "wheel"
@@ -119,11 +121,19 @@ def build_libraries(minors):
     return built
 
 
+def check_platform(name):
+    """Ends the program if auditwheel has named a platform newer than the one of the libraries."""
+    glibc = re.search(r"[-.]manylinux_(\d+)_(\d+)_x86_64\.", name)
+    if glibc is None or tuple(map(int, glibc.groups())) > symbol_versions.PLATFORM:
+        sys.exit(f"{name} is not for {symbol_versions.NAME}: `auditwheel show` tells why")
+
+
 def make(minors):
     """Makes the wheel with libraries for these minor releases; returns its path."""
     minors = build_libraries(minors)
     if not minors:
         sys.exit("no TensorFlow could be downloaded")
+    symbol_versions.check(sorted(WORK.glob("lib/*/" + building.LIBRARY)))
     plain = WORK / "plain"
     shutil.rmtree(str(plain), ignore_errors=True)
     environment = dict(os.environ, BLOCKCELL_LIBRARIES=str(WORK / "lib"))
@@ -138,6 +148,7 @@ def make(minors):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     subprocess.run(command, env=dict(os.environ, PATH=path), check=True)
     (made,) = tagged.glob("*.whl")
+    check_platform(made.name)
     size = made.stat().st_size
     if size > MOST_BYTES:
         sys.exit(f"{made.name} has {size / 1e6:.1f} MB, allowed are {MOST_BYTES / 1e6:.0f}")

@@ -15,6 +15,8 @@ case $minor in
   *) echo "no Java program is for $minor" >&2; exit 1 ;;
 esac
 
+"$python" scripts/symbol_versions.py "build/$minor/libblockcell.so"
+
 # Quiet: no messages about the machine.
 export TF_CPP_MIN_LOG_LEVEL=2
 values=build/java/$minor

@@ -20,7 +20,7 @@ PYTHON_VARIABLE = "BLOCKCELL_PYTHON"
 FLAGS_VARIABLE = "BLOCKCELL_FLAGS"
 
 SOURCES = (
-    *("Cargo.toml", "Cargo.lock", "build.rs", "cpp", "src"),
+    *("Cargo.toml", "Cargo.lock", "build.rs", "cpp", "link", "src"),
     *("graphs/Cargo.toml", "graphs/README.md", "graphs/src"),
     *("kernels/Cargo.toml", "kernels/README.md", "kernels/src"),
     *("kernels/benches", "kernels/examples", "scripts/tensorflow_flags.py"),
