@@ -9,17 +9,20 @@ LARGEST_ERROR = 2e-5
 """How much results may differ, relative to the largest element."""
 
 FOLDER = Path("build") / "inference"
-"""Where `bench.inference.write` puts frozen graphs."""
+"""Where `bench.inference.write` puts frozen graphs, and `write_keras2` SavedModels."""
 
 PLAIN, LENGTHS, STACK, BIDIRECTIONAL = "plain", "lengths", "2 layers", "bidirectional"
 """One layer; one with `sequence_length`; a `MultiRNNCell` of two; `bidirectional_dynamic_rnn`."""
+
+KERAS2 = "Keras 2"
+"""A SavedModel of Keras 2: an `LSTM` layer, and a `Bidirectional(GRU)` of half the units."""
 
 
 class Net(NamedTuple):
     """Layers, and their sizes. Initial states are zero."""
 
     cell: str
-    """"lstm" or "gru"."""
+    """"lstm", "gru", or "both"."""
     form: str
     time: int
     batch: int
@@ -37,18 +40,25 @@ class Net(NamedTuple):
 
     @property
     def file(self) -> Path:
-        """The frozen graph: of any number of steps and rows."""
-        name = f"{self.cell}-{self.form.replace(' ', '-')}-{self.input_size}-{self.units}.pb"
-        return FOLDER / name
+        """The frozen graph, or the folder of a SavedModel: of any number of steps and rows."""
+        name = f"{self.cell}-{self.form.replace(' ', '-')}-{self.input_size}-{self.units}"
+        return FOLDER / (name if self.form == KERAS2 else name + ".pb")
 
     @property
     def cells(self) -> int:
         """How many cells there are."""
+        if self.form == KERAS2:
+            return 3
         return 2 if self.form in (STACK, BIDIRECTIONAL) else 1
 
     @property
     def results(self) -> List[str]:
-        """Names of the results: the output, and the states in the end, c before h."""
+        """Names of the results: the output, and the states in the end, c before h.
+
+        SavedModels have the output alone.
+        """
+        if self.form == KERAS2:
+            return ["output"]
         states = self.cells * {"lstm": 2, "gru": 1}[self.cell]
         return ["output", *(f"state_{k}" for k in range(states))]
 
@@ -66,4 +76,5 @@ LARGE = (32, 64, 256)
 NETS = [Net(cell, PLAIN, 50, *sizes) for cell in ("lstm", "gru") for sizes in ((1, 64, 128), LARGE)]
 NETS += [Net(cell, LENGTHS, 50, *LARGE) for cell in ("lstm", "gru")]
 NETS += [Net("lstm", form, 50, *LARGE) for form in (STACK, BIDIRECTIONAL)]
+NETS += [Net("both", KERAS2, 50, batch, 64, 256) for batch in (1, 8, 32)]
 """Those that are measured."""

@@ -5,7 +5,7 @@ import platform
 from collections import defaultdict
 
 import blockcell
-from bench.inference.nets import BIDIRECTIONAL
+from bench.inference.nets import BIDIRECTIONAL, KERAS2
 from bench.sessions import GraphSide
 from blockcell import own_ops
 from blockcell.bench.graphs import library_info
@@ -26,13 +26,26 @@ class TensorFlow(GraphSide):
     def prepare(self, net, arrays):
         """Makes the graph, and runs it once."""
         self._net = net
-        definition = self._tf.compat.v1.GraphDef.FromString(net.file.read_bytes())
-        with self._tf.Graph().as_default() as graph:
-            inputs, results = self._build(net, definition, list(arrays))
-        self._open(graph)
+        if net.form == KERAS2:
+            inputs, results = self._load(net)
+        else:
+            definition = self._tf.compat.v1.GraphDef.FromString(net.file.read_bytes())
+            with self._tf.Graph().as_default() as graph:
+                inputs, results = self._build(net, definition, list(arrays))
+            self._open(graph)
         call = self._session.make_callable(results, inputs)
         self.run = lambda: call(*arrays.values())
         self.run()
+
+    def _load(self, net):
+        """Loads a SavedModel into a session; returns names of its input and its output."""
+        with self._tf.Graph().as_default() as graph:
+            self._open(graph)
+            load = self._tf.compat.v1.saved_model.load
+            model = load(self._session, ["serve"], str(net.file))
+        signature = model.signature_def["serving_default"]
+        both = (signature.inputs, signature.outputs)
+        return [[info.name for info in infos.values()] for infos in both]
 
     def results(self):
         """Output and last states by name."""
@@ -75,13 +88,16 @@ class Ours(TensorFlow):
         super().prepare(net, arrays)
         after = self._info()["rewritten"]
         self._rewritten = {op: n - before[op] for op, n in after.items() if n > before[op]}
-        layers = {op: n for op, n in self._rewritten.items() if op.endswith("Layer")}
+        is_layer = lambda op: op.endswith("Layer") or op.startswith("Cudnn")  # noqa: E731
+        layers = {op: n for op, n in self._rewritten.items() if is_layer(op)}
         wanted = self._wanted(net)
         if layers != wanted:
             raise LoopError(f"{net}: layers are {layers}, expected {wanted}")
 
     def _wanted(self, net):
         """How many layers the graph should have got, by op."""
+        if net.form == KERAS2:
+            return {"CudnnRNN": net.cells}
         return {f"Blockcell{net.cell.upper()}Layer": net.cells}
 
 
