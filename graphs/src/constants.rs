@@ -2,6 +2,7 @@
 
 use crate::attribute::{Attribute, Constant, Values};
 use crate::graph::{Graph, Output};
+use crate::products::skip_identities;
 
 /// The constant that a tensor is, also one that comes into a loop and is the same in every round.
 pub(crate) fn constant(graph: &Graph, mut tensor: Output) -> Option<&Constant> {
@@ -29,4 +30,11 @@ pub(crate) fn is_zero(graph: &Graph, tensor: Output) -> bool {
         Some(Values::Floats(values)) => values.iter().all(|&value| value == 0.0),
         _ => false,
     }
+}
+
+/// Whether a tensor has only zeros, however many.
+pub(crate) fn has_zeros(graph: &Graph, tensor: Output) -> bool {
+    let tensor = skip_identities(graph, tensor);
+    let node = graph.node(tensor.node);
+    is_zero(graph, tensor) || (node.op == "Fill" && is_zero(graph, node.inputs[1]))
 }

@@ -27,10 +27,12 @@
 
 mod attribute;
 mod cells;
+mod chains;
 mod constants;
 mod edit;
 mod graph;
 mod implementations;
+mod layer;
 mod loops;
 mod memory;
 pub mod ops;
@@ -69,6 +71,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     } else {
         cells::rewrite(graph, &mut report);
         loops::rewrite(graph, &mut report);
+        chains::rewrite(graph, &mut report);
         sums::rewrite(graph, &mut report);
         sums::rewrite_products(graph, &mut report);
         slices::rewrite(graph, &mut report);

@@ -203,9 +203,11 @@ pub fn has_attributes(op: &str) -> bool {
                 | "Variable"
                 | "VarHandleOp"
                 | "Fill"
+                | "Pack"
                 | "StridedSlice"
                 | "TensorArrayV3"
                 | "TensorArrayGatherV3"
+                | "Unpack"
                 | MAT_MUL_SLICE
         )
 }

@@ -1,6 +1,6 @@
 //! Where a node runs, and for whom.
 
-use crate::attribute::DataType;
+use crate::attribute::{Attribute, DataType};
 use crate::graph::{Graph, Node, NodeId, Use};
 use crate::reason::Reason;
 
@@ -23,10 +23,16 @@ pub(crate) fn check_replaceable(node: &Node) -> Result<(), Reason> {
     if !node.device.is_local_cpu {
         return Err(Reason::Device(node.name.clone()));
     }
-    if CLAIMS.iter().any(|claim| node.attribute(claim).is_some()) {
+    if is_claimed(node) {
         return Err(Reason::Kernel(node.name.clone()));
     }
     Ok(())
+}
+
+/// Whether other compilers and kernels claim a node.
+pub(crate) fn is_claimed(node: &Node) -> bool {
+    let is_ours = |value: &Attribute| *value == Attribute::Text("blockcell".to_owned());
+    CLAIMS.iter().any(|claim| node.attribute(claim).is_some_and(|value| !is_ours(value)))
 }
 
 /// Whether two nodes are on one device.

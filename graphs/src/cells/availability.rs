@@ -58,7 +58,7 @@ impl Availability {
     }
 
     /// Whether a consumer of `tensor` runs only when all that is needed has a value.
-    pub(super) fn covers_consumer(
+    pub(crate) fn covers_consumer(
         &self,
         graph: &Graph,
         consumer: NodeId,
@@ -90,7 +90,7 @@ impl Availability {
     }
 
     /// Notes what a new node needs.
-    pub(super) fn add(&mut self, graph: &Graph, new: NodeId, needed: Needed) {
+    pub(crate) fn add(&mut self, graph: &Graph, new: NodeId, needed: Needed) {
         self.sources.resize(graph.len(), None);
         self.sources[new.0] = needed.0;
     }
@@ -128,7 +128,7 @@ fn side(graph: &Graph, mut condition: Output, side: usize) -> Source {
 }
 
 /// What a new node needs to run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Needed(Sources);
 
 impl Needed {

@@ -6,11 +6,13 @@
 //! h = u * h_prev + (1 - u) * c
 //! ```
 //!
+//! TensorFlow 2 has the product, the sum and the activation in one `_FusedMatMul` on processors with AVX-512.
+//!
 //! All of r, u, c, `h_prev` and h have one shape if `w_ru` is `[rows, 2 * cell]` and `w_c` is `[rows, cell]` with
 //! at least two cells: the concatenations have the same number of columns then, so `h_prev` is as wide as
 //! `r * h_prev`, and not of one column.
 
-use super::equations::{factors, names_columns, of, other_factor, scalar, takers, unary};
+use super::equations::{factors, names_columns, of, other_factor, scalar, takers};
 use super::preactivations::Preactivations;
 use super::step::{Context, Step};
 use crate::attribute::{Attribute, DataType};
@@ -23,11 +25,10 @@ use crate::shapes::Shapes;
 /// Whether a step may begin here: with the `Split` of two gates.
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    let gates = || unary(graph, node.inputs[1], "Sigmoid");
     node.op == "Split"
         && node.int("num_split") == Some(2)
         && names_columns(graph, node.inputs[0])
-        && gates().and_then(|z| Preactivations::read(graph, z)).is_some()
+        && Preactivations::activated(graph, node.inputs[1], "Sigmoid").is_some()
 }
 
 /// Replaces the step that begins with a `Split`.
@@ -71,14 +72,14 @@ impl Forward {
         let node = graph.node(split).name.clone();
         let other = |part: &'static str| Reason::Equation { part, node: node.clone() };
         let gates = graph.input(split, 1);
-        let z = unary(graph, gates, "Sigmoid").and_then(|z| Preactivations::read(graph, z));
+        let z = Preactivations::activated(graph, gates, "Sigmoid");
         let z = z.ok_or_else(|| other("gates"))?;
         let [r, u] = [0, 1].map(|index| Output { node: split, index });
         let (rest, new, c) = takers(graph, u, "Sub")
             .filter(|&rest| scalar(graph, graph.input(rest, 0)) == Some(1.0))
             .find_map(|rest| candidate_beside(graph, of(rest)))
             .ok_or_else(|| other("candidate"))?;
-        let z_c = unary(graph, c, "Tanh").and_then(|z| Preactivations::read(graph, z));
+        let z_c = Preactivations::activated(graph, c, "Tanh");
         let z_c = z_c.filter(|z_c| z_c.x == z.x).ok_or_else(|| other("candidate"))?;
         let hr = z_c.h_prev;
         if other_factor(graph, hr, r) != Some(z.h_prev) {
@@ -131,7 +132,9 @@ impl Forward {
         nodes.extend([self.gates.node, self.split]);
         // Otherwise the products with the weights would be computed twice.
         let z = |preactivations: &Preactivations| preactivations.nodes[0];
-        for id in [z(&self.z), self.gates.node, z(&self.z_c)] {
+        // The candidate is an output of the new node, where it is its own product.
+        let products = [z(&self.z), self.gates.node, z(&self.z_c)];
+        for id in products.into_iter().filter(|&id| id != self.c.node) {
             if let Some(more) = graph.data_consumers(id).find(|id| !nodes.contains(id)) {
                 return Err(Reason::consumer(graph, id, more));
             }
@@ -147,6 +150,6 @@ impl Forward {
 fn candidate_beside(graph: &Graph, rest: Output) -> Option<(Output, Output, Output)> {
     takers(graph, rest, "Mul").map(of).find_map(|new| {
         let c = factors(graph, new).and_then(|_| other_factor(graph, new, rest))?;
-        unary(graph, c, "Tanh").is_some().then_some((rest, new, c))
+        Preactivations::activated(graph, c, "Tanh").is_some().then_some((rest, new, c))
     })
 }

@@ -10,12 +10,12 @@ const MOST_VISITS: usize = 2000;
 
 /// The level of a node is higher than those of all nodes that it depends on.
 #[derive(Debug)]
-pub(super) struct Levels {
+pub(crate) struct Levels {
     levels: Vec<usize>,
 }
 
 impl Levels {
-    pub(super) fn of(graph: &Graph) -> Levels {
+    pub(crate) fn of(graph: &Graph) -> Levels {
         let mut levels = vec![0; graph.len()];
         for id in order(graph) {
             levels[id.0] = 1 + before(graph, id).map(|node| levels[node.0]).max().unwrap_or(0);
@@ -23,8 +23,13 @@ impl Levels {
         Levels { levels }
     }
 
+    /// The level of a node.
+    pub(crate) fn of_node(&self, id: NodeId) -> usize {
+        self.levels[id.0]
+    }
+
     /// Whether no node of `from` depends on a node of `step`, none of which is in `from`.
-    pub(super) fn are_independent(&self, graph: &Graph, from: &[NodeId], step: &[NodeId]) -> bool {
+    pub(crate) fn are_independent(&self, graph: &Graph, from: &[NodeId], step: &[NodeId]) -> bool {
         let lowest = step.iter().map(|id| self.levels[id.0]).min().unwrap_or(0);
         let mut seen: HashSet<NodeId> = from.iter().copied().collect();
         let mut open: Vec<_> = from.to_vec();
@@ -40,7 +45,7 @@ impl Levels {
     }
 
     /// Gives a new node the level of the nodes that it takes the place of, and lifts what depends on it.
-    pub(super) fn lift(&mut self, graph: &Graph, new: NodeId, step: &[NodeId]) {
+    pub(crate) fn lift(&mut self, graph: &Graph, new: NodeId, step: &[NodeId]) {
         let level = step.iter().map(|id| self.levels[id.0]).max().unwrap_or(0);
         self.levels.resize(graph.len(), 0);
         self.levels[new.0] = level;

@@ -28,7 +28,8 @@ mod preactivations;
 mod step;
 mod writers;
 
-pub(crate) use availability::Availability;
+pub(crate) use availability::{Availability, Needed};
+pub(crate) use levels::Levels;
 
 use std::cell::OnceCell;
 

@@ -4,7 +4,7 @@
 //! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)      also as one _FusedMatMul
 //! ```
 
-use super::equations::names_columns;
+use super::equations::{names_columns, unary};
 use crate::attribute::Attribute;
 use crate::graph::{Graph, NodeId, Output};
 
@@ -14,33 +14,52 @@ pub(super) struct Preactivations {
     pub(super) h_prev: Output,
     pub(super) w: Output,
     pub(super) b: Output,
-    /// The nodes from the concatenation to z.
+    /// The nodes from z back to the concatenation. The first one is the activation's if it is fused.
     pub(super) nodes: Vec<NodeId>,
 }
 
 impl Preactivations {
+    /// Reads `z`.
     pub(super) fn read(graph: &Graph, z: Output) -> Option<Preactivations> {
         let node = graph.node(z.node);
-        let (left, w, b, mut nodes) = match node.op.as_str() {
-            "_FusedMatMul" => {
-                let adds_a_bias = node.attribute("fused_ops")
-                    == Some(&Attribute::Texts(vec!["BiasAdd".to_owned()]));
-                let &[left, w, b] = node.inputs.get(..3)?.first_chunk()?;
-                (adds_a_bias && node.inputs.len() == 3).then_some((left, w, b, vec![z.node]))?
-            }
-            "BiasAdd" => {
-                let is_last = !matches!(node.attribute("data_format"), Some(Attribute::Text(format)) if format != "NHWC");
-                let product = graph.node(node.inputs[0].node);
-                let is_product = is_last && product.op == "MatMul";
-                let nodes = vec![z.node, node.inputs[0].node];
-                is_product.then(|| (product.inputs[0], product.inputs[1], node.inputs[1], nodes))?
-            }
-            _ => return None,
-        };
+        if node.op != "BiasAdd" {
+            return Preactivations::fused(graph, z, &["BiasAdd"]);
+        }
+        let is_last = !matches!(node.attribute("data_format"), Some(Attribute::Text(format)) if format != "NHWC");
+        let &[product, b] = node.inputs.first_chunk()?;
+        let is_product = is_last && graph.op(product.node) == "MatMul";
+        is_product.then(|| Preactivations::of(graph, &[z.node, product.node], b))?
+    }
+
+    /// Reads `z`, given `activation(z)`. TensorFlow fuses the two on some processors.
+    pub(super) fn activated(
+        graph: &Graph,
+        tensor: Output,
+        activation: &str,
+    ) -> Option<Preactivations> {
+        match unary(graph, tensor, activation) {
+            Some(z) => Preactivations::read(graph, z),
+            None => Preactivations::fused(graph, tensor, &["BiasAdd", activation]),
+        }
+    }
+
+    fn fused(graph: &Graph, tensor: Output, ops: &[&str]) -> Option<Preactivations> {
+        let node = graph.node(tensor.node);
+        let ops = ops.iter().map(|&op| op.to_owned()).collect();
+        let is_such = node.op == "_FusedMatMul"
+            && node.inputs.len() == 3
+            && node.attribute("fused_ops") == Some(&Attribute::Texts(ops));
+        is_such.then(|| Preactivations::of(graph, &[tensor.node], node.inputs[2]))?
+    }
+
+    /// With the nodes from the product on, the last one first.
+    fn of(graph: &Graph, nodes: &[NodeId], b: Output) -> Option<Preactivations> {
+        let mut nodes = nodes.to_vec();
         let product = graph.node(*nodes.last().expect("there is one"));
         if product.flag("transpose_a") || product.flag("transpose_b") {
             return None;
         }
+        let &[left, w] = product.inputs.first_chunk()?;
         let concat = graph.node(left.node);
         let &[x, h_prev, axis] =
             concat.inputs.first_chunk().filter(|_| concat.inputs.len() == 3)?;

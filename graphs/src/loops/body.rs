@@ -11,9 +11,8 @@ use std::collections::BTreeSet;
 
 use super::frame::{Frame, Variable};
 use crate::attribute::DataType;
-use crate::constants::{integers, is_zero};
+use crate::constants::integers;
 use crate::graph::{Graph, NodeId, Output};
-use crate::ops;
 use crate::products::skip_identities;
 
 /// What counts the rounds.
@@ -116,52 +115,5 @@ impl Masked {
             ended: Some([kept, lengths]),
             nodes: vec![tensor.node, has_ended.node],
         })
-    }
-}
-
-/// Whether a tensor outside of the loop has only zeros.
-pub(super) fn has_zeros(graph: &Graph, tensor: Output) -> bool {
-    let tensor = skip_identities(graph, tensor);
-    let node = graph.node(tensor.node);
-    is_zero(graph, tensor) || (node.op == "Fill" && is_zero(graph, node.inputs[1]))
-}
-
-/// Which inputs and outputs of a cell's step are what.
-#[derive(Debug)]
-pub(super) struct Cell {
-    /// The operation of the layer.
-    pub(super) layer: &'static str,
-    /// The states: which input, and which output has the next one.
-    pub(super) states: &'static [[usize; 2]],
-    /// Weights, biases and peepholes, as many as there are of them.
-    pub(super) weights: Vec<usize>,
-    /// The number of the output h.
-    pub(super) h: usize,
-    /// The attributes that the layer has, too.
-    pub(super) attributes: &'static [&'static str],
-}
-
-impl Cell {
-    /// What is known of a step's node. None if it is no step of a cell with a state.
-    pub(super) fn of(graph: &Graph, id: NodeId) -> Option<Cell> {
-        let node = graph.node(id);
-        let inputs = node.inputs.len();
-        match node.op.as_str() {
-            ops::LSTM_CELL if node.int("C") == Some(1) => Some(Cell {
-                layer: ops::LSTM_LAYER,
-                states: &[[1, 6], [4, 1]],
-                weights: [2, 3].into_iter().chain(5..inputs).collect(),
-                h: 6,
-                attributes: &["P", "forget_bias", "cell_clip"],
-            }),
-            ops::GRU_CELL if inputs == 6 => Some(Cell {
-                layer: ops::GRU_LAYER,
-                states: &[[1, 3]],
-                weights: (2..6).collect(),
-                h: 3,
-                attributes: &[],
-            }),
-            _ => None,
-        }
     }
 }

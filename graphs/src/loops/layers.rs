@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::arrays::{Input, Written, is_same};
-use super::body::{Cell, Counters, Masked, has_zeros};
+use super::body::{Counters, Masked};
 use super::frame::{Frame, Variable};
-use crate::attribute::Attribute;
 use crate::cells::Availability;
-use crate::graph::{Graph, Node, NodeId, Output};
+use crate::constants::has_zeros;
+use crate::graph::{Graph, NodeId, Output};
+use crate::layer::{Cell, Sequence};
 use crate::memory::Memory;
 use crate::products::skip_identities;
 use crate::reason::Reason;
@@ -213,48 +214,27 @@ impl Loop {
     /// Adds the node of a layer.
     fn emit(&self, graph: &mut Graph, number: usize, x: Output) -> NodeId {
         let layer = &self.layers[number];
-        let step = graph.node(layer.step);
-        let data_type = step.data_type().expect("steps have a type");
-        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
         let is_last = number + 1 == self.layers.len();
         // Only the first layer reads an array, and only the last one writes one.
         let read = (number == 0).then_some(&self.input.array.element);
         let written =
             self.written.as_ref().map(|written| &written.array.element).filter(|_| is_last);
-        let sizes =
-            |element: Option<&Vec<i64>>| Attribute::Ints(element.cloned().unwrap_or_default());
-        let mut attributes = vec![
-            ("T", Attribute::Type(data_type)),
-            ("R", count(self.bounds.len())),
-            ("L", count(usize::from(self.lengths.is_some()))),
-            ("x_sizes", sizes(read)),
-            ("h_sizes", sizes(written)),
+        let sequence = Sequence {
+            time: self.input.array.size,
+            rounds: self.bounds.clone(),
+            lengths: self.lengths,
+            x,
+            x_sizes: read.cloned().unwrap_or_default(),
+            h_sizes: written.cloned().unwrap_or_default(),
             // Without an array, nobody misses outputs of steps that there are not.
-            ("needs_h", Attribute::Bool(written.is_some())),
-        ];
-        for &name in layer.cell.attributes {
-            attributes.push((name, step.attribute(name).expect("the step has it").clone()));
-        }
-        let mut inputs = vec![self.input.array.size];
-        inputs.extend(self.bounds.iter().copied().chain(self.lengths));
-        inputs.push(x);
-        inputs
-            .extend(layer.states.iter().map(|state| state.0).chain(layer.weights.iter().copied()));
-        let node = Node {
-            name: step.name.clone(),
-            op: layer.cell.layer.to_owned(),
-            device: step.device.clone(),
-            attributes: attributes
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-            inputs,
-            control_inputs: self.waits.iter().copied().collect(),
-            // A step that asks for one of them runs them all.
-            is_target: self.results().any(|result| graph.node(result).is_target),
-            output_types: vec![data_type; 1 + layer.states.len()],
-            ..Node::default()
+            needs_h: written.is_some(),
         };
+        let states = layer.states.iter().map(|state| state.0);
+        let tensors = states.chain(layer.weights.iter().copied()).collect();
+        let mut node = layer.cell.layer(graph.node(layer.step), &sequence, tensors);
+        node.control_inputs = self.waits.iter().copied().collect();
+        // A step that asks for one of them runs them all.
+        node.is_target = self.results().any(|result| graph.node(result).is_target);
         graph.add(node)
     }
 

@@ -66,6 +66,29 @@ fn a_backward_step_becomes_two_nodes() {
 }
 
 /// One state of one column, or one unit, could be broadcast.
+/// On processors with AVX-512, TensorFlow 2 fuses the activations with the products.
+#[test]
+fn activations_may_be_fused() {
+    let mut text = FORWARD.to_owned() + BACKWARD;
+    for (z, activation, name) in [("z", "Sigmoid", "gates"), ("z_c", "Tanh", "c")] {
+        let line = format!("{name} = {activation}({z})");
+        assert!(text.contains(&line));
+        text = text.replace(&line, "");
+        text = text.replace(&format!(" {z} = _Fused"), &format!(" {name} = _Fused"));
+        let fused = format!("fused_ops=[\"BiasAdd\",\"{activation}\"]");
+        let start = text.find(&format!(" {name} = _Fused")).expect("it was put there");
+        let plain = "fused_ops=[\"BiasAdd\"]";
+        let place = start + text[start..].find(plain).expect("it has one");
+        text.replace_range(place..place + plain.len(), &fused);
+    }
+    let after = rewriting(&text);
+    for line in [CELL.trim(), "d_c_bar = BlockcellGRUCellGradC(next:1, h, next:2, dh)"] {
+        assert!(after.text().contains(line), "{}", after.text());
+    }
+    let other = rewriting(&text.replace("\"Tanh\"", "\"Relu\""));
+    assert!(!other.text().contains("GRUBlockCell"), "{}", other.text());
+}
+
 #[test]
 fn the_shapes_of_weights_tell_those_of_the_state() {
     for (from, to) in [

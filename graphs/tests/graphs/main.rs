@@ -7,6 +7,7 @@ mod common;
 
 mod cells;
 mod cells_gru;
+mod chains;
 mod columns;
 mod devices;
 mod edits;

@@ -34,6 +34,15 @@ GRAPHS = {
     "projection": {CELL: 1},
     "residual": {"GRUBlockCell": 1},
     "own_loop": {"GRUBlockCell": 1},
+    # Steps without a loop.
+    "static": {LSTM: 1},
+    "static_time_major": {LSTM: 1},
+    "static_two_layers": {LSTM: 2},
+    "static_last": {LSTM: 2},
+    "static_both_directions": {LSTM: 2},
+    "static_gru": {GRU: 2},
+    "static_lengths": {CELL: 5},
+    "static_feedback": {CELL: 5},
 }
 ALL = [name + optimized for name in GRAPHS for optimized in ("", "_not_optimized")]
 

@@ -64,9 +64,9 @@ def frozen_graph(name, optimized):
 
 
 def _feeds(graph, names, x, lengths):
-    """The feeds of one run. Where the graph has the batch before the steps, x has them so."""
+    """The feeds of one run. Where the graph has the steps before the batch, x has them so."""
     sizes = graph.get_tensor_by_name("x:0").shape.as_list()
-    if sizes[:2] == [5, 3]:
+    if sizes[0] == 5:
         x = x.transpose([1, 0, 2])
     feeds = {"x:0": x}
     if "lengths" in names:

@@ -100,6 +100,42 @@ def residual():
     return dynamic(rnn.ResidualWrapper(rnn.GRUCell(INPUT)))
 
 
+def unstacked(axis=1):
+    steps = x(steps=STEPS) if axis else x(steps=STEPS, time_major=True)
+    return tf.unstack(steps, STEPS, axis)
+
+
+def static(cell, axis=1, **options):
+    outputs, state = tf.nn.static_rnn(cell, unstacked(axis), dtype=tf.float32, **options)
+    return tf.stack(outputs), state
+
+
+def static_last():
+    """As classifiers have it: the last output alone."""
+    return tf.nn.static_rnn(stack(rnn.LSTMCell), unstacked(), dtype=tf.float32)[0][-1]
+
+
+def static_both_directions():
+    cells = rnn.LSTMCell(CELL), rnn.LSTMCell(CELL)
+    return tf.nn.static_bidirectional_rnn(*cells, unstacked(), dtype=tf.float32)
+
+
+def static_lengths():
+    """Each step is in a branch of its own, which is not taken behind the longest row's end."""
+    return static(rnn.BasicLSTMCell(CELL), sequence_length=lengths())
+
+
+def static_feedback():
+    """Each step takes a part of the output before it."""
+    cell, state, outputs = rnn.LSTMCell(CELL), None, []
+    for step in unstacked():
+        state = state or cell.zero_state(tf.shape(step)[0], tf.float32)
+        step = step + outputs[-1][:, :INPUT] if outputs else step
+        output, state = cell(step, state)
+        outputs.append(output)
+    return outputs
+
+
 def own_loop():
     """A loop of one's own that begins with the last step."""
     inputs, cell = tf.transpose(x(), [1, 0, 2]), rnn.GRUCell(CELL)
@@ -134,6 +170,14 @@ GRAPHS = {
     "projection": projection,
     "residual": residual,
     "own_loop": own_loop,
+    "static": lambda: static(rnn.BasicLSTMCell(CELL)),
+    "static_time_major": lambda: static(peepholes(), axis=0),
+    "static_two_layers": lambda: static(stack(rnn.LSTMCell)),
+    "static_last": static_last,
+    "static_both_directions": static_both_directions,
+    "static_gru": lambda: static(stack(rnn.GRUCell)),
+    "static_lengths": static_lengths,
+    "static_feedback": static_feedback,
 }
 
 
