@@ -254,7 +254,7 @@ def _inner(nodes, results, kinds, tensors):
 
 def _count_inputs(definition, inputs):
     op = definition.op
-    if op in ("AddN", "Merge"):
+    if op in ("AddN", "Merge", "Pack"):
         definition.attr["N"].i = inputs
     elif op == "ConcatV2":
         definition.attr["N"].i = inputs - 1

@@ -31,7 +31,16 @@ REF_ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub")
 RESOURCE_ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 ASSIGNMENTS = REF_ASSIGNMENTS + RESOURCE_ASSIGNMENTS
 # Ops whose outputs share the buffer of an input: who reads them, reads a ref variable itself.
-ALIASING = ("Identity", "Switch", "Merge", "Loop", "Sequence", "While", "Call") + REF_ASSIGNMENTS
+ALIASING = (
+    "Identity",
+    "Unpack",
+    "Switch",
+    "Merge",
+    "Loop",
+    "Sequence",
+    "While",
+    "Call",
+) + REF_ASSIGNMENTS
 
 
 @functools.lru_cache(maxsize=1 << 14)

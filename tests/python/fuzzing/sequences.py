@@ -10,11 +10,11 @@ def sequence(maker, batch, size, cell):
     time = random.choice([0, 1, 1, 2, 2, 3, 4])
     plan = Plan(maker, batch, size, cell)
     x = cells.source(maker, (time, batch, size), 0.9)
-    starts = [_start(maker, shape) for shape in plan.states]
+    starts = [start(maker, shape) for shape in plan.states]
     captured = [cells.weights(maker, shape) for shape in plan.captured]
     lengths = [_lengths(maker, batch, time) for _ in range(plan.lengths)]
     if plan.lengths:
-        captured.append(_zeros(maker, (batch, plan.sizes[-1])))
+        captured.append(zeros(maker, (batch, plan.sizes[-1])))
     shapes = [start.shape if time == 0 else shape for start, shape in zip(starts, plan.states)]
     if plan.written:
         shapes.append((time, batch, plan.written_size))
@@ -130,14 +130,14 @@ class Plan:
         return self.body.one("Select", [ended, *pair], new.shape)
 
 
-def _start(maker, shape):
+def start(maker, shape):
     """A first state: mostly zeros, as TensorFlow has them; now and then one row for all."""
     if maker.chance(0.3):
-        return _zeros(maker, shape)
+        return zeros(maker, shape)
     return cells.source(maker, shape if maker.chance(0.95) else (1, shape[1]))
 
 
-def _zeros(maker, shape):
+def zeros(maker, shape):
     rows = [[0.0] * shape[1]] * shape[0]
     return maker.one("Const", [], shape, value={"value": rows})
 
