@@ -18,7 +18,7 @@ REQUIRE_JAVA ?=
 REQUIRE_HOST ?=
 export REQUIRE_HOST
 
-# With BLOCKCELL_WHOLE=1 in the environment, as in CI, the tests take the whole grids of sizes instead of a
+# With BLOCKCELL_WHOLE=1 in the environment, the tests take the whole grids of sizes instead of a
 # sample.
 
 # Tests in as many processes as there are processors, each file in one of them: what a file sets up once
