@@ -1,15 +1,18 @@
 """Runs functions in a process of their own, several in one process, and reports each.
 
-Importing TensorFlow takes seconds and a library cannot be unloaded, so tests that need a fresh
-process share one where they can. A function that kills the process fails alone: those after it are
-run in another.
+A library cannot be unloaded, so many tests need a process without it. Importing TensorFlow takes
+seconds, so such a process is forked from one that has imported it. Tests share one where they can.
+A function that kills the process fails alone: those after it are run in another.
 """
 
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import traceback
 from pathlib import Path
 
@@ -21,7 +24,7 @@ MARK = "isolated-outcome:"
 SECONDS = 480  # A process that takes longer hangs: the longest take 240 s on a busy machine.
 
 
-def run(module, names, environment=None):
+def run(module, names, environment=None, imported=True):
     """Calls functions of a module in a fresh process.
 
     Args:
@@ -29,6 +32,7 @@ def run(module, names, environment=None):
         is called before all others.
       names: Names of functions without arguments, called in this order.
       environment: Variables to change; None as a value removes one.
+      imported: Whether TensorFlow may have been imported before.
 
     Returns:
       A dictionary from each name to its outcome: {"value": ...} with what the function returned
@@ -37,7 +41,7 @@ def run(module, names, environment=None):
     outcomes = {}
     while len(outcomes) < len(names):
         left = [name for name in names if name not in outcomes]
-        printed, end = _run_process(module, left, environment)
+        printed, end = _run_process(module, left, environment, imported)
         for line in printed.splitlines():
             if line.startswith(MARK):
                 outcomes.update(json.loads(line[len(MARK) :]))
@@ -54,31 +58,101 @@ def value(outcome):
     return outcome["value"]
 
 
-def _run_process(module, names, environment):
+def _run_process(module, names, environment, imported):
     """Returns what the process printed, and how it ended."""
-    variables = dict(
-        os.environ, TF_CPP_MIN_LOG_LEVEL="2", PYTHONPATH=os.pathsep.join(map(str, PATHS))
-    )
-    variables.pop("BLOCKCELL_OVERRIDE", None)
-    for name, setting in (environment or {}).items():
+    changes = {"BLOCKCELL_OVERRIDE": None, **(environment or {})}
+    # TensorFlow itself reads others, some of them while it is imported.
+    fork = imported and all(name.startswith("BLOCKCELL_") for name in changes)
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as complaints:
+        outputs = printed.fileno(), complaints.fileno()
+        run_process = _Nursery.get().run if fork else _spawn
+        end = run_process(module, names, changes, outputs)
+        printed.seek(0)
+        complaints.seek(0)
+        return printed.read(), f"{end}\n{complaints.read()[-4000:]}"
+
+
+def _spawn(module, names, changes, outputs):
+    """Runs a process that imports TensorFlow, and returns how it ended."""
+    variables = _variables()
+    for name, setting in changes.items():
         variables.pop(name, None)
         if setting is not None:
             variables[name] = setting
     process = subprocess.Popen(
         [sys.executable, "-m", "helpers.isolated", module] + names,
         env=variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        stdout=outputs[0],
+        stderr=outputs[1],
     )
     try:
-        printed, complaints = process.communicate(timeout=SECONDS)
-        end = f"the process ended with status {process.returncode}"
+        return _end(process.wait(timeout=SECONDS))
     except subprocess.TimeoutExpired:
         process.kill()
-        printed, complaints = process.communicate()
-        end = f"the process was ended after {SECONDS} s"
-    return printed, f"{end}\n{complaints[-4000:]}"
+        process.wait()
+        return f"the process was ended after {SECONDS} s"
+
+
+def _variables():
+    path = os.pathsep.join(map(str, PATHS))
+    return dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2", PYTHONPATH=path)
+
+
+def _end(status):
+    return f"the process ended with status {status}"
+
+
+class _Nursery:
+    """A process that has imported TensorFlow and done nothing else, and forks for each run."""
+
+    _only = None
+
+    @classmethod
+    def get(cls):
+        if cls._only is None:
+            cls._only = cls()
+        return cls._only
+
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "helpers.isolated"],
+            env=_variables(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, module, names, changes, outputs):
+        """Runs a process, and returns how it ended."""
+        paths = [f"/proc/{os.getpid()}/fd/{number}" for number in outputs]
+        request = {"module": module, "names": names, "changes": changes, "outputs": paths}
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        child = int(self._process.stdout.readline())
+        timer = threading.Timer(SECONDS, os.kill, (child, signal.SIGKILL))
+        timer.start()
+        status = int(self._process.stdout.readline())
+        timer.cancel()
+        return _end(status)
+
+
+def _serve():
+    import tensorflow  # noqa: F401
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            for number, path in enumerate(request["outputs"], 1):
+                os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND), number)
+            for name, setting in request["changes"].items():
+                os.environ.pop(name, None)
+                if setting is not None:
+                    os.environ[name] = setting
+            return _main(request["module"], request["names"])
+        print(child, flush=True)
+        status = os.waitpid(child, 0)[1]
+        code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        print(code, flush=True)
 
 
 def _main(module, names):
@@ -97,4 +171,4 @@ def _outcome(function):
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], sys.argv[2:])
+    _main(sys.argv[1], sys.argv[2:]) if sys.argv[1:] else _serve()

@@ -186,7 +186,7 @@ def isolated_value(name, environment=None):
 
 
 def test_importing_the_package_does_not_import_tensorflow():
-    isolated_value("import_alone")
+    isolated.value(isolated.run("package", ["import_alone"], imported=False)["import_alone"])
 
 
 def test_info_loads_nothing():
