@@ -57,9 +57,13 @@ class BlockcellOp : public tf::OpKernel {
     std::vector<std::size_t> sizes;
     std::vector<Input> inputs = InputsOf(context, &sizes);
     const rust::Slice<const Input> all_inputs(inputs.data(), inputs.size());
-    std::vector<Shape> shapes(context->num_outputs());
+    const std::size_t count = context->num_outputs();
+    const std::unique_ptr<bool[]> is_read(new bool[count]);
+    for (std::size_t i = 0; i < count; ++i) is_read[i] = context->output_required(i);
+    std::vector<Shape> shapes(count);
     Plan plan{};
-    OP_REQUIRES_OK(context, ToTensorFlow(kernel_->plan(all_inputs, SliceOf(&shapes), plan)));
+    OP_REQUIRES_OK(context, ToTensorFlow(kernel_->plan(all_inputs, {is_read.get(), count},
+                                                       SliceOf(&shapes), plan)));
 
     std::vector<tf::Tensor> taken(in_place_.size());
     std::vector<Output> in_place;
@@ -77,11 +81,16 @@ class BlockcellOp : public tf::OpKernel {
                                        plan.forward_input, 0, TensorShapeOf(shapes[0]), &first);
     if (forwarded) inputs[plan.forward_input].data = {};
     std::vector<Output> outputs;
-    outputs.reserve(shapes.size());
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
+    outputs.reserve(count);
+    std::vector<tf::Tensor> unread(count);
+    for (std::size_t i = 0; i < count; ++i) {
       tf::Tensor* tensor = i == 0 ? first : nullptr;
-      if (tensor == nullptr) {
+      if (tensor == nullptr && is_read[i]) {
         OP_REQUIRES_OK(context, context->allocate_output(i, TensorShapeOf(shapes[i]), &tensor));
+      } else if (tensor == nullptr) {
+        tensor = &unread[i];
+        OP_REQUIRES_OK(context,
+                       context->allocate_temp(output_type(i), TensorShapeOf(shapes[i]), tensor));
       }
       outputs.push_back({SizesOf(shapes[i]), MutableBytesOf(tensor)});
     }

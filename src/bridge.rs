@@ -160,8 +160,14 @@ mod ffi {
         fn in_place(self: &Kernel) -> Vec<usize>;
 
         /// Checks the shapes of a call's inputs and the values of those in int64. Tells the shapes
-        /// of its outputs, and what else it needs.
-        fn plan(self: &Kernel, inputs: &[Input], outputs: &mut [Shape], plan: &mut Plan) -> Status;
+        /// of its outputs, and what else it needs. Outputs that nobody reads may be smaller than others.
+        fn plan(
+            self: &Kernel,
+            inputs: &[Input],
+            is_read: &[bool],
+            outputs: &mut [Shape],
+            plan: &mut Plan,
+        ) -> Status;
 
         /// Computes a call whose inputs [`plan`] has checked, and whose outputs and scratch memory
         /// are as it told. `in_place` has the inputs that are worked on in place, in the order of

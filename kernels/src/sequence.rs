@@ -244,7 +244,7 @@ impl<'w> StepProduct<'w> {
 
     /// The processor cycles that a tile may take.
     pub(crate) fn cost(&self) -> u64 {
-        gemm::cost(self.tiling.rows * self.tiling.columns, self.depth)
+        gemm::cost(self.tiling, 1, self.depth)
     }
 
     /// Sets `out` to `left @ weights`, or adds that to it.

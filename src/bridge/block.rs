@@ -1,7 +1,7 @@
 //! The operations on cells and sequences: those of [`ops::ALL`].
 
 use blockcell_kernels::block_lstm::Variant::{self, BlockLstm, BlockLstmV2};
-use blockcell_kernels::ops::{self, DataType, Op, Sizes};
+use blockcell_kernels::ops::{self, DataType, Dim, Keeps, Op, Sizes};
 use blockcell_kernels::{Context, Element, Error, block_gru, block_lstm, gru, lstm};
 use bytemuck::Pod;
 use half::f16;
@@ -160,6 +160,14 @@ impl<A: Send + Sync> Node for BlockNode<A> {
         Plan::with_scratch(op.name, scratch(&sizes, &self.attributes, self.is_half))
     }
 
+    fn plan_unread(&self, output: usize, shape: &mut Shape) {
+        let dims = self.kind.op.outputs[output].dims;
+        for (size, _) in shape.dims.iter_mut().zip(dims).filter(|(_, dim)| **dim == Dim::TimeOrOne)
+        {
+            *size = 1.min(*size);
+        }
+    }
+
     fn compute(&self, call: kernels::Call<'_, '_, '_>) -> Result<(), Error> {
         let op = self.kind.op;
         let call = Call {
@@ -241,7 +249,15 @@ fn block_lstm<E: Element + Pod>(
 ) -> Result<(), Error> {
     let inputs = block_lstm::Inputs::<E>::from_source(&mut call.inputs);
     let outputs = block_lstm::Outputs::from_source(&mut call.outputs);
-    block_lstm::forward(call.context, variant, attributes, inputs, outputs, call.scratch)
+    block_lstm::forward(
+        call.context,
+        variant,
+        attributes,
+        inputs,
+        outputs,
+        Keeps::WhatIsRead,
+        call.scratch,
+    )
 }
 
 fn block_lstm_grad<E: Element + Pod>(
@@ -261,7 +277,7 @@ fn block_gru<E: Element + Pod>(
 ) -> Result<(), Error> {
     let inputs = block_gru::Inputs::<E>::from_source(&mut call.inputs);
     let outputs = block_gru::Outputs::from_source(&mut call.outputs);
-    block_gru::forward(call.context, reset_after, inputs, outputs, call.scratch)
+    block_gru::forward(call.context, reset_after, inputs, outputs, Keeps::WhatIsRead, call.scratch)
 }
 
 fn block_gru_grad<E: Element + Pod>(

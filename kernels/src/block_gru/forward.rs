@@ -5,7 +5,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, 
 use super::forward_steps::ForwardSteps;
 use crate::gemm::weights_len;
 use crate::lengths::Lengths;
-use crate::ops::{BLOCK_GRU, Sizes};
+use crate::ops::{BLOCK_GRU, Keeps, Sizes};
 use crate::sequence::{
     all_rows, at_step, clear_from, input_products, last_states, state_before, steps_at_once,
 };
@@ -32,6 +32,8 @@ pub use crate::ops::block_gru::{Inputs, Outputs};
 /// Half-precision data is converted to `f32`, and every result is rounded once. The state that
 /// enters a step is the stored, rounded state of the step before.
 ///
+/// `keeps` tells whether outputs that nobody reads may have the memory of one step.
+///
 /// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
 /// which neither the values before the call nor those after it matter.
 ///
@@ -44,10 +46,11 @@ pub fn forward<E: Element>(
     reset_after: bool,
     inputs: Inputs<'_, E>,
     outputs: Outputs<'_, E>,
+    keeps: Keeps,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let op = &BLOCK_GRU;
-    let sizes = Inputs::check(op, reset_after, &inputs, &outputs)?;
+    let sizes = Inputs::check(op, reset_after, &inputs, &outputs, keeps)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
     let scratch = op.check_scratch(forward_scratch(&sizes), scratch)?;
     E::block_gru(context, sizes, reset_after, inputs, outputs, scratch);

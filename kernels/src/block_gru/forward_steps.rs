@@ -155,6 +155,6 @@ impl<'a, 'w, E: Storage> ForwardSteps<'a, 'w, E> {
 
     /// Processor cycles of a tile with products of so many gates.
     fn cost(&self, gates: usize) -> u64 {
-        gemm::cost(gates * self.tiling.rows * self.tiling.columns, self.step.cell_size)
+        gemm::cost(self.tiling, gates, self.step.cell_size)
     }
 }

@@ -247,7 +247,7 @@ impl<'a, 'w> GradSteps<'a, 'w> {
 
     /// Processor cycles of a tile with products of so many gates.
     fn cost(&self, gates: usize) -> u64 {
-        gemm::cost(self.tiling.rows * self.tiling.columns, gates * self.cell_size)
+        gemm::cost(self.tiling, gates, self.cell_size)
     }
 
     /// Cuts what a phase of a step writes.

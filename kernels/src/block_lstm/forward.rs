@@ -8,7 +8,7 @@ use crate::gemm::weights_len;
 use crate::lengths::Lengths;
 use crate::lstm::Attributes;
 use crate::lstm::step::LstmStep;
-use crate::ops::Sizes;
+use crate::ops::{Keeps, Sizes};
 use crate::sequence::{
     StepProduct, all_rows, at_step, clear_from, input_products, state_before, steps_at_once,
 };
@@ -33,6 +33,8 @@ pub use crate::ops::block_lstm::{Inputs, Outputs};
 /// the step before. `forget_bias` (0 in V2, whatever the attribute says) and `cell_clip` are rounded
 /// to the element type first.
 ///
+/// `keeps` tells whether outputs that nobody reads may have the memory of one step.
+///
 /// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
 /// which neither the values before the call nor those after it matter.
 ///
@@ -46,10 +48,11 @@ pub fn forward<E: Element>(
     attributes: &Attributes,
     inputs: Inputs<'_, E>,
     outputs: Outputs<'_, E>,
+    keeps: Keeps,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let op = variant.op();
-    let sizes = Inputs::check(op, attributes.use_peephole, &inputs, &outputs)?;
+    let sizes = Inputs::check(op, attributes.use_peephole, &inputs, &outputs, keeps)?;
     op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
     let scratch = op.check_scratch(forward_scratch(&sizes), scratch)?;
     let forget_bias = match variant {

@@ -53,7 +53,7 @@ impl<'a, 'w, E: Storage> ForwardSteps<'a, 'w, E> {
         outputs: [ArrayViewMut2<'_, E>; 7],
     ) {
         let ForwardSteps { step, tiling, cell_size, lengths, w_h, weights } = *self;
-        let cost = gemm::cost(4 * tiling.rows * tiling.columns, cell_size);
+        let cost = gemm::cost(tiling, 4, cell_size);
         for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, mut outputs)| {
             let strips = step::strips(step.order, cell_size, &place.columns);
             gemm::tile(step.isa, place.rows.len(), &strips, |tile| {

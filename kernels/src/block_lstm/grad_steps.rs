@@ -83,7 +83,7 @@ impl<'a, 'w, E: Storage> GradSteps<'a, 'w, E> {
         let wide = tiling.tiles_of([dcs, dz_i, dz_ci, dz_f, dz_o]);
         let sums = tiling.sums_of(self.cell_size, sums);
         let tiles = tiling.tiles_of(gates).into_iter().zip(wide).zip(sums);
-        let cost = gemm::cost(tiling.rows * tiling.columns, 4 * self.cell_size);
+        let cost = gemm::cost(tiling, 1, 4 * self.cell_size);
         for_each(context.executor, cost, tiles.collect(), |(((place, gates), (_, wide)), sums)| {
             gemm::tile_at(self.isa, &place, |tile| {
                 if let Some(factor) = factor {
@@ -104,7 +104,7 @@ impl<'a, 'w, E: Storage> GradSteps<'a, 'w, E> {
         dz: ArrayView2<'_, f32>,
         out: ArrayViewMut2<'_, E>,
     ) {
-        let cost = gemm::cost(self.tiling.rows * self.tiling.columns, 4 * self.cell_size);
+        let cost = gemm::cost(self.tiling, 1, 4 * self.cell_size);
         let tiles = self.tiling.tiles(out).collect();
         for_each(context.executor, cost, tiles, |(place, out)| {
             gemm::tile_at(self.isa, &place, |tile| {

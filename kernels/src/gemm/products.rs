@@ -30,10 +30,10 @@ pub(crate) fn products<'o, E: Storage, T: Sync + Copy + Send>(
     let mut largest = 0;
     for Target { out, terms } in targets {
         let tiling = product_tiling(left, out.dim(), executor.threads());
-        largest = largest.max(tiling.rows * tiling.columns);
+        largest = largest.max(cost(tiling, 1, depth));
         tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms)));
     }
-    for_each(executor, cost(largest, depth), tiles, |(place, out, terms)| {
+    for_each(executor, largest, tiles, |(place, out, terms)| {
         tile_at(isa, &place, |tile| {
             add(tile, terms, &place);
             tile.store(out);

@@ -80,14 +80,21 @@ fn tiling_by_threads(
     let most = most.max(2 * NR);
     let threads = context.executor.threads().div_ceil(batch.div_ceil(rows).max(1));
     let parts = columns.div_ceil(most).max(1).next_multiple_of(threads.max(1));
-    let worth = WORTH / rows.saturating_mul(depth.max(1));
+    let worth = WORTH / busy_rows(rows).saturating_mul(depth.max(1));
     let size = columns.div_ceil(parts).max(worth).min(most);
     Tiling { rows, columns: even(columns, padded(size), UNIT) }
 }
 
-/// The processor cycles that so many sums of so many products may take, for an executor.
-pub(crate) fn cost(sums: usize, depth: usize) -> u64 {
-    (sums.saturating_mul(depth.max(1)) / 24) as u64
+/// The processor cycles that the products of a tile may take, for an executor: in each row so many columns for each of
+/// the tile's, which are sums of `depth` terms.
+pub(crate) fn cost(tiling: Tiling, gates: usize, depth: usize) -> u64 {
+    let weights = gates.saturating_mul(tiling.columns).saturating_mul(depth.max(1));
+    (weights.saturating_mul(busy_rows(tiling.rows)) / 24) as u64
+}
+
+/// The rows whose arithmetic takes as long as these rows do: to read the weights takes as long as that of a few rows.
+fn busy_rows(rows: usize) -> usize {
+    rows.max(8)
 }
 
 /// The size of about equal parts of `n`: at most `most` (or one), rounded up to a multiple of `unit`.

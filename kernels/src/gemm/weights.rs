@@ -51,7 +51,8 @@ impl<'a> Weights<'a> {
         let starts = (0..cell_size).step_by(tiling.columns);
         let parts = to.chunks_mut((of_cell * tiling.columns).max(1)).zip(starts).collect();
         // Each element is read once and written once.
-        for_each(executor, cost(8 * of_cell, tiling.columns), parts, |(packed, start)| {
+        let cost = cost(Tiling { rows: 1, ..tiling }, GATES, depth);
+        for_each(executor, cost, parts, |(packed, start)| {
             let cells = start..cell_size.min(start + tiling.columns);
             pack(isa, right, depth, &strips(&cells), packed);
         });

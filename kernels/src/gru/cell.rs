@@ -5,7 +5,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use super::step::{self, GruStep};
 use crate::executor::for_each;
 use crate::gemm::{self, Right};
-use crate::ops::{GRU_BLOCK_CELL, Sizes};
+use crate::ops::{GRU_BLOCK_CELL, Keeps, Sizes};
 use crate::{Context, Error};
 
 pub use crate::ops::gru::{BlockCellInputs, BlockCellOutputs};
@@ -30,7 +30,7 @@ pub fn block_cell(
     outputs: BlockCellOutputs<'_>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
-    let sizes = BlockCellInputs::check(&GRU_BLOCK_CELL, false, &inputs, &outputs)?;
+    let sizes = BlockCellInputs::check(&GRU_BLOCK_CELL, false, &inputs, &outputs, Keeps::All)?;
     let scratch = GRU_BLOCK_CELL.check_scratch(block_cell_scratch(&sizes), scratch)?;
     compute(context, sizes, inputs, outputs, scratch);
     Ok(())
@@ -70,7 +70,7 @@ fn gates(
     let (batch, cell_size) = h_prev.dim();
     let (w_x, w_h) = w_ru.split_at(Axis(0), x.ncols());
     let tiling = gemm::cell_tiling(context, (batch, cell_size), 2);
-    let cost = gemm::cost(2 * tiling.rows * tiling.columns, w_ru.nrows());
+    let cost = gemm::cost(tiling, 2, w_ru.nrows());
     for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         let strips = step::gates(cell_size, &place.columns);
         gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
@@ -94,7 +94,7 @@ fn candidate(
     let (batch, cell_size) = h_prev.dim();
     let (w_x, w_h) = w_c.split_at(Axis(0), x.ncols());
     let tiling = gemm::cell_tiling(context, (batch, cell_size), 1);
-    let cost = gemm::cost(tiling.rows * tiling.columns, w_c.nrows());
+    let cost = gemm::cost(tiling, 1, w_c.nrows());
     for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         gemm::tile_at(step.isa, &place, |tile| {
             tile.add(place.rows_of(x), Right::RowMajor(w_x));

@@ -6,7 +6,7 @@ use super::step;
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
 use crate::gemm;
-use crate::ops::GRU_BLOCK_CELL_GRAD;
+use crate::ops::{GRU_BLOCK_CELL_GRAD, Keeps};
 use crate::simd::Simd;
 use crate::{Context, Error};
 
@@ -39,7 +39,7 @@ pub fn block_cell_grad(
     outputs: BlockCellGradOutputs<'_>,
 ) -> Result<(), Error> {
     let op = &GRU_BLOCK_CELL_GRAD;
-    let cell_size = BlockCellGradInputs::check(op, false, &inputs, &outputs)?.cell_size;
+    let cell_size = BlockCellGradInputs::check(op, false, &inputs, &outputs, Keeps::All)?.cell_size;
     let BlockCellGradOutputs { d_x, mut d_h_prev, mut d_c_bar, mut d_r_bar_u_bar } = outputs;
     let BlockCellGradInputs { h_prev, u, c, d_h, .. } = inputs;
 
@@ -84,7 +84,7 @@ fn reset_gate(
     let depth = w_c.ncols();
     let tiling = gemm::transposed_tiling(context, h_prev.dim(), depth);
     let Context { isa, executor } = *context;
-    let cost = gemm::cost(tiling.rows * tiling.columns, depth);
+    let cost = gemm::cost(tiling, 1, depth);
     for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         gemm::tile_at(isa, &place, |tile| {
             tile.add_transpose(place.rows_of(d_c_bar), w_c_state);
@@ -137,7 +137,7 @@ fn input_and_state(
     let of_state = tiling.tiles(d_h_prev).map(|tile| (tile, w_ru_state, None));
     let tiles = of_input.chain(of_state);
     let Context { isa, executor } = *context;
-    let cost = gemm::cost(tiling.rows * tiling.columns, depth);
+    let cost = gemm::cost(tiling, 1, depth);
     for_each(executor, cost, tiles.collect(), |((place, out), w_ru, w_c)| {
         gemm::tile_at(isa, &place, |tile| {
             tile.add_transpose(place.rows_of(d_r_bar_u_bar), w_ru);

@@ -6,7 +6,7 @@ use super::Attributes;
 use super::step::{self, ICFO, LstmStep};
 use crate::executor::for_each;
 use crate::gemm::{self, Right};
-use crate::ops::{LSTM_BLOCK_CELL, Sizes};
+use crate::ops::{Keeps, LSTM_BLOCK_CELL, Sizes};
 use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
@@ -34,7 +34,7 @@ pub fn block_cell<E: Element>(
     outputs: BlockCellOutputs<'_, E>,
 ) -> Result<(), Error> {
     let op = &LSTM_BLOCK_CELL;
-    let sizes = BlockCellInputs::check(op, attributes.use_peephole, &inputs, &outputs)?;
+    let sizes = BlockCellInputs::check(op, attributes.use_peephole, &inputs, &outputs, Keeps::All)?;
     E::lstm_block_cell(context, sizes, attributes, inputs, outputs);
     Ok(())
 }
@@ -55,7 +55,7 @@ pub(crate) fn compute<E: Storage>(
     let (w_x, w_h) = w.split_at(Axis(0), input_size);
     let tiling = gemm::cell_tiling(context, (batch, cell_size), 4);
     let tiles = tiling.tiles_of([i, cs, f, o, ci, co, h]);
-    let cost = gemm::cost(4 * tiling.rows * tiling.columns, input_size + cell_size);
+    let cost = gemm::cost(tiling, 4, input_size + cell_size);
     for_each(executor, cost, tiles, |(place, outputs)| {
         let strips = step::strips(ICFO, cell_size, &place.columns);
         gemm::tile(isa, place.rows.len(), &strips, |tile| {

@@ -3,7 +3,7 @@
 use ndarray::Axis;
 
 use crate::elementwise::{self, Equation};
-use crate::ops::{LSTM_BLOCK_CELL_GRAD, Sizes};
+use crate::ops::{Keeps, LSTM_BLOCK_CELL_GRAD, Sizes};
 use crate::simd::Simd;
 use crate::{Context, Element, Error, Storage};
 
@@ -36,7 +36,7 @@ pub fn block_cell_grad<E: Element>(
     outputs: BlockCellGradOutputs<'_, E>,
 ) -> Result<(), Error> {
     let op = &LSTM_BLOCK_CELL_GRAD;
-    let sizes = BlockCellGradInputs::check(op, use_peephole, &inputs, &outputs)?;
+    let sizes = BlockCellGradInputs::check(op, use_peephole, &inputs, &outputs, Keeps::All)?;
     E::lstm_block_cell_grad(context, sizes, use_peephole, inputs, outputs);
     Ok(())
 }

@@ -118,16 +118,15 @@ pub(crate) fn compute<E: Storage>(
     } else {
         a[..parts].iter().map(ArrayView2::ncols).collect()
     };
+    let depth = b.iter().map(ArrayView2::nrows).sum();
     for (part, width) in widths.into_iter().enumerate() {
         let (sum, after) = rest.split_at(Axis(0), width);
         let tiling = gemm::product_tiling(Given::Transposed, sum.dim(), executor.threads());
-        largest = largest.max(tiling.rows * tiling.columns);
+        largest = largest.max(gemm::cost(tiling, 1, depth));
         tiles.extend(tiling.tiles(sum).map(|(place, sum)| (part, first_row, place, sum)));
         (first_row, rest) = (first_row + width, after);
     }
-    let depth = b.iter().map(ArrayView2::nrows).sum();
-    let cost = gemm::cost(largest, depth);
-    for_each(executor, cost, tiles, |(part, first_row, place, sum)| {
+    for_each(executor, largest, tiles, |(part, first_row, place, sum)| {
         gemm::tile_at(isa, &place, |tile| {
             let left = a.iter().skip(part).step_by(parts.max(1));
             tile.add_stacked(left.map(|&a| columns(a, place.rows.clone())).zip(b.iter().copied()));

@@ -124,11 +124,11 @@ pub(crate) fn compute<E: Storage>(
     let mut largest = 0;
     for (columns, out) in parts {
         let tiling = gemm::transposed_tiling(context, out.dim(), depth);
-        largest = largest.max(tiling.rows * tiling.columns);
+        largest = largest.max(gemm::cost(tiling, 1, depth));
         let right = rows(b, columns);
         tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, right)));
     }
-    for_each(executor, gemm::cost(largest, depth), tiles, |(place, out, right)| {
+    for_each(executor, largest, tiles, |(place, out, right)| {
         gemm::tile_at(isa, &place, |tile| {
             let left = place.rows_of(a);
             if E::IS_HALF {

@@ -36,13 +36,13 @@ op! {
     /// has ended. Previous contents do not matter.
     struct Outputs<'a, E> {
         /// Reset gate.
-        r: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        r: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// Update gate.
-        u: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        u: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// Candidate state.
-        c: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        c: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// `hc` in the equations: the gated state, or with `reset_after` the state's product.
-        hc: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        hc: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// State after the step.
         h: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
         /// State after each row's last step: `h_prev` where the row has no step.

@@ -40,17 +40,17 @@ op! {
     /// Previous contents do not matter.
     struct Outputs<'a, E> {
         /// Input gate.
-        i: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        i: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// Cell state.
         cs: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
         /// Forget gate.
-        f: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        f: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// Output gate.
-        o: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        o: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// Cell input.
-        ci: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        ci: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// `tanh(cs)`.
-        co: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        co: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// Output.
         h: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
     }

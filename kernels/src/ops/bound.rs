@@ -1,6 +1,6 @@
 //! Reading the sizes of a call off the shapes of its inputs.
 
-use super::Dim::{self, Batch, Cell, Gates, Input, InputCell, Optional, Time};
+use super::Dim::{self, Batch, Cell, Gates, Input, InputCell, Optional, Time, TimeOrOne};
 use super::{Sizes, Tensor};
 use crate::error::known;
 
@@ -33,7 +33,7 @@ impl Bound {
     /// The place of a symbol that can be given a number.
     pub(super) fn slot(&mut self, dim: Dim) -> Option<&mut Option<usize>> {
         match dim {
-            Time => Some(&mut self.time),
+            Time | TimeOrOne => Some(&mut self.time),
             Batch => Some(&mut self.batch),
             Input => Some(&mut self.input_size),
             Cell => Some(&mut self.cell_size),
@@ -46,7 +46,7 @@ impl Bound {
     /// The number `dim` stands for, or `None` if it is not known yet or overflows.
     pub(super) fn value(&self, dim: Dim) -> Option<usize> {
         match dim {
-            Time => self.time,
+            Time | TimeOrOne => self.time,
             Batch => self.batch,
             Input => self.input_size,
             Cell => self.cell_size,
@@ -111,7 +111,7 @@ impl Bound {
         let names: Vec<_> = dims
             .iter()
             .map(|dim| match dim {
-                Time => dim_name!(Time).to_owned(),
+                Time | TimeOrOne => dim_name!(Time).to_owned(),
                 Batch => dim_name!(Batch).to_owned(),
                 Input => dim_name!(Input).to_owned(),
                 InputCell => dim_name!(InputCell).to_owned(),

@@ -51,11 +51,13 @@ macro_rules! op {
                 use_optional: bool,
                 inputs: &Self,
                 outputs: &$Outputs<'_ $(, $eo)?>,
+                keeps: $crate::ops::Keeps,
             ) -> Result<$crate::ops::Sizes, $crate::Error> {
                 op.check_views(
                     use_optional,
                     views!(inputs $inputs),
                     views!(outputs { $($output)* }),
+                    keeps,
                 )
             }
         }
@@ -112,6 +114,7 @@ macro_rules! op {
                         $(inputs $inputs $(in_place $in_place)?)+
                     ),
                     views!(outputs $outputs),
+                    $crate::ops::Keeps::All,
                 )
             }
         }
@@ -207,6 +210,9 @@ macro_rules! shape {
 /// A dimension as documentation and messages name it.
 macro_rules! dim_name {
     (Time) => {
+        "time"
+    };
+    (TimeOrOne) => {
         "time"
     };
     (Batch) => {

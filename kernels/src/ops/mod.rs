@@ -15,7 +15,7 @@ pub(crate) mod lstm;
 mod partial;
 
 use crate::Error;
-use Dim::{Batch, Cell, Gates, Input, InputCell, Optional, Time};
+use Dim::{Batch, Cell, Gates, Input, InputCell, Optional, Time, TimeOrOne};
 use bound::Bound;
 
 pub use block_gru::{BLOCK_GRU, BLOCK_GRU_GRAD};
@@ -41,6 +41,8 @@ pub static ALL: [&Op; 10] = [
 /// One dimension of a tensor, in the symbols of the documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dim {
+    /// `time` (T) of an output that may have the memory of one step where nobody reads it ([`Keeps`]).
+    TimeOrOne,
     /// `time` (T), the number of steps.
     Time,
     /// `batch` (B), the number of rows.
@@ -57,6 +59,16 @@ pub enum Dim {
     /// where the vector is used, and any number where an attribute says that it is not: peephole
     /// weights without `use_peephole`, and `b_hc` without `reset_after`.
     Optional(usize),
+}
+
+/// Which outputs of a sequence the caller reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// All of them.
+    All,
+    /// Those that have the memory of all steps. Others with [`Dim::TimeOrOne`] may have that of one step, and
+    /// nobody knows then what is in it.
+    WhatIsRead,
 }
 
 /// Element types TensorFlow registers these operations for.
@@ -165,16 +177,27 @@ impl Op {
         Ok(bound.sizes())
     }
 
-    /// Checks the outputs of a call whose inputs have `sizes`.
+    /// Checks the outputs of a call whose inputs have `sizes`: all of them are to be kept.
     ///
     /// # Errors
     ///
     /// As [`Op::check`].
     pub fn check_outputs(&'static self, sizes: &Sizes, shapes: &[&[usize]]) -> Result<(), Error> {
+        self.check_kept(sizes, shapes, Keeps::All)
+    }
+
+    fn check_kept(
+        &'static self,
+        sizes: &Sizes,
+        shapes: &[&[usize]],
+        keeps: Keeps,
+    ) -> Result<(), Error> {
         self.check_count("outputs", self.outputs.len(), shapes.len())?;
         for (tensor, &got) in self.outputs.iter().zip(shapes) {
             let expected = tensor.dims.iter().map(|&dim| sizes.of(dim));
-            if !expected.clone().eq(got.iter().copied()) {
+            let mut unread = tensor.dims.iter().map(|&dim| sizes.of_unread(dim));
+            let is_unread = keeps == Keeps::WhatIsRead && unread.by_ref().eq(got.iter().copied());
+            if !is_unread && !expected.clone().eq(got.iter().copied()) {
                 let expected = format!("{:?}", expected.collect::<Vec<_>>());
                 let (op, got) = (self.name, got.to_vec());
                 return Err(Error::Shape { op, tensor: tensor.name, expected, got });
@@ -227,9 +250,10 @@ impl Op {
         use_optional: bool,
         inputs: [View<'_>; I],
         outputs: [View<'_>; O],
+        keeps: Keeps,
     ) -> Result<Sizes, Error> {
         let sizes = self.check(use_optional, &inputs.map(|view| view.shape))?;
-        self.check_outputs(&sizes, &outputs.map(|view| view.shape))?;
+        self.check_kept(&sizes, &outputs.map(|view| view.shape), keeps)?;
         let tensors = self.inputs.iter().chain(self.outputs);
         match tensors.zip(inputs.iter().chain(&outputs)).find(|(_, view)| !view.standard) {
             Some((tensor, _)) => Err(Error::Layout { op: self.name, tensor: tensor.name }),
@@ -270,7 +294,7 @@ impl Sizes {
     #[must_use]
     pub fn of(&self, dim: Dim) -> usize {
         match dim {
-            Time => self.time,
+            Time | TimeOrOne => self.time,
             Batch => self.batch,
             Input => self.input_size,
             Cell => self.cell_size,
@@ -278,6 +302,12 @@ impl Sizes {
             Gates(gates) => self.cell_size.saturating_mul(gates),
             Optional(n) => self.optional[n],
         }
+    }
+
+    /// The number that `dim` stands for in an output that nobody reads.
+    #[must_use]
+    pub fn of_unread(&self, dim: Dim) -> usize {
+        if dim == TimeOrOne { self.time.min(1) } else { self.of(dim) }
     }
 }
 

@@ -25,7 +25,7 @@ fn case(kernel: &dyn Kernel, sizes: Sizes, context: &Context<'_>) -> String {
 }
 
 fn has_time(tensor: &ops::Tensor) -> bool {
-    tensor.dims.first() == Some(&ops::Dim::Time)
+    matches!(tensor.dims.first(), Some(ops::Dim::Time | ops::Dim::TimeOrOne))
 }
 
 /// Sets the numbers of steps of all rows, with some fewer in rows that have their own.

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use blockcell_kernels::block_gru;
-use blockcell_kernels::ops::{BLOCK_GRU, BLOCK_GRU_GRAD, Op, Sizes};
+use blockcell_kernels::ops::{BLOCK_GRU, BLOCK_GRU_GRAD, Keeps, Op, Sizes};
 use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array, ArrayD};
 
@@ -74,7 +74,7 @@ impl<E: Element> Kernel for BlockGru<E> {
             sequence_length: sequence_length.view()
         );
         let views = views_mut!(block_gru::Outputs, &mut results, [r, u, c, hc, h, h_last]);
-        let ran = block_gru::forward(context, self.reset_after, inputs, views, scratch);
+        let ran = block_gru::forward(context, self.reset_after, inputs, views, Keeps::All, scratch);
         *outputs = restored(&results);
         ran
     }

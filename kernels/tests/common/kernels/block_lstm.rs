@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use blockcell_kernels::block_lstm::{self, Variant};
-use blockcell_kernels::ops::{Op, Sizes};
+use blockcell_kernels::ops::{Keeps, Op, Sizes};
 use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array, ArrayD};
 
@@ -84,7 +84,15 @@ impl<E: Element> Kernel for BlockLstm<E> {
         );
         let views = views_mut!(block_lstm::Outputs, &mut results, [i, cs, f, o, ci, co, h]);
         let attributes = self.attributes.of_call();
-        let ran = block_lstm::forward(context, self.variant, &attributes, inputs, views, scratch);
+        let ran = block_lstm::forward(
+            context,
+            self.variant,
+            &attributes,
+            inputs,
+            views,
+            Keeps::All,
+            scratch,
+        );
         *outputs = restored(&results);
         ran
     }
