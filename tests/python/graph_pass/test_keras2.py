@@ -33,6 +33,8 @@ TRAINED.update(lstm=2, both_directions=2, other_order=0)
 # What a loaded object computes otherwise than the saved model, also with TensorFlow alone: it has
 # no masks, and another first state.
 OTHERWISE = ("masked", "masked_outputs", "states")
+# `tf.saved_model.load` of TensorFlow 2.4 leaves out by which attributes Keras marks functions.
+KEEPS_MARKS = not tf.__version__.startswith("2.4.")
 # A TensorFlow reads the models of earlier ones. 1.15 lacks ops and attributes of the later ones.
 VERSION = (2, 9) if TF1 else tuple(map(int, tf.__version__.split(".")[:2]))
 RELEASES = [
@@ -105,9 +107,10 @@ def assert_same(want, got, model):
 def test_outputs_and_gradients_of_loaded_objects(stock, ours, name):
     want, got = isolated.value(stock[name]), isolated.value(ours[name])
     assert_same(want["values"], got["values"], name)
-    assert any(got["rewritten"].values())
+    assert got["has_marks"] == KEEPS_MARKS
+    assert any(got["rewritten"].values()) == KEEPS_MARKS
     model = name.split("-")[1]
-    assert got["trains"]["CudnnRNNBackprop"] == TRAINED[model]
+    assert got["trains"]["CudnnRNNBackprop"] == (TRAINED[model] if KEEPS_MARKS else 0)
     if model not in OTHERWISE:
         assert all(error <= limit(name) for error in got["errors"].values()), got["errors"]
 
@@ -122,7 +125,8 @@ def test_gradients(stock, ours, name):
         else:
             assert_same(want[case]["values"], got[case]["values"], name)
         rewritten = got[case]["rewritten"]
-        assert rewritten["CudnnRNNBackprop"] == (layers if case in REWRITTEN else 0), case
+        is_rewritten = KEEPS_MARKS and case in REWRITTEN
+        assert rewritten["CudnnRNNBackprop"] == (layers if is_rewritten else 0), case
 
 
 @pytest.mark.parametrize("name", EDGES)

@@ -89,7 +89,9 @@ def function(name):
     trained = counted(lambda: {f"gradient_{k}": dx.numpy() for k, dx in enumerate(train(x))})
     trains = trained.pop("rewritten")
     got.update(trained)
+    functions = infer.get_concrete_function(x).graph.as_graph_def().library.function
     return {
+        "has_marks": any("api_implements" in function.attr for function in functions),
         "values": {key: y.tolist() for key, y in got.items()},
         "errors": errors(values, got),
         "rewritten": rewritten,
@@ -156,9 +158,14 @@ def training(name):
 def serving(path):
     """A function of an array that returns arrays by name: the signature of a model."""
     if not tf.__version__.startswith("1."):
-        serve = tf.saved_model.load(path).signatures["serving_default"]
-        (key,) = serve.structured_input_signature[1]
-        return lambda x: {name: y.numpy() for name, y in serve(**{key: tf.constant(x)}).items()}
+        model = tf.saved_model.load(path)  # It holds the variables.
+        (key,) = model.signatures["serving_default"].structured_input_signature[1]
+
+        def serve(x):
+            outputs = model.signatures["serving_default"](**{key: tf.constant(x)})
+            return {name: y.numpy() for name, y in outputs.items()}
+
+        return serve
     running = v1.Session(graph=tf.Graph(), config=config(True))
     with running.graph.as_default():
         signature = v1.saved_model.load(running, ["serve"], path).signature_def["serving_default"]
