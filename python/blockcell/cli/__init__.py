@@ -18,8 +18,20 @@ _COMMANDS = {
 _MODULES = {"inspect": "inspect_graph"}
 
 
+# As a shell has it of a program that SIGINT ended.
+INTERRUPTED = 130
+
+
 class Commands(click.Group):
     """Finds a command in the module of its name, so that none waits for what others import."""
+
+    def invoke(self, context):
+        """Runs a command. Ctrl-C ends it with one line."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            print("blockcell: interrupted", file=sys.stderr)
+            sys.exit(INTERRUPTED)
 
     def list_commands(self, context):
         """The names, in the order of the table."""
@@ -46,17 +58,23 @@ def group():
 
 def main():
     """Runs the command line. Expected errors end it with one line and exit code 2."""
-    from blockcell.building import BuildError
-    from blockcell.cli.console import CommandError
-
     try:
         group(prog_name="blockcell")
-    except (CommandError, BuildError) as error:
-        print(f"blockcell: {error}", file=sys.stderr)
-        sys.exit(2)
     except ImportError as error:  # LibraryError, or a package that a command needs.
         print(_one_line(error), file=sys.stderr)
         sys.exit(2)
+    except _expected() as error:
+        print(f"blockcell: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _expected():
+    """The errors of commands. What raises them imports more than most commands need."""
+    from blockcell.building import BuildError
+    from blockcell.cli.console import CommandError
+    from blockcell.graph_nodes import GraphFileError
+
+    return CommandError, BuildError, GraphFileError
 
 
 def _one_line(error):

@@ -13,7 +13,6 @@ from blockcell.bench.tables import OPS, USUAL_OPS
 from blockcell.bench.workers import WorkerError
 from blockcell.cli.console import CommandError, new_console, quiet_tensorflow
 from blockcell.cli.options import Listed, Parsed
-from blockcell.graph_nodes import GraphFileError
 
 _MEMORY = shapes.Shape(35, 20, 1500, 1500)
 """The training step whose memory is measured unless told otherwise."""
@@ -136,15 +135,15 @@ def command(**options):
     """Time TensorFlow's kernels and ours side by side.
 
     Lists have commas between their values. BLOCKCELL_ISA=avx2 or portable in the environment holds
-    for our kernels and for the machine's limits. The exit code is 1 if a check fails, or if it was
-    interrupted, 2 if it could not be measured.
+    for our kernels and for the machine's limits. The exit code is 1 if a check fails, 2 if it
+    could not be measured, 130 if it was interrupted.
     """
     quiet_tensorflow()
     wanted = _wanted(**options)
     console = new_console(wanted.quiet)
     try:
         found = run.measure(wanted, console)
-    except (WorkerError, machine.MachineError, ResumeError, GraphFileError) as error:
+    except (WorkerError, machine.MachineError, ResumeError) as error:
         raise CommandError(str(error)) from error
     except KeyboardInterrupt:
         console.print(
@@ -152,7 +151,7 @@ def command(**options):
             "command with --resume goes on.",
             soft_wrap=True,
         )
-        sys.exit(1)
+        raise
     if found.left_out:
         console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")
     if not found.rows:

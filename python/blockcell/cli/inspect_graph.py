@@ -44,7 +44,7 @@ def command(file, batch, time, target, measure, seconds, as_json, quiet):
         import_tensorflow()
         from blockcell import graph_nodes
 
-        nodes = _read(graph_nodes, file)
+        nodes = graph_nodes.read(file)
         places = _plan(file, target)
         cases = [graph_nodes.case_of(node, batch, time) for node in nodes]
     costs = _measure(cases, seconds, new_console(quiet or as_json)) if measure else {}
@@ -101,15 +101,6 @@ def _lines(places):
         else:
             but = f"; no more, because {place.reason}" if place.reason else ""
             yield f"Becomes {place.becomes} of {place.parts}: {place.name}{others}{but}"
-
-
-def _read(graph_nodes, file):
-    from blockcell.cli.console import CommandError
-
-    try:
-        return graph_nodes.read(file)
-    except graph_nodes.GraphFileError as error:
-        raise CommandError(str(error)) from error
 
 
 def _describe(graph_nodes, node, case, costs):

@@ -173,8 +173,24 @@ def test_no_graph(tmp_path):
     (tmp_path / "graph.pb").write_bytes(b"\xff\xfe no graph")
     with pytest.raises(graph_nodes.GraphFileError, match="is no GraphDef"):
         graph_nodes.read(tmp_path / "graph.pb")
-    _, complaint = run("inspect", tmp_path / "absent.pb", code=2)
-    assert "there is no file" in complaint and len(complaint.strip().splitlines()) == 1
+    for command in (["inspect"], ["verify", "--graph"], ["bench", "--graph"]):
+        _, complaint = run(*command, tmp_path / "absent.pb", code=2)
+        assert "there is no file" in complaint and len(complaint.strip().splitlines()) == 1
+
+
+def test_control_c(monkeypatch, capsys):
+    import click
+
+    from blockcell import cli
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.Command, "invoke", interrupted)
+    with pytest.raises(SystemExit) as end:
+        cli.group(["info"], prog_name="blockcell")
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "blockcell: interrupted\n"
 
 
 def test_inspect():
