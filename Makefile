@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -52,12 +52,17 @@ test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 	then $(MAKE) --no-print-directory test-python TF=1.15; \
 	else echo "skipped TensorFlow 1.15: no Python 3.7 found (put python3.7 on the PATH, or use pyenv)"; fi
 
-keras_2_tests = tests/python/keras_layers/test_keras2_layers.py tests/python/graph_pass/test_keras2.py
+keras_2_tests = tests/python/keras_layers/test_keras2_layers.py tests/python/keras_layers/test_scope.py \
+	tests/python/keras_layers/test_switch.py tests/python/graph_pass/test_keras2.py
 
 test-keras-2: ## Test Keras 2 in TensorFlow 2.4, where a Python for it is found
 	@if missing=$$(scripts/find_python.sh 2.4 2>&1 > /dev/null) || [ -n "$(REQUIRE_KERAS_2)" ]; \
 	then $(MAKE) --no-print-directory lib TF=2.4 && .venv-2.4/bin/python $(PYTEST) $(keras_2_tests); \
 	else echo "skipped Keras 2: $$missing"; fi
+
+test-keras-newest: .venv-keras-newest/.complete ## Test the Keras layers with the newest Keras that the registry has
+	@scripts/build_lib.sh .venv-keras-newest/bin/python
+	@.venv-keras-newest/bin/python $(PYTEST) tests/python/keras_layers
 
 # Flags for `make fuzz-graphs`, such as "--graphs=100000 --seed=1".
 FUZZ_FLAGS ?=
@@ -179,6 +184,11 @@ help: ## Show this list
 
 .venv-keras/.complete: python/requirements/keras.txt python/requirements/tf-2.21.txt
 	@scripts/make_venv.sh .venv-keras "$$(scripts/find_python.sh 2.21)" $<
+
+# Whatever is newest today; and what only these tests need.
+.venv-keras-newest/.complete: python/requirements/tf-2.21.txt
+	@scripts/make_venv.sh .venv-keras-newest "$$(scripts/find_python.sh 2.21)" $<
+	@.venv-keras-newest/bin/python -m pip install --quiet --upgrade keras tf_keras onnx tf2onnx
 
 .venv-%/.complete: python/requirements/tf-%.txt
 	@scripts/make_venv.sh .venv-$* "$$(scripts/find_python.sh $*)" $<

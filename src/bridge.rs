@@ -14,6 +14,7 @@ mod loops;
 mod own_ops;
 mod plain;
 mod products;
+mod runs;
 mod status;
 mod tensors;
 mod threads;

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union
 
+from blockcell import private
 from blockcell.reference.op_table import OPS
 from blockcell.verification import Case
 
@@ -65,8 +66,7 @@ def meta_graphs(file: Union[str, Path]) -> List[Any]:
     Raises:
       GraphFileError: As of `read`.
     """
-    from tensorflow.core.framework import graph_pb2
-    from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+    import tensorflow as tf
 
     path = Path(file)
     if path.is_dir():
@@ -78,17 +78,17 @@ def meta_graphs(file: Union[str, Path]) -> List[Any]:
     # A file of one kind may parse as another: the names tell the order to try them in.
     kinds = {
         "graph": (
-            graph_pb2.GraphDef,
-            lambda m: [meta_graph_pb2.MetaGraphDef(graph_def=m)],
+            tf.compat.v1.GraphDef,
+            lambda m: [tf.compat.v1.MetaGraphDef(graph_def=m)],
             lambda m: len(m.node),
         ),
         "meta": (
-            meta_graph_pb2.MetaGraphDef,
+            tf.compat.v1.MetaGraphDef,
             lambda m: [m],
             lambda m: len(m.graph_def.node),
         ),
         "saved": (
-            saved_model_pb2.SavedModel,
+            private.saved_model(),
             lambda m: list(m.meta_graphs),
             lambda m: len(m.meta_graphs),
         ),
@@ -100,7 +100,7 @@ def meta_graphs(file: Union[str, Path]) -> List[Any]:
         order = ["meta", "graph", "saved"]
     for kind in order:
         make, graphs, size = kinds[kind]
-        message = _parsed(make(), content)
+        message = None if make is None else _parsed(make(), content)
         if message is not None and size(message):
             return graphs(message)
     raise GraphFileError(f"{path} is no GraphDef, MetaGraph or SavedModel, in binary or as text")
@@ -134,14 +134,16 @@ def without_colocation(graph_def: Any) -> Any:
 
 def _nodes_of_function(function: Any) -> List[Node]:
     """The nodes in a function's body; shapes as far as the body tells them."""
-    from tensorflow.python.framework import function_def_to_graph
-
     name = function.signature.name
+    bare = [_bare_node(node, name) for node in function.node_def if node.op in OPS]
+    graph_of = private.graph_of_functions()
+    if graph_of is None:
+        return bare
     try:
-        graph = function_def_to_graph.function_def_to_graph(function)
+        graph = graph_of(function)
         return [_node(op, name) for op in graph.get_operations() if op.type in OPS]
     except Exception:  # Of any kind: bodies call other functions, which may not be there.
-        return [_bare_node(node, name) for node in function.node_def if node.op in OPS]
+        return bare
 
 
 def _node(op: Any, function: Optional[str]) -> Node:
@@ -160,14 +162,14 @@ def _bare_node(node: Any, function: Optional[str]) -> Node:
 
 
 def _from_definition(node: Any, function: Optional[str], shapes: Dict[str, Any]) -> Node:
-    from tensorflow.python.framework import dtypes
+    import tensorflow as tf
 
     attributes = {}
     for name in OPS[node.op].attributes:
         if name in node.attr:
             value = node.attr[name]
             attributes[name] = value.b if value.WhichOneof("value") == "b" else value.f
-    dtype = dtypes.as_dtype(node.attr["T"].type).name if "T" in node.attr else "float32"
+    dtype = tf.as_dtype(node.attr["T"].type).name if "T" in node.attr else "float32"
     label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
     return Node(node.name, function, node.op, dtype, attributes, label, node.device, shapes)
 

@@ -5,12 +5,15 @@ the graph as for a real step, and calls the passes, which write what they do to 
 That happens in a process of its own, because the library reads its switches when it is loaded.
 """
 
+import logging
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Union
+
+from blockcell import private
 
 _LINE = re.compile(
     r"blockcell: (?:graph \d+: )?(?:(\S+) becomes (\S+) of (\d+)|(\S+) \((\S+)\) stays)(.*)"
@@ -57,6 +60,9 @@ def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
     )
     if process.returncode:
         raise PlanError((process.stderr.strip().splitlines() or ["no message"])[-1])
+    for line in process.stderr.splitlines():
+        if line.startswith(private.WARNING):
+            logging.getLogger("blockcell").warning("%s", line)
     return list(_places(process.stderr))
 
 
@@ -98,12 +104,11 @@ def _targets(graph: Any, meta_graph: Any) -> List[str]:
 
 def _prepare_body(function: Any) -> None:
     """The same for a function's body with cells, if it can be looked at alone."""
-    from tensorflow.python.framework import function_def_to_graph
-
-    if not any(_may_be_of_cell(node.op) for node in function.node_def):
+    graph_of = private.graph_of_functions()
+    if graph_of is None or not any(_may_be_of_cell(node.op) for node in function.node_def):
         return
     try:
-        body = function_def_to_graph.function_def_to_graph(function)
+        body = graph_of(function)
         _prepare(body, [output.op.name for output in body.outputs])
     except Exception as error:  # Of any kind: bodies call other functions, which may not be there.
         name, first = function.signature.name, str(error).splitlines()[0]
@@ -160,21 +165,18 @@ def _after_cells(graph: Any) -> List[Any]:
 def _after(operation: Any) -> List[Any]:
     """The operations that depend on one."""
     consumers = [consumer for output in operation.outputs for consumer in output.consumers()]
-    return consumers + list(operation._control_outputs)
+    return consumers + private.waiting_for(operation)
 
 
 def _prepare(graph: Any, targets: List[str]) -> None:
     """Makes TensorFlow prune, optimize and rewrite a graph as for a step, without running it."""
     import tensorflow as tf
-    from tensorflow.core.protobuf import config_pb2
 
     if not targets:
         return
     config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
-    options = config_pb2.CallableOptions(target=targets)
     with tf.compat.v1.Session(graph=graph, config=config) as session:
-        # TensorFlow offers this in no public way. It is the same from 1.15 to 2.21.
-        session._make_callable_from_options(options)
+        private.prepare_step(session, targets)
 
 
 if __name__ == "__main__":

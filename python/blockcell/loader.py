@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
-from blockcell import building, linked
+from blockcell import building, linked, private
 from blockcell.version import __version__
 
 LIBRARY = building.LIBRARY
@@ -22,6 +22,9 @@ ENVIRONMENT = "BLOCKCELL_LIBRARY"
 OVERRIDE = "BLOCKCELL_OVERRIDE"
 
 _PACKAGE = Path(__file__).resolve().parent
+_KNOWN_WHEN_LOADED = (
+    *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "runs", "labels"),
+)
 _lock = threading.RLock()
 _loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the library is loaded
 
@@ -88,7 +91,6 @@ def load(
         that builds what is missing.
       LibraryError: The file is no library for the running TensorFlow; or this process has loaded
         another one, or the same one with `take_over=True` where False is asked for.
-      RuntimeError: Gradients have to be replaced, and this TensorFlow keeps them in an unknown way.
     """
     with _lock:
         if not _loaded:
@@ -144,6 +146,8 @@ def info() -> Dict[str, Any]:
       * `cudnn`: Whether there are kernels of cuDNN's ops, `"on"` or `"off"`.
       * `rewrite`: Whether graphs are rewritten, `"on"` or `"off"`.
       * `rewritten`: A dictionary: how many nodes of which op that put into graphs of this process.
+      * `runs`: A dictionary: how often the library's kernels of each op have computed.
+      * `labels`: The same for nodes with the attribute `_blockcell_label`, by what that says.
 
     Raises:
       LibraryError: The loaded library was built for another TensorFlow, and loading it did not
@@ -169,7 +173,7 @@ def _info_before() -> Dict[str, Any]:
         "problem": problem,
         "tensorflow_running": tf.__version__,
         "tensorflow_built_for": built_for,
-        **dict.fromkeys(("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten")),
+        **dict.fromkeys(_KNOWN_WHEN_LOADED),
     }
 
 
@@ -318,7 +322,7 @@ def _load_into_tensorflow(library: Path) -> Any:
         raise LibraryError(_another_copy(library) or _explain(problem))
     # 1.15 has nothing to drop: its eager mode never runs the library's kernels.
     if not tf.__version__.startswith("1."):
-        _drop_eager_kernels()
+        private.drop_eager_kernels()
     return module
 
 
@@ -366,21 +370,3 @@ def _only_one(wanted: Union[str, Path], loaded: Union[str, Path]) -> str:
         f"blockcell: cannot load {wanted}: this process has loaded {loaded}, and one process can "
         "load only one library"
     )
-
-
-def _drop_eager_kernels() -> None:
-    """Drops the kernels that eager mode has cached, if it has run at all.
-
-    TensorFlow offers this in no public way.
-    """
-    from tensorflow.python.eager import context
-
-    eager = context.context()
-    if eager._context_handle is None:
-        return  # Nothing has run. Some releases, such as 2.5, do not clear what is not there.
-    if hasattr(eager, "clear_kernel_cache"):
-        eager.clear_kernel_cache()
-    else:  # Releases of about 2.4.
-        from tensorflow.python import pywrap_tfe
-
-        pywrap_tfe.TFE_ContextClearCaches(eager._context_handle)

@@ -2,6 +2,7 @@
 
 use super::cudnn;
 use super::kernels::{Operation, networks};
+use super::runs;
 use super::status::or_default;
 use crate::graphs;
 use blockcell_kernels::Isa;
@@ -25,6 +26,8 @@ pub(super) fn info(tensorflow_running: &str, takeover: &str) -> String {
             "cudnn": if cudnn::is_on() { "on" } else { "off" },
             "rewrite": if rewrites { "on" } else { "off" },
             "rewritten": graphs::rewritten(),
+            "runs": runs::of_ops(),
+            "labels": runs::of_labels(),
         })
         .to_string()
     })

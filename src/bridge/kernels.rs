@@ -4,6 +4,7 @@ use blockcell_kernels::{Context, Error, Isa};
 
 use super::attributes::Attributes;
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status};
+use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
 use super::{block, cudnn, loops, plain, products};
 
@@ -98,16 +99,21 @@ pub(super) fn operations() -> Vec<OpInfo> {
 pub(super) struct Kernel {
     op: String,
     node: Result<Box<dyn Node>, Status>,
+    runs: Runs,
 }
 
 pub(super) fn make_kernel(op: &str, attributes: &NodeAttributes) -> Box<Kernel> {
     let mut node = None;
+    let mut label = None;
     let status = guarded(op, || {
         let operation = all().find(|operation| operation.name() == op).expect("an operation");
-        node = Some(operation.node(Attributes::new(operation.name(), attributes))?);
+        let attributes = Attributes::new(operation.name(), attributes);
+        label = attributes.text(runs::LABEL).ok();
+        node = Some(operation.node(attributes)?);
         Ok(())
     });
-    Box::new(Kernel { op: op.to_owned(), node: node.ok_or(status) })
+    let runs = Runs::of(op, label.as_deref());
+    Box::new(Kernel { op: op.to_owned(), node: node.ok_or(status), runs })
 }
 
 impl Kernel {
@@ -153,7 +159,9 @@ impl Kernel {
                 outputs.iter_mut().for_each(|output| output.data.fill(0));
                 Ok(())
             });
-            node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
+            node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })?;
+            self.runs.count();
+            Ok(())
         })
     }
 

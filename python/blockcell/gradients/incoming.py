@@ -1,11 +1,12 @@
 """Gradients that arrive at an op's outputs, and may be absent."""
 
 import functools
-import logging
 from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
+
+from blockcell import private
 
 
 def present(gradient: Any) -> Optional[tf.Tensor]:
@@ -38,7 +39,7 @@ def skipped(op: Any) -> Sequence[int]:
 
 def _is_zeros(tensor: tf.Tensor) -> bool:
     # The mark that TensorFlow 2 leaves on what tf.zeros and tf.zeros_like return.
-    if getattr(tensor, "_is_zeros_tensor", False):
+    if private.is_marked_as_zeros(tensor):
         return True
     if hasattr(tensor, "numpy"):
         return not np.any(tensor.numpy())
@@ -58,22 +59,4 @@ def _is_recorded(tensor: tf.Tensor) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def _followers() -> Callable[[Any], bool]:
-    """A function that says whether a tape follows a tensor. TensorFlow has no public one."""
-    try:
-        from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetPossibleGradientTypes as types
-
-        return lambda tensor: bool(types((tensor,)) != 0)
-    except ImportError:
-        pass
-    try:  # TensorFlow 1.15, which knows tapes only.
-        from tensorflow.python.eager.tape import should_record
-
-        return lambda tensor: bool(should_record([tensor]))
-    except ImportError:
-        logging.getLogger("blockcell").warning(
-            "TensorFlow %s does not say in a known way which tensors a tape follows. So zeros that "
-            "arrive at gates count as gradients, and gradients may be computed without kernels: "
-            "right, but slower.",
-            tf.__version__,
-        )
-        return lambda tensor: True
+    return private.tape_follows()

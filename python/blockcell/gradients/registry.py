@@ -3,13 +3,15 @@
 import contextlib
 import functools
 import importlib
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, List, Set, Tuple
 
 import tensorflow as tf
 
+from blockcell import private
 from blockcell.gradients import products, rules
 from blockcell.reference.op_table import GRADIENT_OF
 
+_ours: Set[str] = set()  # Ops whose gradients were ours at some time.
 _withdrawn: Set[str] = set()  # Ops whose gradients a user registered after ours.
 
 
@@ -24,8 +26,6 @@ def register(module: Any, replace: bool) -> None:
       module: The library's ops, as `tf.load_op_library` returns them.
       replace: Whether to replace gradients that are registered already.
 
-    Raises:
-      RuntimeError: Gradients have to be replaced, and this TensorFlow keeps them in an unknown way.
     """
     if tf.__version__.startswith("1."):
         _import_contrib_gradients()
@@ -55,32 +55,33 @@ def _put(op: str, gradient: Callable[..., Any], replace: bool) -> bool:
     TensorFlow can register a gradient, but not replace one. So it is registered under another name,
     and then moved, in one step for whoever looks gradients up meanwhile.
     """
-    entries = _entries()
+    registry = private.gradient_registry()
+    if registry is None:
+        return _register(op, gradient)
+    entries = registry._registry
     if op in entries:
-        registered = _registry().lookup(op)
+        registered = registry.lookup(op)
         if registered is gradient or not replace or op in _withdrawn:
             return bool(registered is gradient)
     another_name = "Blockcell" + op
     tf.RegisterGradient(another_name)(gradient)
     entries[op] = entries.pop(another_name)
+    _ours.add(op)
     return True
 
 
-def _registry() -> Any:
-    """Where TensorFlow looks up gradients: private, but the same from 1.15 to 2.21."""
-    from tensorflow.python.framework import ops
+def _register(op: str, gradient: Callable[..., Any]) -> bool:
+    """Registers one gradient if there is none, and returns whether ours is registered then."""
+    if op not in _ours:
+        with contextlib.suppress(KeyError):  # There is one.
+            tf.RegisterGradient(op)(gradient)
+            _ours.add(op)
+    return op in _ours
 
-    return ops._gradient_registry
 
-
-def _entries() -> Dict[str, Any]:
-    try:
-        entries: Dict[str, Any] = _registry()._registry
-    except AttributeError as error:
-        raise RuntimeError(
-            f"blockcell: TensorFlow {tf.__version__} keeps gradients in a way that is not known"
-        ) from error
-    return entries
+def has(op: str) -> bool:
+    """Whether the gradient of an op was ours once. Only a program's own may have replaced it."""
+    return op in _ours
 
 
 def _step_aside_for_users(gradients: List[Entry]) -> None:
@@ -90,8 +91,8 @@ def _step_aside_for_users(gradients: List[Entry]) -> None:
     subclass, which does the same for all other names. Where that is impossible, users get
     TensorFlow's `KeyError`.
     """
-    registry = _registry()
-    if isinstance(registry, _SteppingAside):
+    registry = private.gradient_registry()
+    if registry is None or isinstance(registry, _SteppingAside):
         return
     ours = {op: [op, grad_op] for op, _, grad_op, _ in gradients}
     ours.update({grad_op: [grad_op] for _, _, grad_op, _ in gradients})
@@ -99,9 +100,9 @@ def _step_aside_for_users(gradients: List[Entry]) -> None:
     functions.update({grad_op: gradient for _, _, grad_op, gradient in gradients})
 
     def withdraw(name: str) -> None:
-        entries = _entries()
+        entries = registry._registry
         for op in ours.get(name, ()):
-            if op in entries and _registry().lookup(op) is functions[op]:
+            if op in entries and registry.lookup(op) is functions[op]:
                 del entries[op]
                 _withdrawn.add(op)
 

@@ -1,8 +1,9 @@
 """Keras's LSTM and GRU layers on blockcell's kernels.
 
-`enable` makes every layer of the process run on them, `disable` undoes it, and `report` tells what
-runs each layer of a model. `LSTM` and `GRU` are layers that run on the kernels without `enable`.
-`export` writes a model for programs that load the library.
+`enable` makes every layer of the process run on them, or those of one model, and `disable` undoes
+it. `enabled` tells which of the two holds, and `report` what runs each layer of a model. `LSTM` and
+`GRU` are layers that run on the kernels without `enable`. `export` writes a model for programs that
+load the library.
 
     import blockcell
 
@@ -15,11 +16,23 @@ the package is first used.
 from typing import Any
 
 from blockcell.keras import environment
-from blockcell.keras.hooks import disable, enable
+from blockcell.keras.hooks import Enabled, disable, enable, enabled
 from blockcell.keras.reporting import LayerReport, Report, report
 from blockcell.keras.saving import export
 
-__all__ = ["GRU", "LSTM", "LayerReport", "Report", "disable", "enable", "export", "report"]
+__all__ = [
+    "GRU",
+    "LSTM",
+    "Enabled",
+    "LayerReport",
+    "NotServedError",
+    "Report",
+    "disable",
+    "enable",
+    "enabled",
+    "export",
+    "report",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +41,8 @@ def __getattr__(name: str) -> Any:
         from blockcell.keras import layers
 
         return getattr(layers, name)
+    if name == "NotServedError":
+        from blockcell.keras import serving
+
+        return serving.NotServedError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

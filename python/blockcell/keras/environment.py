@@ -1,11 +1,18 @@
 """What Keras there is, and whether the kernels can serve it."""
 
 import importlib.util
-from typing import Any
+import logging
+from typing import Any, Set, Tuple
+
+NEWEST_TESTED = (3, 15)
+"""The newest release of Keras whose layers were tested (`make test-keras-newest`)."""
+_warned: Set[Tuple[int, int]] = set()
 
 
 def check() -> None:
     """Checks that Keras computes on a TensorFlow that the kernels serve.
+
+    Warns once if Keras is newer than what was tested.
 
     Raises:
       RuntimeError: It computes on something else, or TensorFlow is older than 2.4.
@@ -22,6 +29,24 @@ def check() -> None:
         raise RuntimeError(
             f"blockcell.keras needs TensorFlow 2.4 or later, and {tf.__version__} is running"
         )
+    _check_age(str(getattr(tf.keras, "__version__", "0.0")))
+
+
+def _check_age(version: str) -> None:
+    running = _minor(version)
+    if running > NEWEST_TESTED and running not in _warned:
+        _warned.add(running)
+        logging.getLogger("blockcell").warning(
+            "Keras %s is newer than %d.%d, the newest that blockcell.keras was tested with. Layers "
+            "with arguments that it does not know keep Keras's own path.",
+            *(version, *NEWEST_TESTED),
+        )
+
+
+def _minor(version: str) -> Tuple[int, int]:
+    """`(3, 15)` of `"3.15.1"` or `"3.15.0.dev0"`."""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
 
 
 def _backend() -> str:
@@ -41,4 +66,12 @@ def version() -> Any:
 
     from blockcell.keras import keras2, keras3
 
-    return keras3 if hasattr(tf.keras.layers.LSTM, keras3.METHOD) else keras2
+    return keras3 if hasattr(tf.keras.layers.RNN, "inner_loop") else keras2
+
+
+def is_of_tf_keras(layer: Any) -> bool:
+    """Whether a layer is a recurrent one of `tf_keras`, Keras 2 beside Keras 3."""
+    return any(
+        kin.__name__ == "RNN" and kin.__module__.split(".")[0] == "tf_keras"
+        for kin in type(layer).__mro__
+    )

@@ -12,21 +12,24 @@ from typing import Any, Callable, Iterator, List, Tuple
 
 import tensorflow as tf
 
+from blockcell import private
+
 _state = threading.local()
 _marked: List[Tuple[Any, str, Any]] = []  # The class, the method's name, the method of Keras.
 
 
 def traced_for_a_file() -> bool:
     """Whether what is being traced now will be written into a file, for programs of any kind."""
-    if getattr(_state, "on_kernels", False):
+    if writes_for_kernels():
         return False
     if getattr(_state, "depth", 0):
         return True
-    with contextlib.suppress(ImportError):
-        from tensorflow.python.saved_model import save_context
+    return not tf.executing_eagerly() and bool(private.in_save_context())
 
-        return bool(save_context.in_save_context())
-    return False
+
+def writes_for_kernels() -> bool:
+    """Whether a file is being written for programs that load the library."""
+    return bool(getattr(_state, "on_kernels", False))
 
 
 @contextlib.contextmanager

@@ -1,24 +1,37 @@
 """Puts the kernels behind Keras's layers, and puts back what was there."""
 
 import sys
-from typing import Any, Dict
+from typing import Any, Dict, Iterator, List, Optional
 
-from blockcell import loader
-from blockcell.keras import environment
+from blockcell import loader, private
+from blockcell.keras import environment, scope
 
-LAYERS = ("LSTM", "GRU")
-"""Names of the layers in `tf.keras.layers`."""
-
-_replaced: Dict[str, Any] = {}  # By the layer's name: the method of Keras, and ours.
+_replaced: Dict[Any, Any] = {}  # By the class of Keras: its method, or None, and ours.
 
 
-def enable() -> None:
+class Enabled:
+    """What `enable` returns: a context manager. At its end, all is as before that call."""
+
+    def __init__(self, before: scope.Scope):
+        """Remembers what shall hold at the end."""
+        self._before = before
+
+    def __enter__(self) -> None:
+        """Does nothing: the kernels are enabled already."""
+
+    def __exit__(self, *exception: Any) -> None:
+        """Sets what held before."""
+        _set(self._before)
+
+
+def enable(model: Any = None, *, strict: bool = False) -> Enabled:
     """Runs Keras's LSTM and GRU layers on blockcell's kernels, forward and backward.
 
-    It holds for every `keras.layers.LSTM` and `GRU` of the process, new, loaded, or there already,
-    alone or in `Bidirectional`. Weights, checkpoints and configurations stay Keras's. Where the
-    kernels cannot serve a layer, Keras's own path runs, and the logger `"blockcell"` says so once
-    for each layer; `report` tells for a whole model. `docs/keras.md` lists what is served.
+    Without an argument it holds for every `keras.layers.LSTM`, `GRU`, `RNN(LSTMCell)` and
+    `RNN(GRUCell)` of the process, new, loaded, or there already, alone or in `Bidirectional`.
+    Weights, checkpoints and configurations stay Keras's. Where the kernels cannot serve a recurrent
+    layer, Keras's own path runs, and the logger `"blockcell"` says so once for each layer; `report`
+    tells for a whole model. `docs/keras.md` lists what is served.
 
     Models that have been trained or used before are traced again. A `tf.function` of your own
     keeps what it was traced with.
@@ -26,62 +39,139 @@ def enable() -> None:
     Calls `blockcell.load()`, which also puts the kernels behind the ops of TensorFlow. Calling it
     again is harmless.
 
+    Args:
+      model: A model or a layer: it holds for the layers that this has now, and for no other.
+      strict: Whether to raise an error where the kernels cannot serve a layer that this holds for.
+        A GPU, and graphs that are written into files, are no such error.
+
+    Returns:
+      A context manager, which may be ignored: `with blockcell.keras.enable():` holds inside.
+
     Raises:
       RuntimeError: Keras's backend is not TensorFlow, or TensorFlow is older than 2.4.
       LibraryError: As `blockcell.load`.
     """
     environment.check()
     loader.load()
-    if _replaced:
-        return
-    import tensorflow as tf
-
-    from blockcell.keras import exports, traced
-
-    exports.mark()
-    keras = environment.version()
-    for name in LAYERS:
-        layer = getattr(tf.keras.layers, name)
-        stock = getattr(layer, keras.METHOD)
-        ours = keras.replacement(stock)
-        setattr(layer, keras.METHOD, ours)
-        _replaced[name] = (stock, ours)
-    traced.forget()
+    before, wish = scope.get(), scope.Wish(strict)
+    if model is None:
+        _set(before.with_everything(wish))
+    else:
+        _set(before.with_layers(_recurrent(model), wish))
+    return Enabled(before)
 
 
-def disable() -> None:
+def disable(model: Any = None) -> None:
     """Undoes `enable`: Keras's layers run on Keras's own paths again.
 
     The library stays loaded. Models are traced again, as `enable` does it. A layer of
     `blockcell.keras` still runs on the kernels. Without `enable` before, nothing happens.
+
+    Args:
+      model: Only what `enable` with this model did; by default all that any `enable` did.
+    """
+    if scope.get().is_empty():
+        return
+    _set(scope.Scope() if model is None else scope.get().without_layers(_recurrent(model)))
+
+
+def enabled(model: Any = None) -> bool:
+    """Whether `enable` is in force.
+
+    Args:
+      model: A model or a layer; by default the whole process. True if it is for each recurrent
+        layer that this has.
     """
     if not _replaced:
-        return
-    import tensorflow as tf
-
-    from blockcell.keras import exports, traced
-
-    if "blockcell.keras.layers" not in sys.modules:  # These need the marks as well.
-        exports.unmark()
-    keras = environment.version()
-    for name, (stock, ours) in _replaced.items():
-        layer = getattr(tf.keras.layers, name)
-        if getattr(layer, keras.METHOD) is ours:  # Nobody else has put something there.
-            setattr(layer, keras.METHOD, stock)
-    _replaced.clear()
-    traced.forget()
-
-
-def enabled() -> bool:
-    """Whether `enable` is in force."""
-    return bool(_replaced)
+        return False
+    if model is None:
+        return scope.get().everything is not None
+    return all(scope.wish_of(layer) is not None for layer in _recurrent(model))
 
 
 def served(layer: Any) -> bool:
     """Whether the method of a layer is one that runs on the kernels where it can.
 
     Args:
-      layer: A Keras LSTM or GRU layer.
+      layer: A recurrent layer of Keras.
     """
-    method = getattr(type(layer), environment.version().METHOD)
+    name = private.loop_of_layers()
+    if name is None:
+        return False
+    method = getattr(type(layer), name)
     return method in [ours for _, ours in _replaced.values()] or hasattr(layer, "uses_blockcell")
+
+
+def _set(after: scope.Scope) -> None:
+    """Makes a scope hold, and lets models be traced anew that have a layer of which it changes."""
+    before = scope.get()
+    if after.is_empty():
+        _put_back()
+    elif not _put():
+        return
+    scope.put(after)
+    from blockcell.keras import traced
+
+    traced.forget(lambda layer: before.of(layer) != after.of(layer))
+
+
+def _put() -> bool:
+    """Puts methods of ours into Keras's classes; whether there is a place for them."""
+    import tensorflow as tf
+
+    from blockcell.keras import exports
+
+    method = private.loop_of_layers()
+    if method is None:
+        return False
+    exports.mark()
+    if not _replaced:
+        keras = environment.version()
+        names = [name for name in keras.OTHERS if hasattr(tf.keras.layers, name)]
+        for name in ["LSTM", "GRU", "RNN", *names]:
+            layer = getattr(tf.keras.layers, name)
+            ours = keras.replacement(getattr(layer, method), of_rnn=name == "RNN")
+            _replaced[layer] = (vars(layer).get(method), ours)
+            setattr(layer, method, ours)
+    return True
+
+
+def _put_back() -> None:
+    from blockcell.keras import exports
+
+    if "blockcell.keras.layers" not in sys.modules:  # These need the marks as well.
+        exports.unmark()
+    method = private.loop_of_layers()
+    for layer, (stock, ours) in _replaced.items():
+        if vars(layer).get(method) is not ours:  # Somebody else has put something there.
+            continue
+        if stock is None:
+            delattr(layer, method)
+        else:
+            setattr(layer, method, stock)
+    _replaced.clear()
+
+
+def _recurrent(model: Any) -> List[Any]:
+    environment.check()
+    return list(recurrent_layers(model))
+
+
+def recurrent_layers(layer: Any, seen: Optional[Dict[int, Any]] = None) -> Iterator[Any]:
+    """The recurrent layers within a layer or a model, or itself, in their order, each once.
+
+    Args:
+      layer: The layer or model.
+      seen: Layers that do not count.
+    """
+    import tensorflow as tf
+
+    seen = {} if seen is None else seen
+    if id(layer) in seen:
+        return
+    seen[id(layer)] = layer
+    if isinstance(layer, tf.keras.layers.RNN) or environment.is_of_tf_keras(layer):
+        yield layer
+        return
+    for inner in private.inner_layers(layer):
+        yield from recurrent_layers(inner, seen)

@@ -8,22 +8,49 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
-from blockcell.keras import serving
+from blockcell.keras import kinds, serving
 
-METHOD = "call"
-"""The method of LSTM and GRU that is replaced."""
+OTHERS = ("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
+"""Recurrent layers whose loop is not that of `RNN`, which the kernels do not serve."""
 
 
-def replacement(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """The method that runs on the kernels where it can, and calls the method `stock` elsewhere."""
+def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
+    """The method that runs on the kernels where it can, and calls the method `stock` elsewhere.
 
+    Args:
+      stock: Keras's method.
+      of_rnn: Whether it is that of `RNN`, which LSTM and GRU call where the kernels do not serve.
+    """
     # Keras reads the names of the arguments.
-    def call(
-        self: Any, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None
+    if not of_rnn:
+
+        def call(
+            self: Any,
+            inputs: Any,
+            mask: Any = None,
+            training: Any = None,
+            initial_state: Any = None,
+        ) -> Any:
+            return _call(self, stock, inputs, mask, training, initial_state)
+
+        return call
+
+    def call_of_rnn(
+        self: Any,
+        inputs: Any,
+        mask: Any = None,
+        training: Any = None,
+        initial_state: Any = None,
+        constants: Any = None,
     ) -> Any:
+        is_called_by_another = isinstance(self, (tf.keras.layers.LSTM, tf.keras.layers.GRU))
+        # A cell of Keras's takes no constants, which is an error.
+        if is_called_by_another or constants is not None or getattr(self, "_num_constants", None):
+            options = {"training": training, "initial_state": initial_state}
+            return stock(self, inputs, mask=mask, constants=constants, **options)
         return _call(self, stock, inputs, mask, training, initial_state)
 
-    return call
+    return call_of_rnn
 
 
 @tf.autograph.experimental.do_not_convert
@@ -52,8 +79,8 @@ def _dropped_out(layer: Any, x: Any, training: Any) -> Any:
 
     Its two paths differ: one draws for each step, the other once for all steps.
     """
-    gates = 4 if isinstance(layer, tf.keras.layers.LSTM) else 3
-    if layer._could_use_gpu_kernel:
+    gates = 4 if kinds.of(layer) == kinds.LSTM else 3
+    if getattr(layer, "_could_use_gpu_kernel", False):
         layer.reset_dropout_mask()
         masks = layer.get_dropout_mask_for_cell(x, training, count=gates)
         return x if masks is None else x * masks[0]

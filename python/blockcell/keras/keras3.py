@@ -10,16 +10,23 @@ import tensorflow as tf
 
 from blockcell.keras import serving
 
-METHOD = "inner_loop"
-"""The method of LSTM and GRU that is replaced."""
+OTHERS = ()
+"""Recurrent layers whose loop is not that of `RNN`, which the kernels do not serve."""
 
 
-def replacement(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """The method that runs on the kernels where it can, and calls the method `stock` elsewhere."""
+def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
+    """The method that runs on the kernels where it can, and calls the method `stock` elsewhere.
+
+    Args:
+      stock: Keras's method.
+      of_rnn: Whether it is that of `RNN`, which LSTM and GRU call where the kernels do not serve.
+    """
 
     def inner_loop(
         self: Any, sequences: Any, initial_state: Any, mask: Any, training: Any = False
     ) -> Any:
+        if of_rnn and isinstance(self, (tf.keras.layers.LSTM, tf.keras.layers.GRU)):
+            return stock(self, sequences, initial_state, mask, training=training)
         return _inner_loop(self, stock, sequences, initial_state, mask, training)
 
     return inner_loop

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from blockcell import loader
+from blockcell import loader, private
 from blockcell.keras import environment, exports, reasons
 
 loader.load()  # With its gradients: TensorFlow's of the LSTM op are wrong.
@@ -13,12 +13,14 @@ exports.mark()
 
 def _on_kernels(layer: Any) -> Any:
     """Adds to a subclass of a Keras layer what makes it run on the kernels."""
-    keras = environment.version()
+    method = private.loop_of_layers()
+    if method is None:
+        return layer
 
     def stock(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(super(layer, self), keras.METHOD)(*args, **kwargs)
+        return getattr(super(layer, self), method)(*args, **kwargs)
 
-    setattr(layer, keras.METHOD, keras.replacement(stock))
+    setattr(layer, method, environment.version().replacement(stock, of_rnn=False))
     layer.uses_blockcell = property(_uses_blockcell)
     return layer
 

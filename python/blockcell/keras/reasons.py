@@ -3,12 +3,13 @@
 A reason is a clause that can follow "because".
 """
 
-import contextlib
 from typing import Any, Optional
 
 import tensorflow as tf
 
-from blockcell.keras import exports
+from blockcell import private
+from blockcell.gradients import registry
+from blockcell.keras import arguments, exports, kinds
 
 DTYPES = ("float32", "float16")
 """The types in which the kernels compute."""
@@ -21,22 +22,34 @@ def of_layer(layer: Any) -> Optional[str]:
     """What in a layer's arguments, or in this process, keeps it from the kernels.
 
     Args:
-      layer: A Keras LSTM or GRU layer.
+      layer: A recurrent layer of Keras.
     """
     if tf.config.list_logical_devices("GPU"):
         return GPU
+    kind = kinds.of(layer)
+    if kind is None:
+        return _of_another(layer)
     return (
-        _of_cell(layer.cell, "LSTM" if isinstance(layer, tf.keras.layers.LSTM) else "GRU")
+        _of_cell(layer, kind)
         or _of_loop(layer)
+        or arguments.unknown(layer)
         or _of_dtype(layer.compute_dtype)
+        or _of_gradients(kind)
     )
 
 
-def _of_cell(cell: Any, kind: str) -> Optional[str]:
-    stock = getattr(tf.keras.layers, kind + "Cell")
-    # Keras 2.4 uses a class that the one with the same public name is made of.
-    if type(cell) not in [kin for kin in stock.__mro__ if kin.__name__ == stock.__name__]:
-        return f"its cell is a {type(cell).__name__}, not Keras's {stock.__name__}"
+def _of_another(layer: Any) -> str:
+    """Why a layer that is neither is not served."""
+    cell = getattr(layer, "cell", None)
+    if cell is None or not kinds.is_plain(layer):
+        return f"the kernels serve the layers LSTM and GRU, and it is a {type(layer).__name__}"
+    return f"the kernels serve the cells LSTMCell and GRUCell, and its is a {type(cell).__name__}"
+
+
+def _of_cell(layer: Any, kind: str) -> Optional[str]:
+    cell = layer.cell
+    if not kinds.is_stock_cell(cell, kind):
+        return f"its cell is a {type(cell).__name__}, not Keras's {kinds.cell_name(kind)}"
     for argument, default in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
         activation = getattr(cell, argument)
         if not _is(activation, default):
@@ -46,16 +59,25 @@ def _of_cell(cell: Any, kind: str) -> Optional[str]:
         return f"recurrent_dropout is {cell.recurrent_dropout:g}"
     if cell.dropout and getattr(cell, "implementation", 2) == 1:
         return "implementation=1 drops out for each gate apart"
+    if kinds.is_plain(layer) and cell.compute_dtype != layer.compute_dtype:
+        return f"it computes in {layer.compute_dtype}, and its cell in {cell.compute_dtype}"
     return None
 
 
 def _of_loop(layer: Any) -> Optional[str]:
     if layer.unroll:
         return "unroll is True"
-    if getattr(layer, "use_cudnn", None) is False:
-        return "use_cudnn is False"
+    # True asks for cuDNN's network, which has kernels on CPUs here.
+    if getattr(layer, "use_cudnn", "auto") not in ("auto", True):
+        return f"use_cudnn is {layer.use_cudnn}"
     if getattr(layer, "return_runtime", False) or getattr(layer, "_return_runtime", False):
         return "return_runtime is True"
+    return None
+
+
+def _of_gradients(kind: str) -> Optional[str]:
+    if kind == kinds.LSTM and not registry.has("BlockLSTMV2"):
+        return "TensorFlow's gradient of BlockLSTMV2, which is wrong, could not be replaced"
     return None
 
 
@@ -90,12 +112,9 @@ def of_call(layer: Any, x: Any, mask: Any) -> Optional[str]:
 
 def compiled_by_xla() -> bool:
     """Whether the function that is being traced, or one around it, is compiled by XLA."""
-    with contextlib.suppress(ImportError):
-        from tensorflow.python.ops import control_flow_util
-
-        graph = tf.compat.v1.get_default_graph()
-        return bool(control_flow_util.GraphOrParentsInXlaContext(graph))
-    return False
+    if tf.executing_eagerly():
+        return False
+    return bool(private.in_xla_context(tf.compat.v1.get_default_graph()))
 
 
 def _is(activation: Any, name: str) -> bool:

@@ -1,10 +1,11 @@
 """What runs the recurrent layers of a model, and why."""
 
-from typing import Any, Iterator, List, NamedTuple, Optional
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
-from blockcell.keras import environment, hooks
+from blockcell import loader, private
+from blockcell.keras import environment, hooks, scope
 
-KERNELS, STOCK = "blockcell", "keras"
+KERNELS, TENSORFLOW, STOCK = "blockcell", "tensorflow", "keras"
 
 
 class LayerReport(NamedTuple):
@@ -15,9 +16,12 @@ class LayerReport(NamedTuple):
     type: str
     """The name of its class."""
     path: str
-    """`"blockcell"` or `"keras"`."""
+    """`"blockcell"`; `"keras"`, its own path; or `"tensorflow"`, that library's kernel of an op
+    that blockcell has chosen."""
+    runs: int
+    """How often the layer has run on blockcell's kernels, forward, in this process."""
     reason: str
-    """Why it is Keras's own path, a clause that can follow "because"; empty for blockcell's."""
+    """Why it is not blockcell's path, a clause that can follow "because"; empty if it is."""
 
 
 class Report(List[LayerReport]):
@@ -25,7 +29,7 @@ class Report(List[LayerReport]):
 
     def __str__(self) -> str:
         """The table."""
-        rows = [LayerReport._fields, *self]
+        rows = [LayerReport._fields, *(tuple(map(str, record)) for record in self)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
         rows.insert(1, tuple("-" * width for width in widths))
         lines = ("  ".join(map(str.ljust, row, widths)) for row in rows)
@@ -39,10 +43,10 @@ def report(model: Any) -> Report:
       model: A Keras model, or a layer. It need not be built.
 
     Returns:
-      A list of records `layer`, `type`, `path` and `reason`, in the order of the layers, also of
-      those within layers such as `Bidirectional`. It is printed as a table. It tells what will run
-      when the model is next traced, as far as arguments decide it: what depends on a call, such as
-      the type of the inputs, is in the log.
+      A list of records `layer`, `type`, `path`, `runs` and `reason`, in the order of the layers,
+      also of those within layers such as `Bidirectional`. It is printed as a table. `path` is what
+      will run when the model is next traced, as far as arguments decide it: what depends on a call,
+      such as the type of the inputs, is in the log. `runs` is what has run.
 
     Raises:
       RuntimeError: As `enable`.
@@ -52,14 +56,12 @@ def report(model: Any) -> Report:
 
 
 def _records(model: Any) -> Iterator[LayerReport]:
-    from blockcell.keras import reasons
+    from blockcell.keras import counts, reasons
 
     jit = reasons.JIT if _is_compiled(model) else None
-    # A layer may stand in several places.
-    for layer in {id(layer): layer for layer in _recurrent(model)}.values():
-        reason = jit or _reason(layer)
-        path = STOCK if reason else KERNELS
-        yield LayerReport(layer.name, type(layer).__name__, path, reason or "")
+    for layer in hooks.recurrent_layers(model):
+        path, reason = (STOCK, jit) if jit else _path(layer)
+        yield LayerReport(layer.name, type(layer).__name__, path, counts.runs(layer), reason)
 
 
 def _is_compiled(model: Any) -> bool:
@@ -71,27 +73,32 @@ def _is_compiled(model: Any) -> bool:
     )
 
 
-def _recurrent(layer: Any) -> Iterator[Any]:
-    """The recurrent layers within a layer or a model, or itself, in their order."""
-    import tensorflow as tf
+def _path(layer: Any) -> Tuple[str, str]:
+    """What runs a layer, and why if it is not the kernels."""
+    reason = _reason(layer)
+    if reason is not None:
+        return STOCK, reason
+    from blockcell.keras import kinds
 
-    if isinstance(layer, tf.keras.layers.RNN):
-        yield layer
-        return
-    for inner in layer._flatten_layers(recursive=False, include_self=False):
-        yield from _recurrent(inner)
+    # GRU layers become an op of the library's own.
+    if kinds.of(layer) == kinds.LSTM and "BlockLSTMV2" not in (loader.info()["taken_over"] or ()):
+        return TENSORFLOW, "the library leaves TensorFlow's kernels of BlockLSTMV2 in place"
+    return KERNELS, ""
 
 
 def _reason(layer: Any) -> Optional[str]:
     """Why Keras's own path runs a layer; None if it does not."""
-    import tensorflow as tf
+    from blockcell.keras import kinds, reasons
 
-    from blockcell.keras import reasons
-
-    if not isinstance(layer, (tf.keras.layers.LSTM, tf.keras.layers.GRU)):
-        return "the kernels serve the layers LSTM and GRU"
+    if environment.is_of_tf_keras(layer):
+        return "it is a layer of tf_keras, and enable() serves those of tf.keras"
     if hooks.served(layer):
+        if scope.wish_of(layer) is None:
+            return "blockcell.keras.enable() was called for other models"
+        return reasons.of_layer(layer)
+    if kinds.of(layer) is None:
         return reasons.of_layer(layer)
     if not hooks.enabled():
         return "blockcell.keras.enable() has not been called"
-    return f"{type(layer).__name__} has a method {environment.version().METHOD} of its own"
+    method = private.loop_of_layers()
+    return f"{type(layer).__name__} has a method {method} of its own"

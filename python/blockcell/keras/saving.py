@@ -24,19 +24,14 @@ def export(model: Any, filepath: Union[str, "os.PathLike[str]"], **options: Any)
       RuntimeError: As `enable`.
       LibraryError: As `blockcell.load`.
     """
-    was_enabled = hooks.enabled()
-    hooks.enable()
-    import tensorflow as tf
+    with hooks.enable(model):
+        import tensorflow as tf
 
-    from blockcell.keras import exports
+        from blockcell.keras import exports
 
-    write = getattr(model, "export", None)
-    try:
+        write = getattr(model, "export", None)
         with exports.on_kernels():
             if write is None:
                 tf.saved_model.save(model, os.fspath(filepath), **options)
             else:
                 write(os.fspath(filepath), **options)
-    finally:
-        if not was_enabled:
-            hooks.disable()

@@ -1,34 +1,47 @@
 """Runs a layer's sequence on the kernels; says once for each layer where Keras's own path runs."""
 
 import logging
-from typing import Any, Optional, Set, Tuple
+import weakref
+from typing import Any, Optional, Set
 
 import tensorflow as tf
 
-from blockcell.keras import reasons, sequences
+from blockcell.keras import counts, kinds, reasons, scope, sequences
 
-_logged: Set[Tuple[str, str]] = set()  # Names of layers, and reasons.
+_logged: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
+
+
+class NotServedError(RuntimeError):
+    """A layer that has to run on the kernels, by `enable(strict=True)`, cannot."""
 
 
 def refused(layer: Any, x: Any, mask: Any) -> bool:
-    """Whether a call has to run on Keras's own path; logs it once for each layer's name and reason.
+    """Whether a call has to run on Keras's own path; logs it once for each layer and reason.
 
     Args:
-      layer: A Keras LSTM or GRU layer.
+      layer: A recurrent layer of Keras.
       x: Its inputs.
       mask: Its mask, a tensor or None.
+
+    Raises:
+      NotServedError: It has to, and must not.
     """
+    wish = scope.wish_of(layer)
+    if wish is None:
+        return True
     reason = reasons.of_layer(layer) or reasons.of_call(layer, x, mask)
     if reason is None:
         return False
-    if (layer.name, reason) not in _logged:
-        _logged.add((layer.name, reason))
-        # On a GPU, or in a file, nothing is lost.
-        expected = reason in (reasons.GPU, reasons.FILE)
+    # On a GPU, or in a file, nothing is lost.
+    expected = reason in (reasons.GPU, reasons.FILE)
+    message = f"{layer.name}: Keras's own path runs, because {reason}."
+    if wish.strict and not expected:
+        raise NotServedError(f"blockcell.keras.enable(strict=True): {message}")
+    logged = _logged.setdefault(layer, set())
+    if reason not in logged:
+        logged.add(reason)
         level = logging.INFO if expected else logging.WARNING
-        logging.getLogger("blockcell").log(
-            level, "%s: Keras's own path runs, because %s.", layer.name, reason
-        )
+        logging.getLogger("blockcell").log(level, "%s", message)
     return True
 
 
@@ -53,9 +66,10 @@ def run(layer: Any, x: Any, states: Any, mask: Optional[Any]) -> sequences.Resul
         time_major=getattr(layer, "time_major", False),
         zero_output_for_mask=bool(layer.zero_output_for_mask),
     )
-    if isinstance(layer, tf.keras.layers.LSTM):
-        return sequences.lstm(x, states, weights, mask, options)
-    return sequences.gru(x, states, weights, mask, options, cell.reset_after)
+    with counts.of(layer):
+        if kinds.of(layer) == kinds.LSTM:
+            return sequences.lstm(x, states, weights, mask, options)
+        return sequences.gru(x, states, weights, mask, options, cell.reset_after)
 
 
 def first(mask: Any) -> Optional[Any]:

@@ -1,22 +1,27 @@
 """Functions that Keras's models have traced."""
 
 import gc
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import tensorflow as tf
+
+from blockcell.keras import hooks
 
 _FUNCTIONS = ("train", "test", "predict")
 
 
-def forget() -> None:
-    """Makes each model with an LSTM or GRU trace its functions anew, when they are next called.
+def forget(concerns: Callable[[Any], bool]) -> None:
+    """Makes models trace their functions anew, when they are next called.
 
     A model keeps the functions that `fit`, `evaluate` and `predict` call.
+
+    Args:
+      concerns: Whether a recurrent layer makes the models that have it be traced anew.
     """
     # Keras has no list of its models.
     kinds = set(_with_subclasses(tf.keras.Model))
     for model in [thing for thing in gc.get_objects() if type(thing) in kinds]:
-        if _is_recurrent(model):
+        if _has(model, concerns):
             for name in _FUNCTIONS:
                 _make_again(model, name)
 
@@ -27,11 +32,10 @@ def _with_subclasses(kind: Any) -> Iterator[Any]:
         yield from _with_subclasses(subclass)
 
 
-def _is_recurrent(model: Any) -> bool:
-    served = (tf.keras.layers.LSTM, tf.keras.layers.GRU)
+def _has(model: Any, concerns: Callable[[Any], bool]) -> bool:
     try:
-        return any(isinstance(layer, served) for layer in model._flatten_layers())
-    except (AttributeError, RuntimeError):  # A model whose __init__ has not called Keras's yet.
+        return any(map(concerns, hooks.recurrent_layers(model)))
+    except RuntimeError:  # A model whose __init__ has not called Keras's yet.
         return False
 
 

@@ -6,8 +6,12 @@ LAYERS = {
     "LSTM": ("LSTM", {}),
     "GRU": ("GRU", {"reset_after": True}),
     "GRU_reset_before": ("GRU", {"reset_after": False}),
+    "RNN_LSTMCell": ("LSTMCell", {}),
+    "RNN_GRUCell": ("GRUCell", {"reset_after": True}),
 }
-"""By name: the class, and arguments that it always gets."""
+"""By name: the class, and arguments that it always gets. A cell is put into an `RNN`."""
+OF_CELL = ("use_bias", "dropout", "reset_after", "dtype")
+"""Arguments that a cell gets. An `RNN` gets the others and the last one."""
 
 ALL = {"return_sequences": True, "return_state": True}
 
@@ -76,3 +80,16 @@ CASES = {
     "bidirectional_mask_last_output": Case({}, "with_gaps", bidirectional={}),
 }
 """By name; each is for all layers."""
+_OF_RNN = (
+    *("sequences_and_states", "no_bias", "go_backwards", "initial_state", "stateful", "dropout"),
+    *("half", "time_major", "mask_with_gaps", "mask_zero_output", "bidirectional"),
+)
+
+
+def names(keras2):
+    """Names `LAYER-CASE` of all layers and cases that this Keras has."""
+    for layer in LAYERS:
+        for name, case in CASES.items():
+            is_tried = name in _OF_RNN or not layer.startswith("RNN")
+            if is_tried and (keras2 or not case.keras2):
+                yield layer, name

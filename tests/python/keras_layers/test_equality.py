@@ -9,12 +9,8 @@ if tf.__version__.startswith("1."):
     pytest.skip("Keras 2.4 and later only", allow_module_level=True)
 KERAS2 = not hasattr(tf.keras.layers.LSTM, "inner_loop")
 FUNCTIONS = ("sequences_and_states", "mask_with_gaps", "mask_last_output")
-NAMES = [
-    f"{layer}-{name}"
-    for layer in keras_cases.LAYERS
-    for name in [name for name, case in keras_cases.CASES.items() if KERAS2 or not case.keras2]
-    + [name + "-function" for name in FUNCTIONS]
-]
+NAMES = [f"{layer}-{name}" for layer, name in keras_cases.names(KERAS2)]
+NAMES += [f"{layer}-{name}-function" for layer in keras_cases.LAYERS for name in FUNCTIONS]
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,14 @@ def make(name, case):
     if "dtype" in arguments and KERAS2:
         arguments["dtype"] = tf.keras.mixed_precision.Policy(arguments["dtype"])
     keras_models.seed(3)
-    layer = getattr(tf.keras.layers, kind)(case.sizes[3], **arguments)
+    if kind.endswith("Cell"):
+        of_cell = {key: arguments[key] for key in keras_cases.OF_CELL if key in arguments}
+        cell = getattr(tf.keras.layers, kind)(case.sizes[3], **of_cell)
+        for key in keras_cases.OF_CELL[:-1]:
+            arguments.pop(key, None)
+        layer = tf.keras.layers.RNN(cell, **arguments)
+    else:
+        layer = getattr(tf.keras.layers, kind)(case.sizes[3], **arguments)
     if case.bidirectional is not None:
         layer = tf.keras.layers.Bidirectional(layer, **case.bidirectional)
     elif case.zero_output_for_mask:
@@ -45,7 +52,7 @@ def results(name, case, call):
     inputs = [tf.constant(random(*shape, seed=k)) for k in range(case.calls)]
     states = None
     if case.initial_state:
-        states = [tf.constant(random(batch, units, seed=5 + k)) for k in range(name[0] == "L" or 0)]
+        states = [tf.constant(random(batch, units, seed=5 + k)) for k in range("LSTM" in name)]
         states += [tf.constant(random(batch, units, seed=7))]
     mask = mask_of(case)
     with_random_weights(layer, inputs[0].shape)
@@ -91,10 +98,9 @@ def check(name, case, call=lambda run: run):
 
 
 def _functions():
+    for layer, name in keras_cases.names(KERAS2):
+        yield f"{layer}-{name}", functools.partial(check, layer, keras_cases.CASES[name])
     for layer in keras_cases.LAYERS:
-        for name, case in keras_cases.CASES.items():
-            if KERAS2 or not case.keras2:
-                yield f"{layer}-{name}", functools.partial(check, layer, case)
         for name in ("sequences_and_states", "mask_with_gaps", "mask_last_output"):
             in_function = functools.partial(tf.function, autograph=False)
             case = keras_cases.CASES[name]

@@ -10,12 +10,13 @@ import tensorflow as tf
 
 import blockcell
 import keras_models
-from blockcell.keras import environment, exports, reasons
+from blockcell import private
+from blockcell.keras import exports, reasons
 from keras_models import KERAS2, on_kernels
 
 layers = tf.keras.layers
 NUMBERS = keras_models.random(4, 5, 3)
-METHOD = environment.version().METHOD
+METHOD = private.loop_of_layers()
 
 
 def prepare():
@@ -100,7 +101,7 @@ def model_with_its_own_make_train_function():
 
 def disable_puts_back():
     def there():
-        found = [getattr(getattr(layers, name), METHOD) for name in ("LSTM", "GRU")]
+        found = [getattr(getattr(layers, name), METHOD) for name in ("LSTM", "GRU", "RNN")]
         return found + [getattr(owner, name) for owner, name in exports._exporting_methods()]
 
     stock = there()
@@ -261,7 +262,7 @@ def report_of_a_model():
     model = model_of(
         layers.Bidirectional(layers.LSTM(4, return_sequences=True, name="both")),
         layers.LSTM(4, return_sequences=True, unroll=True, name="unrolled"),
-        layers.RNN(layers.GRUCell(4), return_sequences=True, name="loop"),
+        layers.SimpleRNN(4, return_sequences=True, name="simple"),
         Own(4, name="own"),
     )
     paths = {record.layer: record.path for record in blockcell.keras.report(model)}
@@ -275,12 +276,14 @@ def report_of_a_model():
     }
     assert found["forward_both"].reason == "" and found["forward_both"].type == "LSTM"
     assert found["unrolled"].reason == "unroll is True"
-    assert found["loop"].reason == "the kernels serve the layers LSTM and GRU"
+    assert found["simple"].reason == (
+        "the kernels serve the layers LSTM and GRU, and it is a SimpleRNN"
+    )
     assert found["own"].reason == f"Own has a method {METHOD} of its own"
     lines = str(report).splitlines()
-    assert lines[0].split() == ["layer", "type", "path", "reason"]
-    assert any(line.split() == ["forward_both", "LSTM", "blockcell"] for line in lines)
-    assert any(" ".join(line.split()) == "unrolled LSTM keras unroll is True" for line in lines)
+    assert lines[0].split() == ["layer", "type", "path", "runs", "reason"]
+    assert any(line.split() == ["forward_both", "LSTM", "blockcell", "0"] for line in lines)
+    assert any(" ".join(line.split()) == "unrolled LSTM keras 0 unroll is True" for line in lines)
 
 
 def report_of_a_model_compiled_by_xla():

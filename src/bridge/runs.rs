@@ -1,0 +1,61 @@
+//! How often kernels have computed.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The attribute by which a node says for whom it computes. Python sets it for layers of Keras.
+pub(super) const LABEL: &str = "_blockcell_label";
+
+/// Counters by name. A name stays, because other nodes may have it later.
+type Counters = Mutex<BTreeMap<String, Counter>>;
+
+static OPS: Counters = Mutex::new(BTreeMap::new());
+static LABELS: Counters = Mutex::new(BTreeMap::new());
+
+/// How often something has run. Copies count together.
+#[derive(Clone, Default)]
+struct Counter(Arc<AtomicU64>);
+
+/// Counts the runs of a node.
+pub(super) struct Runs {
+    op: Counter,
+    label: Option<Counter>,
+}
+
+impl Runs {
+    /// Of a node of this operation, with this label if it has one.
+    pub(super) fn of(op: &str, label: Option<&str>) -> Runs {
+        Runs { op: counter(&OPS, op), label: label.map(|label| counter(&LABELS, label)) }
+    }
+
+    /// Counts one.
+    pub(super) fn count(&self) {
+        for counter in [Some(&self.op), self.label.as_ref()].into_iter().flatten() {
+            counter.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How often kernels of each operation have computed, of those that a node was made of.
+pub(super) fn of_ops() -> BTreeMap<String, u64> {
+    counts(&OPS)
+}
+
+/// How often the kernels of nodes with each label have computed.
+pub(super) fn of_labels() -> BTreeMap<String, u64> {
+    counts(&LABELS)
+}
+
+fn counter(counters: &Counters, name: &str) -> Counter {
+    let mut counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
+    counters.entry(name.to_owned()).or_default().clone()
+}
+
+fn counts(counters: &Counters) -> BTreeMap<String, u64> {
+    let counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
+    counters
+        .iter()
+        .map(|(name, counter)| (name.clone(), counter.0.load(Ordering::Relaxed)))
+        .collect()
+}
