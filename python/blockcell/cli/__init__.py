@@ -12,6 +12,7 @@ _COMMANDS = {
     "build": "build the library for the TensorFlow of a Python",
     "verify": "check every kernel against TensorFlow's and a float64 reference",
     "inspect": "list a graph's block RNN nodes, what runs them, and what they cost",
+    "run": "run a program with the library loaded and Keras's layers on its kernels",
     "bench": "time TensorFlow's kernels and ours side by side",
 }
 # A command's module must not be called like one of Python's own: `inspect` would be.

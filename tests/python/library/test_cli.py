@@ -48,8 +48,44 @@ def run(*words, code=0, **variables):
 
 def test_help_lists_the_commands_without_tensorflow():
     printed, _ = run("--help")
-    for name in ("info", "build", "verify", "inspect", "bench"):
+    for name in ("info", "build", "verify", "inspect", "run", "bench"):
         assert f"  {name} " in printed
+
+
+PROGRAM = """
+import os, sys
+assert "tensorflow" not in sys.modules
+import tensorflow as tf
+import helper_of_program
+print(__name__, sys.argv[1:], helper_of_program.VALUE)
+if not tf.__version__.startswith("1."):
+    layers = tf.keras.layers
+    x = tf.zeros([2, 5, 3])
+    model = tf.keras.Sequential([layers.LSTM(4, name="first"), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(x, x[:, 0, :1], epochs=3, verbose=0)
+    layers.GRU(4, unroll=True, name="second")(x)
+sys.exit(3)
+"""
+
+
+def test_run(tmp_path):
+    """A program of several files, with its own exit code, arguments and output."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "helper_of_program.py").write_text("VALUE = 7")
+    report = tmp_path / "report.json"
+    words = ["run", "--report", report, tmp_path / "program.py", "--flag", "word"]
+    printed, said = run(*words, code=3)
+    assert printed == "__main__ ['--flag', 'word'] 7\n"
+    found = json.loads(report.read_text())
+    assert found["loaded"] and "blockcell: calls of kernels: " in said
+    if not TF1:
+        assert found["runs"]["BlockLSTMV2"] == found["runs"]["BlockLSTMGradV2"] == 3
+        assert [name.partition("#")[0] for name in found["layers"]] == ["first"]
+        assert "second: Keras's own path runs, because unroll is True." in found["said"]
+        run("run", "--no-keras", *words[1:], code=3)
+        assert "BlockLSTMV2" not in json.loads(report.read_text())["runs"]
+    run("run", tmp_path / "absent.py", code=2)
 
 
 def test_info():
