@@ -69,7 +69,7 @@ def _line(package, version, verified, flags="-", library="-", pages="-"):
 def _try(environment, package, version, minor):
     python = str(environment / "bin" / "python")
     # Away from the source tree, whose package must not be found.
-    command = [str(environment / "bin" / "blockcell"), "verify", "--quick", "--json", "-"]
+    command = [str(environment / "bin" / "blockcell"), "verify", "--quick", "--json"]
     process = subprocess.run(command, cwd=str(FOLDER), stdout=subprocess.PIPE, text=True)
     flags = _same_flags(python, environment)
     try:

@@ -123,13 +123,13 @@ def test_command_exists(words, make_targets):
     if program == "make":
         check_make(words[1:], make_targets)
     elif program in ("python", "python3") and words[1] == "-m" and words[2] in MODULES:
-        check_options(MODULES[words[2]], words[3:])
+        check_options(MODULES[words[2]], own_words(words[3:]) if words[3] == "run" else words[3:])
     elif program in ("python", "python3") and words[1] != "-m":
         assert (ROOT / words[1]).is_file()
         check_options(str(Path(words[1]).parent), words[2:], "examples/common")
     elif program == "blockcell":
         assert mentions(MODULES[program], words[1]), f"blockcell has no {words[1]}"
-        check_options(MODULES[program], words[2:])
+        check_options(MODULES[program], own_words(words[2:]) if words[1] == "run" else words[2:])
     elif program == "cargo":
         manifests = [
             path.read_text() for path in (ROOT / "Cargo.toml", ROOT / "kernels/Cargo.toml")
@@ -168,6 +168,12 @@ def check_options(folder, words, common=None):
         if word.startswith("--"):
             option = word.split("=")[0]
             assert any(mentions(each, option) for each in folders), f"{folder} has no {option}"
+
+
+def own_words(words):
+    """The words of `blockcell run` in front of the program, whose options are its own."""
+    end = (i for i, word in enumerate(words) if word.endswith(".py") or word == "-m")
+    return words[: next(end, len(words))]
 
 
 def check_files(words):

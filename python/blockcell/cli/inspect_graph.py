@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import click
 
@@ -29,8 +30,11 @@ _NOTE = (
 @click.option("--measure/--no-measure", default=True, show_default=True, help="Time the calls.")
 @click.option("--seconds", default=0.2, show_default=True, help="Time for each different call.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--require", is_flag=True, help="Exit with 1 if a block RNN node would not run on the kernels."
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def command(file, batch, time, target, measure, seconds, as_json, quiet):
+def command(file, batch, time, target, measure, seconds, as_json, require, quiet):
     """List the block RNN nodes of a graph: what runs them, what they cost, and what they gain.
 
     Then say what the graph passes put in place of the products around them, and of plain cells, and
@@ -52,17 +56,31 @@ def command(file, batch, time, target, measure, seconds, as_json, quiet):
     if as_json:
         passes = [place._asdict() for place in places]
         print(json.dumps({"nodes": found, "graph_passes": passes}, indent=1))
-        return
-    if found:
-        _print_nodes(console, file, found)
     else:
-        console.print(f"{file} has no block RNN nodes.", highlight=False)
-    for line in _lines(places):
-        console.print(line, soft_wrap=True, highlight=False)
+        if found:
+            _print_nodes(console, file, found)
+        else:
+            console.print(f"{file} has no block RNN nodes.", highlight=False)
+        for line in _lines(places):
+            console.print(line, soft_wrap=True, highlight=False)
+    if require:
+        _require(file, found, places)
+
+
+def _require(file, found, places):
+    """Ends the command with 1 if a node would not run on the kernels, or nothing would."""
+    missed = [one for one in found if one["why_not"]]
+    for one in missed:
+        print(f"blockcell: {one['name']} would not run on the kernels: {one['why_not']}")
+    if not found and not any(place.becomes for place in places):
+        print(f"blockcell: nothing in {file} would run on the kernels")
+        missed = [file]
+    if missed:
+        sys.exit(1)
 
 
 def _print_nodes(console, file, found):
-    console.print(table(file, _COLUMNS, [_cells(one) for one in found], 6, _NOTE))
+    console.print(table(file, _COLUMNS, _grouped([_cells(one) for one in found]), 6, _NOTE))
     for reason in sorted({one["why_not"] for one in found if one["why_not"]}):
         console.print(f"Not on blockcell: {reason}", soft_wrap=True, highlight=False)
     measured = [one for one in found if one["ours_seconds"] and one["runs_on"] == "blockcell"]
@@ -76,6 +94,15 @@ def _print_nodes(console, file, found):
             soft_wrap=True,
             highlight=False,
         )
+
+
+def _grouped(lines):
+    """The lines of nodes that differ in their names only, as one line each."""
+    names = {}
+    for name, *rest in lines:
+        names.setdefault(tuple(rest), []).append(name)
+    for rest, (first, *others) in names.items():
+        yield [f"{first} and {len(others)} more" if others else first, *rest]
 
 
 def _plan(file, targets):

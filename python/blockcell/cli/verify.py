@@ -16,9 +16,11 @@ from blockcell.cli.console import (
     table,
     waiting,
 )
+from blockcell.cli.options import Listed
 from blockcell.reference.op_table import OPS
 
 _COLUMNS = ("op", "kind", "type and options", "cases", "ours: worst", "of", "limit", "stock: worst")
+_TYPES = {"float32": "float32", "half": "float16"}
 _NOTE = (
     "Scaled errors: the largest difference from the float64 reference, relative to the largest "
     "element. TensorFlow's own errors do not count."
@@ -29,11 +31,11 @@ _NOTE = (
 @click.option("--quick", is_flag=True, help="A few sizes of each op, in under a minute.")
 @click.option("--ops", metavar="OP,...", help="Only these ops (default: all).")
 @click.option(
-    "--dtype",
-    "dtypes",
-    multiple=True,
-    type=click.Choice(["float32", "float16"]),
-    help="Only this type; may be repeated (default: both).",
+    "--dtypes",
+    type=Listed(click.Choice(list(_TYPES))),
+    default=",".join(_TYPES),
+    metavar="TYPE,...",
+    help=f"Of {', '.join(_TYPES)} (default: both).",
 )
 @click.option("--graph", metavar="FILE", help="Instead of a grid: the calls in this graph's file.")
 @click.option(
@@ -45,13 +47,12 @@ _NOTE = (
 @click.option("--tolerance", type=float, metavar="X", help="Scaled error to accept everywhere.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
 @click.option("--library", metavar="FILE", help="The libblockcell.so to verify.")
-@click.option(
-    "--json", "json_file", metavar="FILE", help="Write all results; - for standard output."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--report", metavar="FILE", help="Write all results as JSON.")
 @click.option("--junit", metavar="FILE", help="Write a JUnit report.")
 @click.option("--quiet", is_flag=True, help="Print failures only.")
 def command(
-    quick, ops, dtypes, graph, batch, time, tolerance, seed, library, json_file, junit, quiet
+    quick, ops, dtypes, graph, batch, time, tolerance, seed, library, as_json, report, junit, quiet
 ):
     """Check every kernel, forward and gradient, against TensorFlow's and a float64 reference.
 
@@ -60,13 +61,13 @@ def command(
     """
     quiet_tensorflow()
     names = _ops(ops)
-    console = new_console(quiet or json_file == "-")
+    console = new_console(quiet or as_json)
     with waiting(console, "loading TensorFlow and the library"):
         about = _load(library)
     if graph:
         cases = _cases_of_graph(graph, batch, time, names)
     else:
-        types = dtypes or ("float32", "float16")
+        types = tuple(_TYPES[name] for name in dtypes)
         block_ops = [name for name in names if name in OPS]
         cases = [
             *verification.grid(block_ops, types, quick),
@@ -86,8 +87,13 @@ def command(
             progress.advance(bar)
     failed = [result for result in results if result.problem is not None]
     _print(console, about, results, failed)
-    _write(json_file, junit, results, dict(about, seed=seed))
-    if quiet or json_file == "-":
+    text = json.dumps(verification.as_json(results, dict(about, seed=seed)), indent=1)
+    if as_json:
+        print(text)
+    for file, content in ((report, text), (junit, verification.as_junit(results))):
+        if file:
+            Path(file).write_text(content + "\n", encoding="utf-8")
+    if quiet or as_json:
         for result in failed:
             print(f"{result.case}: {result.problem}", file=sys.stderr)
     sys.exit(1 if failed else 0)
@@ -147,7 +153,7 @@ def _print(console, about, results, failed):
     for result in failed[:20]:
         console.print(f"FAILED {result.case}: {result.problem}", style="red", soft_wrap=True)
     if len(failed) > 20:
-        console.print(f"and {len(failed) - 20} more: --json or --junit has all")
+        console.print(f"and {len(failed) - 20} more: --report or --junit has all")
     console.print(
         f"{len(results) - len(failed)} of {len(results)} cases are as accurate as they have to be.",
         highlight=False,
@@ -156,14 +162,3 @@ def _print(console, about, results, failed):
 
 def _number(value):
     return "-" if value is None else f"{value:.1e}"
-
-
-def _write(json_file, junit, results, about):
-    if json_file:
-        text = json.dumps(verification.as_json(results, about), indent=1)
-        if json_file == "-":
-            print(text)
-        else:
-            Path(json_file).write_text(text + "\n", encoding="utf-8")
-    if junit:
-        Path(junit).write_text(verification.as_junit(results) + "\n", encoding="utf-8")

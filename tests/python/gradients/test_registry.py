@@ -1,10 +1,7 @@
 """Whose gradients TensorFlow uses."""
 
 import pytest
-import tensorflow as tf
 
-import blockcell
-from blockcell.gradients import registry
 from helpers import gradient_cases, isolated, ways
 
 OURS = "blockcell.gradients.rules"
@@ -64,9 +61,3 @@ def test_what_ran_before_loading_uses_ours_afterwards():
 def test_eager_mode_of_1_15():
     found = outcome("eager_mode_of_1_15")
     assert max(found.values()) < 1e-5, found
-
-
-def test_message_about_an_unknown_registry(monkeypatch):
-    monkeypatch.setattr(registry, "_registry", object)
-    with pytest.raises(RuntimeError, match=f"TensorFlow {tf.__version__} keeps gradients"):
-        blockcell.load()

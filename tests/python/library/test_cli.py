@@ -104,7 +104,7 @@ def test_info_without_a_library(tmp_path):
 
 def test_verify(tmp_path):
     files = [tmp_path / name for name in ("all.json", "all.xml")]
-    printed, _ = run("verify", "--quick", "--json", files[0], "--junit", files[1])
+    printed, _ = run("verify", "--quick", "--report", files[0], "--junit", files[1])
     found = json.loads(files[0].read_text())
     ops, dtypes = (*OPS, *cudnn_verification.OPS), ("float32", "float16")
     cases = [*verification.grid(tuple(OPS), dtypes, True)]
@@ -121,7 +121,7 @@ def test_verify(tmp_path):
 @pytest.mark.parametrize("op", ["GRUBlockCell", "BlockLSTMGrad", "BlockGRU", "CudnnRNNV3"])
 def test_verify_finds_a_wrong_kernel(op, tmp_path):
     """In the library for tests of panics, a kernel can be made to return zeros."""
-    words = ["verify", "--quick", "--dtype", "float32", "--library", FAILPOINTS]
+    words = ["verify", "--quick", "--dtypes", "float32", "--library", FAILPOINTS]
     words += ["--ops", f"{op},GRUBlockCellGrad", "--junit", tmp_path / "all.xml"]
     run(*words)
     printed, complaint = run(*words, "--quiet", code=1, FAILPOINTS=f"wrong-{op}=return")
@@ -131,7 +131,7 @@ def test_verify_finds_a_wrong_kernel(op, tmp_path):
 
 
 def test_verify_of_a_graph():
-    found = json.loads(run("verify", "--graph", GRAPH, "--json", "-")[0])
+    found = json.loads(run("verify", "--graph", GRAPH, "--json")[0])
     assert found["failed"] == 0
     assert {result["case"]["op"] for result in found["results"]} == {
         "GRUBlockCell",
@@ -170,6 +170,34 @@ def graph_def(batch):
                     x=x, h_prev=h, w_ru=w_ru, w_c=w_c, b_ru=tf.zeros([10]), b_c=tf.zeros([5])
                 )
     return graph.as_graph_def()
+
+
+def test_inspect_requires(tmp_path):
+    """For CI: 1 where a node would not run on the kernels, or nothing would."""
+    tf.io.write_graph(graph_def(2), str(tmp_path), "graph.pb", as_text=False)
+    words = ["--no-measure", "--require"]
+    printed, _ = run("inspect", tmp_path / "graph.pb", *words, code=1)
+    assert "GRUBlockCell_1 would not run on the kernels: the graph places it on" in printed
+    assert "GRUBlockCell would not run" not in printed
+    run("inspect", GRAPH, *words)
+    run("inspect", PLAIN_GRAPHS / "absent.pb", *words, code=2)
+    with tf.Graph().as_default() as graph:
+        tf.zeros([2])
+    tf.io.write_graph(graph, str(tmp_path), "empty.pb", as_text=False)
+    printed, _ = run("inspect", tmp_path / "empty.pb", *words, code=1)
+    assert "empty.pb would run on the kernels" in printed
+
+
+def test_inspect_puts_equal_nodes_together(tmp_path):
+    graphs = graph_def(2)
+    again = graphs.node.add()
+    again.CopyFrom(next(node for node in graphs.node if node.name == "GRUBlockCell"))
+    again.name = "third"
+    tf.io.write_graph(graphs, str(tmp_path), "graph.pb", as_text=False)
+    printed, _ = run("inspect", tmp_path / "graph.pb", "--no-measure")
+    assert "GRUBlockCell and 1 more " in printed and "third" not in printed
+    found = json.loads(run("inspect", tmp_path / "graph.pb", "--no-measure", "--json")[0])
+    assert [node["name"] for node in found["nodes"]] == ["GRUBlockCell", "GRUBlockCell_1", "third"]
 
 
 @pytest.mark.parametrize("text", [False, True])

@@ -42,6 +42,8 @@ def test_info():
         "cudnn",
         "rewrite",
         "rewritten",
+        "runs",
+        "labels",
     }
     assert answer["loaded"] and answer["problem"] is None
     assert answer["library"] == str(blockcell.find_library())
