@@ -144,8 +144,7 @@ void Register(const OpInfo& op, tf::DataType type) {
 
 void RegisterKernels() {
   for (const OpInfo& op : operations()) {
-    Register(op, tf::DT_FLOAT);
-    if (op.half) Register(op, tf::DT_HALF);
+    for (const std::int32_t type : op.types) Register(op, static_cast<tf::DataType>(type));
   }
 }
 

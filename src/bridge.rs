@@ -34,8 +34,8 @@ mod ffi {
     struct OpInfo {
         /// Its name in TensorFlow.
         name: &'static str,
-        /// Whether it has a kernel for half, beside the one for float.
-        half: bool,
+        /// The element types T that it has kernels for, as numbers of TensorFlow's `DataType`.
+        types: Vec<i32>,
         /// Whether TensorFlow has the operation, and kernels for it.
         is_stock: bool,
     }

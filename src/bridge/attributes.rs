@@ -3,9 +3,16 @@
 use super::ffi::{AttributeKind, AttributeValue, NodeAttributes};
 use blockcell_kernels::Error;
 
-/// `DT_HALF` and `DT_INT64` of TensorFlow's `types.proto`.
-const DT_HALF: i64 = 19;
+/// `DT_INT64` of TensorFlow's `types.proto`.
 const DT_INT64: i64 = 9;
+
+/// A type of a tensor's elements, with its number in TensorFlow's `types.proto`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ElementType {
+    Float = 1,
+    Double = 2,
+    Half = 19,
+}
 
 /// The attributes of a node of the operation `op`. TensorFlow has checked that each is of the type that
 /// the operation gives it, so it is an error only if there is none of its name.
@@ -50,9 +57,17 @@ impl<'a> Attributes<'a> {
         Ok(self.get(name, AttributeKind::Ints)?.numbers)
     }
 
-    /// Whether the element type T is half; otherwise it is float.
+    /// The element type T, one of those that a kernel was registered for.
+    pub(super) fn element_type(self) -> Result<ElementType, Error> {
+        let number = self.get("T", AttributeKind::Type)?.number;
+        let is_it = |of: &ElementType| *of as i64 == number;
+        let all = [ElementType::Float, ElementType::Double, ElementType::Half];
+        all.into_iter().find(is_it).ok_or(Error::Type { op: self.op })
+    }
+
+    /// Whether the element type T is half.
     pub(super) fn is_half(self) -> Result<bool, Error> {
-        Ok(self.get("T", AttributeKind::Type)?.number == DT_HALF)
+        Ok(self.element_type()? == ElementType::Half)
     }
 
     /// Whether the type attribute `name` is int64.

@@ -6,9 +6,9 @@ use blockcell_kernels::{Context, Element, Error, block_gru, block_lstm, gru, lst
 use bytemuck::Pod;
 use half::f16;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, ElementType};
 use super::ffi::{Input, Plan, Shape};
-use super::kernels::{self, Node, Operation, describe};
+use super::kernels::{self, FLOAT_AND_HALF, Node, Operation, describe};
 use super::tensors::{self, Inputs, Outputs};
 
 /// One for each of [`ops::ALL`].
@@ -115,8 +115,9 @@ impl<A: Send + Sync + 'static> Operation for BlockOp<A> {
         self.op.name
     }
 
-    fn has_half(&self) -> bool {
-        self.op.types.contains(&DataType::Half)
+    fn types(&self) -> &'static [ElementType] {
+        let has_half = self.op.types.contains(&DataType::Half);
+        if has_half { FLOAT_AND_HALF } else { &[ElementType::Float] }
     }
 
     fn is_stock(&self) -> bool {

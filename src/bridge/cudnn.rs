@@ -12,9 +12,9 @@ use blockcell_kernels::{Element, Error, Storage};
 use bytemuck::Pod;
 use half::f16;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, ElementType};
 use super::ffi::{Input, Output, Plan, Shape, lists_gpus};
-use super::kernels::{Call, Node, Operation, describe};
+use super::kernels::{Call, FLOAT_AND_HALF, Node, Operation, describe};
 use super::tensors::{elements, elements_mut, view, view_mut};
 
 /// What an operation does.
@@ -97,6 +97,18 @@ pub(crate) fn is_on() -> bool {
     *ON
 }
 
+/// Whether each call of a node has the dropout masks of its first one: where TensorFlow's own switch
+/// `TF_CUDNN_RESET_RND_GEN_STATE` is on, as a node finds it when it is made.
+fn same_masks(op: &'static str) -> Result<bool, Error> {
+    let Some(value) = std::env::var_os("TF_CUDNN_RESET_RND_GEN_STATE") else { return Ok(false) };
+    let value = value.to_string_lossy();
+    cudnn_rnn::tensorflow_flag(&value).ok_or_else(|| Error::Attribute {
+        op,
+        expected: "TF_CUDNN_RESET_RND_GEN_STATE must be 0, 1, false or true".to_owned(),
+        got: value.into_owned(),
+    })
+}
+
 /// Whether TensorFlow has a GPU in this process. It is asked only where there is a file by which
 /// programs reach one of NVIDIA's, one in WSL, or one of AMD's: without a driver it would print
 /// complaints.
@@ -110,14 +122,21 @@ impl Operation for CudnnOp {
         self.name
     }
 
+    /// The conversions of parameters copy numbers of any type.
+    fn types(&self) -> &'static [ElementType] {
+        const ALL: &[ElementType] = &[ElementType::Float, ElementType::Double, ElementType::Half];
+        if self.is_pass() { FLOAT_AND_HALF } else { ALL }
+    }
+
     fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error> {
         let is_params_size = self.kind == Kind::ParamsSize;
         Ok(Box::new(CudnnNode {
             op: self,
-            is_half: attributes.is_half()?,
+            element: attributes.element_type()?,
             size_is_int64: is_params_size && attributes.is_int64("S")?,
             attributes: self.attributes(attributes)?,
             counts: self.counts(attributes)?,
+            same_masks: self.kind == Kind::Forward && same_masks(self.name)?,
             calls: AtomicU64::new(0),
         }))
     }
@@ -202,12 +221,14 @@ type Needs = (Vec<Vec<usize>>, usize);
 
 struct CudnnNode {
     op: &'static CudnnOp,
-    is_half: bool,
+    element: ElementType,
     /// Whether the type S of sizes is int64; otherwise it is int32.
     size_is_int64: bool,
     attributes: cudnn_rnn::Attributes,
     /// What [`CudnnOp::counts`] returns.
     counts: Vec<(&'static str, i64)>,
+    /// Whether each call has the dropout masks of the first one.
+    same_masks: bool,
     /// How many calls there were.
     calls: AtomicU64,
 }
@@ -228,7 +249,16 @@ impl Node for CudnnNode {
     }
 
     fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
-        if self.is_half { self.compute_in::<f16>(call) } else { self.compute_in::<f32>(call) }
+        match (self.op.kind, self.element) {
+            (Kind::ParamsSize, _) => self.params_size(call),
+            (Kind::ParamsToCanonical | Kind::CanonicalToParams, element) => match element {
+                ElementType::Float => self.convert::<f32>(call),
+                ElementType::Double => self.convert::<f64>(call),
+                ElementType::Half => self.convert::<f16>(call),
+            },
+            (_, ElementType::Half) => self.pass_in::<f16>(call),
+            _ => self.pass_in::<f32>(call),
+        }
     }
 }
 
@@ -277,7 +307,7 @@ impl CudnnNode {
         let output = network.output_shape(attributes).to_vec();
         let mut shapes = vec![output, state, output_c, vec![reserve_space]];
         shapes.extend(self.op.has_host_reserved().then(|| vec![0]));
-        Ok((shapes, cudnn_rnn::forward_scratch(&network, attributes, self.is_half)))
+        Ok((shapes, cudnn_rnn::forward_scratch(&network, attributes, self.is_half())))
     }
 
     fn plan_backprop(&self, inputs: &[Input<'_>]) -> Result<Needs, Error> {
@@ -292,7 +322,7 @@ impl CudnnNode {
         network.check_backprop(self.op.name, &self.attributes, &shapes)?;
         let inputs = [tensors.input, tensors.input_h, tensors.input_c, tensors.params];
         let shapes = inputs.map(|input| input.dims.to_vec()).into();
-        Ok((shapes, cudnn_rnn::backprop_scratch(&network, self.is_half)))
+        Ok((shapes, cudnn_rnn::backprop_scratch(&network, self.is_half())))
     }
 
     fn network(&self, tensors: &Tensors<'_>) -> Result<Network, Error> {
@@ -336,38 +366,41 @@ impl CudnnNode {
         if got == expected { Ok(()) } else { Err(Error::Count { op, what, expected, got }) }
     }
 
-    fn compute_in<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
-        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+    fn params_size(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let size = self.layout(call.inputs)?.len() as i64;
+        let to = &mut call.outputs[0].data;
+        if self.size_is_int64 {
+            to.copy_from_slice(&size.to_ne_bytes());
+        } else {
+            to.copy_from_slice(&(size as i32).to_ne_bytes());
+        }
+        Ok(())
+    }
+
+    /// Takes the parameters out of their buffer, or puts them into one.
+    fn convert<E: Copy + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let layout = self.layout(call.inputs)?;
+        let weights = layout.counts()[0];
+        if self.op.kind == Kind::ParamsToCanonical {
+            let mut parts: Vec<&mut [E]> =
+                call.outputs.iter_mut().map(|output| elements_mut(output.data)).collect();
+            let (weights, biases) = parts.split_at_mut(weights);
+            let params = view(&call.inputs[3]);
+            return cudnn_rnn::params_to_canonical(self.op.name, &layout, params, weights, biases);
+        }
+        let parts: Vec<&[E]> = call.inputs[3..].iter().map(|input| elements(input.data)).collect();
+        let (weights, biases) = parts.split_at(weights);
+        let params = view_mut(&mut call.outputs[0]);
+        cudnn_rnn::canonical_to_params(self.op.name, &layout, weights, biases, params)
+    }
+
+    fn pass_in<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let number = if self.same_masks { 0 } else { self.calls.fetch_add(1, Ordering::Relaxed) };
         let attributes = cudnn_rnn::Attributes { call: number, ..self.attributes };
-        match self.op.kind {
-            Kind::Forward => self.forward_in::<E>(&attributes, call),
-            Kind::Backprop => self.backprop_in::<E>(&attributes, call),
-            Kind::ParamsSize => {
-                let size = self.layout(call.inputs)?.len() as i64;
-                let to = &mut call.outputs[0].data;
-                if self.size_is_int64 {
-                    to.copy_from_slice(&size.to_ne_bytes());
-                } else {
-                    to.copy_from_slice(&(size as i32).to_ne_bytes());
-                }
-                Ok(())
-            }
-            Kind::ParamsToCanonical => {
-                let layout = self.layout(call.inputs)?;
-                let mut parts: Vec<&mut [E]> =
-                    call.outputs.iter_mut().map(|output| elements_mut(output.data)).collect();
-                let (weights, biases) = parts.split_at_mut(layout.counts()[0]);
-                let params = view(&call.inputs[3]);
-                cudnn_rnn::params_to_canonical(self.op.name, &layout, params, weights, biases)
-            }
-            Kind::CanonicalToParams => {
-                let layout = self.layout(call.inputs)?;
-                let parts: Vec<&[E]> =
-                    call.inputs[3..].iter().map(|input| elements(input.data)).collect();
-                let (weights, biases) = parts.split_at(layout.counts()[0]);
-                let params = view_mut(&mut call.outputs[0]);
-                cudnn_rnn::canonical_to_params(self.op.name, &layout, weights, biases, params)
-            }
+        if self.op.kind == Kind::Forward {
+            self.forward_in::<E>(&attributes, call)
+        } else {
+            self.backprop_in::<E>(&attributes, call)
         }
     }
 
@@ -418,7 +451,11 @@ impl CudnnNode {
 
     /// How many elements of the node's type have the size of a float.
     fn of_one_float(&self) -> usize {
-        if self.is_half { 2 } else { 1 }
+        if self.is_half() { 2 } else { 1 }
+    }
+
+    fn is_half(&self) -> bool {
+        self.element == ElementType::Half
     }
 }
 

@@ -2,20 +2,23 @@
 
 use blockcell_kernels::{Context, Error, Isa};
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, ElementType};
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
 use super::{block, cudnn, loops, plain, products};
+
+/// The element types of most operations.
+pub(super) const FLOAT_AND_HALF: &[ElementType] = &[ElementType::Float, ElementType::Half];
 
 /// An operation that has kernels.
 pub(super) trait Operation: Sync {
     /// Its name in TensorFlow.
     fn name(&self) -> &'static str;
 
-    /// Whether it has a kernel for half, beside the one for float.
-    fn has_half(&self) -> bool {
-        true
+    /// The element types T that it has kernels for.
+    fn types(&self) -> &'static [ElementType] {
+        FLOAT_AND_HALF
     }
 
     /// Whether TensorFlow has kernels for CPUs, too.
@@ -88,7 +91,7 @@ pub(super) fn operations() -> Vec<OpInfo> {
         }
         let info = |op: &dyn Operation| OpInfo {
             name: op.name(),
-            half: op.has_half(),
+            types: op.types().iter().map(|&of| of as i32).collect(),
             is_stock: op.is_stock(),
         };
         all().map(info).collect()

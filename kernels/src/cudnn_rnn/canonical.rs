@@ -4,7 +4,7 @@ use ndarray::{ArrayView1, ArrayViewMut1};
 
 use super::Layout;
 use super::layout::Region;
-use crate::{Error, Storage};
+use crate::Error;
 
 /// `CudnnRNNParamsToCanonical` and `CudnnRNNParamsToCanonicalV2`: copies each matrix and then each bias out of the buffer.
 ///
@@ -13,7 +13,7 @@ use crate::{Error, Storage};
 /// # Errors
 ///
 /// A buffer, a list or a part of it of the wrong size; nothing is written then.
-pub fn params_to_canonical<'a, E: Storage>(
+pub fn params_to_canonical<'a, E: Copy>(
     op: &'static str,
     layout: &Layout,
     params: ArrayView1<'_, E>,
@@ -36,7 +36,7 @@ pub fn params_to_canonical<'a, E: Storage>(
 /// # Errors
 ///
 /// As [`params_to_canonical`].
-pub fn canonical_to_params<E: Storage>(
+pub fn canonical_to_params<E: Copy>(
     op: &'static str,
     layout: &Layout,
     weights: &[&[E]],

@@ -39,7 +39,7 @@ pub use canonical::{canonical_to_params, params_to_canonical};
 pub use check::{BackpropShapes, Network, Shapes};
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub use layout::{Layout, Region};
-pub use switch::switch;
+pub use switch::{switch, tensorflow_flag};
 
 use crate::Error;
 

@@ -17,9 +17,29 @@ pub fn switch(value: Option<&str>, has_gpu: impl FnOnce() -> bool) -> Option<boo
     }
 }
 
+/// What an environment variable of TensorFlow's says that is on or off, as its `ReadBoolFromEnvVar`
+/// reads one; `None` if TensorFlow refuses the value.
+#[must_use]
+pub fn tensorflow_flag(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "0" | "false" => Some(false),
+        "1" | "true" => Some(true),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::switch;
+    use super::{switch, tensorflow_flag};
+
+    #[test]
+    fn flags_are_read_as_tensorflow_reads_them() {
+        let known = [("0", false), ("False", false), ("1", true), ("TRUE", true)];
+        known.into_iter().for_each(|(value, on)| assert_eq!(tensorflow_flag(value), Some(on)));
+        ["", "yes", "2", " 1"]
+            .into_iter()
+            .for_each(|value| assert_eq!(tensorflow_flag(value), None));
+    }
 
     #[test]
     fn a_gpu_counts_only_where_the_variable_leaves_it_open() {

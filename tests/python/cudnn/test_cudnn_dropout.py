@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from blockcell.reference import cudnn as oracle
 from blockcell.reference.cudnn import Network
@@ -71,6 +72,18 @@ def test_each_call_has_other_masks_the_same_in_every_session():
     one, two = mask(), mask(calls=2)
     assert np.any(one != two)
     np.testing.assert_array_equal(mask(calls=2), two)
+
+
+@pytest.mark.parametrize("value, resets", [("1", True), ("TRUE", True), ("0", False)])
+def test_tensorflow_s_switch_resets_the_generator_before_each_call(value, resets, monkeypatch):
+    monkeypatch.setenv("TF_CUDNN_RESET_RND_GEN_STATE", value)
+    assert np.array_equal(mask(), mask(calls=2)) == resets
+
+
+def test_a_switch_that_tensorflow_would_refuse(monkeypatch):
+    monkeypatch.setenv("TF_CUDNN_RESET_RND_GEN_STATE", "on")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="RESET_RND_GEN_STATE must be .* on"):
+        mask()
 
 
 @pytest.mark.parametrize("version", cudnn.VERSIONS)

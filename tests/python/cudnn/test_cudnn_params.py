@@ -14,7 +14,7 @@ NETWORKS = [
     for layers, directions, skip in [(1, 1, False), (2, 1, True), (3, 2, False), (2, 2, True)]
 ]
 PROJECTED = [Network("lstm", 5, 3, *stack, num_proj=2) for stack in [(1, 1), (3, 2)]]
-TYPES = [np.float32, np.float16]
+TYPES = [np.float32, np.float16, np.float64]
 
 
 def name(network):
