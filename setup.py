@@ -52,7 +52,8 @@ class BuildPy(build_py):
             return
         package = Path(self.build_lib) / "blockcell"
         # What an earlier build for another TensorFlow has left.
-        shutil.rmtree(str(package), ignore_errors=True)
+        for name in ("blockcell", "blockcell_tools"):
+            shutil.rmtree(str(Path(self.build_lib) / name), ignore_errors=True)
         super().run()
         ready = os.environ.get("BLOCKCELL_LIBRARIES")
         if ready:

@@ -20,8 +20,8 @@ import numpy as np
 
 import bench  # noqa: F401 (for the path of the package)
 from bench.options import positive
-from blockcell.bench.report import rich_table
 from blockcell.cli.console import new_console
+from blockcell_tools.bench.report import rich_table
 
 TESTS = Path(__file__).resolve().parent.parent / "tests" / "python"
 GRAPHS = ["large_graph_without_cells", "large_graph_with_a_cell"]

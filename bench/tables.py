@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from blockcell.bench import machine
-from blockcell.bench.report import markdown_table, others, ratio_quartiles
+from blockcell_tools.bench import machine
+from blockcell_tools.bench.report import markdown_table, others, ratio_quartiles
 
 COLUMNS = ("threads", "rival", "ours ms", "rival ms", "ratio", "quartiles", "others")
 """Those that `cells` fills."""

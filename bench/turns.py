@@ -7,9 +7,9 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from blockcell.bench.timing import MOST_ROUNDS, fewest_rounds
-from blockcell.bench.workers import Worker, WorkerError
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.bench.timing import MOST_ROUNDS, fewest_rounds
+from blockcell_tools.bench.workers import Worker, WorkerError
+from blockcell_tools.reference.inputs import scaled_error
 
 TURN_SECONDS = 0.05
 """The least that a side's turn should take."""
@@ -27,7 +27,7 @@ class Turns(NamedTuple):
     seconds: Dict[str, List[float]]
     """Seconds a call in each round, by side."""
     spent: List[Optional[Tuple[float, float]]]
-    """What `blockcell.bench.machine.Neighbours.spent` returned at each turn."""
+    """What `blockcell_tools.bench.machine.Neighbours.spent` returned at each turn."""
     errors: Dict[str, float]
     """The largest scaled difference of each rival's results from ours."""
 

@@ -1,8 +1,7 @@
 """What the process of one side does, for one number of threads.
 
-It talks as `blockcell.bench.worker` does. The parent writes the job, and the worker answers what
-runs there.
-Then the parent asks it to prepare a net, or to take a turn on it.
+It talks as `blockcell_tools.bench.worker` does. The parent writes the job, and the worker
+answers what runs there. Then the parent asks it to prepare a net, or to take a turn on it.
 """
 
 import gc
@@ -11,12 +10,12 @@ import time
 
 import numpy as np
 
-from blockcell.bench.machine import Neighbours
-from blockcell.bench.timing import LONG, seconds_of
+from blockcell_tools.bench.machine import Neighbours
+from blockcell_tools.bench.timing import LONG, seconds_of
 
 
 def serve(sides, net_type):
-    """Makes the function that answers messages, for `blockcell.bench.worker.answer`.
+    """Makes the function that answers messages, for `blockcell_tools.bench.worker.answer`.
 
     Args:
       sides: What runs each side, by name, made of the side's name and the job. It has `about`,

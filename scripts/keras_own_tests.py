@@ -22,7 +22,7 @@ def main():
     import tensorflow as tf
 
     import blockcell
-    from blockcell.keras import serving
+    from blockcell.keras import dispatch
 
     module = sys.modules[tf.keras.layers.LSTM.__module__]
     folder = Path(module.__file__).parent
@@ -30,7 +30,7 @@ def main():
     if not files:
         sys.exit(f"this Keras, {tf.keras.__version__}, brings no tests of its layers")
     blockcell.keras.enable()
-    with unittest.mock.patch.object(serving, "run", side_effect=serving.run) as run:
+    with unittest.mock.patch.object(dispatch, "run", side_effect=dispatch.run) as run:
         # No settings and no cache in the folder of the package.
         quiet = ["-c", os.devnull, "--rootdir", str(folder), "-p", "no:cacheprovider"]
         code = pytest.main(quiet + files + sys.argv[1:])

@@ -10,11 +10,11 @@ from bench import tables
 from bench.cudnn import nets
 from bench.options import positive
 from bench.turns import Sides
-from blockcell.bench.report import geometric_mean, rich_table
-from blockcell.bench.run import at, circumstances
-from blockcell.bench.shapes import sequence_shape
-from blockcell.bench.workers import WorkerError
 from blockcell.cli.console import new_console, new_progress
+from blockcell_tools.bench.report import geometric_mean, rich_table
+from blockcell_tools.bench.run import at, circumstances
+from blockcell_tools.bench.shapes import sequence_shape
+from blockcell_tools.bench.workers import WorkerError
 
 NEEDS = {"cells": "tensorflow_core", "torch": "torch"}
 """A module that each rival comes with; `tensorflow_core` is in TensorFlow 1.15 alone."""

@@ -7,7 +7,7 @@ from typing import Dict, NamedTuple
 
 import numpy as np
 
-from blockcell.reference import cudnn
+from blockcell_tools.reference import cudnn
 
 FORWARD, TRAINING = "forward", "forward+backward"
 """What a call does: compute the output; or that, and all gradients given that of the output."""

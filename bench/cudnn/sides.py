@@ -11,8 +11,8 @@ import numpy as np
 from bench.cudnn.nets import TRAINING
 from bench.peers import rivals
 from bench.sessions import GraphSide
-from blockcell.bench.worker import start
-from blockcell.reference import cudnn
+from blockcell_tools.bench.worker import start
+from blockcell_tools.reference import cudnn
 
 
 def gradients_of_params(network, params_grad):

@@ -4,8 +4,8 @@ import blockcell
 from bench.cudnn.nets import Net
 from bench.cudnn.sides import Cells, Ours, Torch
 from bench.worker import serve
-from blockcell.bench.graphs import LabelError
-from blockcell.bench.worker import answer
+from blockcell_tools.bench.graphs import LabelError
+from blockcell_tools.bench.worker import answer
 
 SIDES = {"ours": Ours, "cells": Cells, "torch": Torch}
 """What runs each side."""

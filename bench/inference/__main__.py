@@ -8,10 +8,10 @@ from bench import tables
 from bench.inference import nets
 from bench.options import positive
 from bench.turns import Sides
-from blockcell.bench.report import rich_table
-from blockcell.bench.run import at, circumstances
-from blockcell.bench.workers import WorkerError
 from blockcell.cli.console import new_console, new_progress
+from blockcell_tools.bench.report import rich_table
+from blockcell_tools.bench.run import at, circumstances
+from blockcell_tools.bench.workers import WorkerError
 
 RIVALS = ["layer", "unrewritten", "tensorflow"]
 ALLOWED = 1.15

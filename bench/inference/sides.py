@@ -8,7 +8,7 @@ import blockcell
 from bench.inference.nets import BIDIRECTIONAL, KERAS2
 from bench.sessions import GraphSide
 from blockcell import own_ops
-from blockcell.bench.graphs import library_info
+from blockcell_tools.bench.graphs import library_info
 
 
 class LoopError(Exception):

@@ -4,7 +4,7 @@ import blockcell
 from bench.inference.nets import Net
 from bench.inference.sides import Layer, LoopError, Ours, TensorFlow, Unrewritten
 from bench.worker import serve
-from blockcell.bench.worker import answer
+from blockcell_tools.bench.worker import answer
 
 SIDES = {"ours": Ours, "layer": Layer, "unrewritten": Unrewritten, "tensorflow": TensorFlow}
 """What runs each side."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from bench.options import positive
 from bench.peers import nets, report
 from bench.turns import Sides, Turns
-from blockcell.bench import machine, shapes
-from blockcell.bench.rows import ResumeError, RowFile
-from blockcell.bench.run import at, best_limits, circumstances
-from blockcell.bench.workers import WorkerError
 from blockcell.cli.console import new_console, new_progress
+from blockcell_tools.bench import machine, shapes
+from blockcell_tools.bench.rows import ResumeError, RowFile
+from blockcell_tools.bench.run import at, best_limits, circumstances
+from blockcell_tools.bench.workers import WorkerError
 
 
 def main():

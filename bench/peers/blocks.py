@@ -3,8 +3,8 @@
 import numpy as np
 
 from bench.peers.nets import GATES, TRAINING, in_order, joined, split
-from blockcell.bench import graphs
-from blockcell.bench.worker import start
+from blockcell_tools.bench import graphs
+from blockcell_tools.bench.worker import start
 
 ICFO = ("i", "c", "f", "o")
 """The order of the gates in `BlockLSTM`."""

@@ -10,8 +10,8 @@ from typing import Dict, NamedTuple
 
 import numpy as np
 
-from blockcell.bench.ops import Case
-from blockcell.bench.tables import BLOCK_GRU_OPS, OPS
+from blockcell_tools.bench.ops import Workload
+from blockcell_tools.bench.tables import BLOCK_GRU_OPS, OPS
 
 GATES = {"LSTM": ("i", "f", "c", "o"), "GRU": ("z", "r", "h")}
 """Keras's order of the gates: input, forget, candidate, output; update, reset, candidate."""
@@ -37,12 +37,12 @@ class Net(NamedTuple):
     cell_size: int
 
     @property
-    def case(self) -> Case:
+    def case(self) -> Workload:
         """The same on our ops."""
         ops = OPS if self.kind == "LSTM" else BLOCK_GRU_OPS
         name = {"LSTM": "BlockLSTM", "GRU": "BlockGRU"}[self.kind]
         op = ops[name + ("+Grad" if self.work == TRAINING else "")]
-        return Case(op, "float32", False, *self[2:])
+        return Workload(op, "float32", False, *self[2:])
 
     def __str__(self) -> str:
         """All of it, in words."""

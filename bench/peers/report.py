@@ -7,8 +7,8 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from bench.peers.nets import Net
-from blockcell.bench import machine, plots
-from blockcell.bench.report import (
+from blockcell_tools.bench import machine, plots
+from blockcell_tools.bench.report import (
     disturbed,
     geometric_mean,
     json_limits,

@@ -5,8 +5,8 @@ from bench.peers.blocks import Blocks
 from bench.peers.nets import Net
 from bench.peers.rivals import Keras, Torch
 from bench.worker import serve
-from blockcell.bench.graphs import LabelError
-from blockcell.bench.worker import answer
+from blockcell_tools.bench.graphs import LabelError
+from blockcell_tools.bench.worker import answer
 
 SIDES = {"stock": Blocks, "ours": Blocks, "keras": Keras, "torch": Torch}
 """What runs each side."""

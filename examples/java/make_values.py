@@ -1,6 +1,6 @@
 """Writes calls of all ops, and what they must return, for the Java programs to check.
 
-The values come from the float64 oracle of `blockcell.reference`; NumPy is all that is needed::
+The values come from the float64 oracle of `blockcell_tools.reference`. NumPy is all it needs::
 
     python examples/java/make_values.py FOLDER
 
@@ -21,8 +21,8 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from blockcell.reference import op_table  # noqa: E402
-from blockcell.reference.inputs import expected, inputs_of  # noqa: E402
+from blockcell import op_table  # noqa: E402
+from blockcell_tools.reference.inputs import expected, inputs_of  # noqa: E402
 
 MODELS = ROOT / "tests" / "python" / "graph_pass" / "keras2"
 SIZES = {"batch": 5, "input_size": 7, "cell_size": 6, "time": 4}

@@ -11,9 +11,9 @@ run on its kernels, with gradients of first and second order. `info` tells what 
 import importlib
 from typing import Any
 
+from blockcell.block_gru_ops import block_gru, block_gru_grad
 from blockcell.keras_weights import gru_from_keras, gru_to_keras, lstm_from_keras, lstm_to_keras
 from blockcell.loader import LibraryError, LibraryNotFoundError, find_library, info, load
-from blockcell.own_ops import block_gru, block_gru_grad
 from blockcell.version import __version__
 
 __all__ = [

@@ -20,7 +20,7 @@ BLOCKS = [block for page in PAGES for block in pages.blocks(page)]
 MODULES = {
     "bench.cudnn": "bench/cudnn",
     "bench.peers": "bench/peers",
-    "blockcell": "python/blockcell",
+    "blockcell": "python/blockcell/cli",
 }
 """Folders of the modules that commands run by `python -m`."""
 FOREIGN = ("apt-get", "cd", "docker", "git", "mvn", "pip", "rustup")

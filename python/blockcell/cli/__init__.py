@@ -73,7 +73,7 @@ def _expected():
     """The errors of commands. What raises them imports more than most commands need."""
     from blockcell.building import BuildError
     from blockcell.cli.console import CommandError
-    from blockcell.graph_nodes import GraphFileError
+    from blockcell_tools.graph_nodes import GraphFileError
 
     return CommandError, BuildError, GraphFileError
 

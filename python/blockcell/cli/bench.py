@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import click
 
-from blockcell.bench import files, machine, report, run, shapes
-from blockcell.bench.ops import DTYPES
-from blockcell.bench.rows import ResumeError
-from blockcell.bench.tables import OPS, USUAL_OPS
-from blockcell.bench.workers import WorkerError
 from blockcell.cli.console import CommandError, new_console, quiet_tensorflow
 from blockcell.cli.options import Listed, Parsed
+from blockcell_tools.bench import files, machine, report, run, shapes
+from blockcell_tools.bench.ops import DTYPES
+from blockcell_tools.bench.rows import ResumeError
+from blockcell_tools.bench.tables import OPS, USUAL_OPS
+from blockcell_tools.bench.workers import WorkerError
 
 _MEMORY = shapes.Shape(35, 20, 1500, 1500)
 """The training step whose memory is measured unless told otherwise."""

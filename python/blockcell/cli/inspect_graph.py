@@ -46,7 +46,7 @@ def command(file, batch, time, target, measure, seconds, as_json, require, quiet
     console = new_console()
     with waiting(new_console(quiet or as_json), "reading the graph"):
         import_tensorflow()
-        from blockcell import graph_nodes
+        from blockcell_tools import graph_nodes
 
         nodes = graph_nodes.read(file)
         places = _plan(file, target)
@@ -106,8 +106,8 @@ def _grouped(lines):
 
 
 def _plan(file, targets):
-    from blockcell import graph_plan
     from blockcell.cli.console import CommandError
+    from blockcell_tools import graph_plan
 
     try:
         return graph_plan.read(file, targets)
@@ -172,22 +172,22 @@ def _measure(cases, seconds, console):
     """Seconds of a call by either side's kernel on one thread, by the case in words."""
     import numpy as np
 
-    from blockcell.bench.shapes import case_of_call
-    from blockcell.bench.tables import OPS, encode
-    from blockcell.bench.workers import Worker, WorkerError
     from blockcell.cli.console import CommandError
+    from blockcell_tools.bench.shapes import workload_of_call
+    from blockcell_tools.bench.tables import OPS, encode
+    from blockcell_tools.bench.workers import Worker, WorkerError
 
     calls = {str(case): case for case in cases if case is not None and case.op in OPS}
     costs = {}
     if not calls:
         return costs
     try:
-        with Worker("blockcell.bench.worker") as worker, new_progress(console) as progress:
+        with Worker("blockcell_tools.bench.worker") as worker, new_progress(console) as progress:
             bar = progress.add_task("timing", total=len(calls))
             worker.ask({"threads": 1, "library": None, "seconds": seconds, "seed": 1})
             for words, case in calls.items():
                 progress.update(bar, description=words)
-                result = worker.ask({"case": encode(case_of_call(case))})
+                result = worker.ask({"case": encode(workload_of_call(case))})
                 costs[words] = tuple(float(np.median(result[side])) for side in ("stock", "ours"))
                 progress.advance(bar)
     except WorkerError as error:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from blockcell import cudnn_verification, verification
 from blockcell.cli.console import (
     CommandError,
     import_tensorflow,
@@ -17,7 +16,8 @@ from blockcell.cli.console import (
     waiting,
 )
 from blockcell.cli.options import Listed
-from blockcell.reference.op_table import OPS
+from blockcell.op_table import OPS
+from blockcell_tools import cudnn_verification, verification
 
 _COLUMNS = ("op", "kind", "type and options", "cases", "ours: worst", "of", "limit", "stock: worst")
 _TYPES = {"float32": "float32", "half": "float16"}
@@ -123,7 +123,7 @@ def _load(library):
 
 
 def _cases_of_graph(file, batch, time, names):
-    from blockcell import graph_nodes
+    from blockcell_tools import graph_nodes
 
     nodes = [node for node in graph_nodes.read(file) if node.op in names]
     if not nodes:

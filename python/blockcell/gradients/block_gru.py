@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from blockcell.gradients import time_loop
 from blockcell.gradients.arithmetic import bias_gradient, product, weight_gradient, wide
-from blockcell.gradients.call import Call, Tensors
+from blockcell.gradients.forward_call import Call, Tensors
 from blockcell.gradients.gru import step_gradients
 from blockcell.gradients.incoming import or_zeros
 

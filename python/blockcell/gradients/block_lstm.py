@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from blockcell.gradients import time_loop
 from blockcell.gradients.arithmetic import bias_gradient, product, weight_gradient, wide
-from blockcell.gradients.call import Call, Tensors
+from blockcell.gradients.forward_call import Call, Tensors
 from blockcell.gradients.lstm import SAVED, peephole_gradients, step_gradients
-from blockcell.reference.op_table import PEEPHOLES
+from blockcell.op_table import PEEPHOLES
 
 ICFO, IFCO = ("i", "ci", "f", "o"), ("i", "f", "ci", "o")
 """The order of the gates in the columns of w and b: of `BlockLSTM` and of `BlockLSTMV2`."""

@@ -9,7 +9,7 @@ from typing import Container, NamedTuple, Tuple
 import tensorflow as tf
 
 from blockcell.gradients.arithmetic import bias_gradient, product, weight_gradient
-from blockcell.gradients.call import Call, Tensors
+from blockcell.gradients.forward_call import Call, Tensors
 
 
 class StepGradients(NamedTuple):

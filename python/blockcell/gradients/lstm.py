@@ -9,8 +9,8 @@ from typing import Container, NamedTuple
 import tensorflow as tf
 
 from blockcell.gradients.arithmetic import bias_gradient, input_gradients, weight_gradient, wide
-from blockcell.gradients.call import Call, Tensors
-from blockcell.reference.op_table import PEEPHOLES
+from blockcell.gradients.forward_call import Call, Tensors
+from blockcell.op_table import PEEPHOLES
 
 SAVED = ("i", "cs", "f", "o", "ci", "co")
 """The outputs of a step that its gradient needs."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from blockcell import private
 from blockcell.gradients import products, rules
-from blockcell.reference.op_table import GRADIENT_OF
+from blockcell.op_table import GRADIENT_OF
 
 _ours: Set[str] = set()  # Ops whose gradients were ours at some time.
 _withdrawn: Set[str] = set()  # Ops whose gradients a user registered after ours.

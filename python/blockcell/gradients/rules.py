@@ -1,6 +1,6 @@
 """The gradients of the forward ops and of their gradient ops: a table, and how to read it.
 
-What an op takes and returns is in `blockcell.reference.op_table`. A gradient op takes gradients of
+What an op takes and returns is in `blockcell.op_table`. A gradient op takes gradients of
 some outputs of its forward op, the states (h, cs, h_last). As long as gradients arrive there only,
 its kernel computes the gradient. Otherwise, and for second derivatives, the equations of the table
 do: plain TensorFlow ops, which TensorFlow can differentiate.
@@ -17,12 +17,12 @@ from typing import Any, Callable, Container, Dict, List, NamedTuple, Optional, S
 
 import tensorflow as tf
 
+from blockcell import op_table
 from blockcell.gradients import block_gru, block_lstm, gru, lstm
-from blockcell.gradients.call import Call, Tensors
+from blockcell.gradients.forward_call import Call, Tensors
 from blockcell.gradients.incoming import or_zeros, present, skipped
 from blockcell.gradients.partial import partial_gradients
-from blockcell.reference import op_table
-from blockcell.reference.op_table import OPS, OpDef
+from blockcell.op_table import OPS, OpDef
 
 Gradient = Callable[..., List[Any]]
 

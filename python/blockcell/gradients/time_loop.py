@@ -4,7 +4,7 @@ from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 import tensorflow as tf
 
-from blockcell.gradients.call import Tensors
+from blockcell.gradients.forward_call import Tensors
 
 
 class Rows(Dict[str, Any]):

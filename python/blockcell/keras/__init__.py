@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(layers, name)
     if name == "NotServedError":
-        from blockcell.keras import serving
+        from blockcell.keras import dispatch
 
-        return serving.NotServedError
+        return dispatch.NotServedError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -60,7 +60,7 @@ def _backend() -> str:
     return str(keras.backend.backend())
 
 
-def version() -> Any:
+def hooks_of_version() -> Any:
     """The module for this Keras: `keras2` or `keras3`. Call `check` before."""
     import tensorflow as tf
 

@@ -110,9 +110,9 @@ def _set(after: scope.Scope) -> None:
     elif not _put():
         return
     scope.put(after)
-    from blockcell.keras import traced
+    from blockcell.keras import retracing
 
-    traced.forget(lambda layer: before.of(layer) != after.of(layer))
+    retracing.forget(lambda layer: before.of(layer) != after.of(layer))
 
 
 def _put() -> bool:
@@ -126,7 +126,7 @@ def _put() -> bool:
         return False
     exports.mark()
     if not _replaced:
-        keras = environment.version()
+        keras = environment.hooks_of_version()
         names = [name for name in keras.OTHERS if hasattr(tf.keras.layers, name)]
         for name in ["LSTM", "GRU", "RNN", *names]:
             layer = getattr(tf.keras.layers, name)

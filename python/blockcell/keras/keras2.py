@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
-from blockcell.keras import kinds, serving
+from blockcell.keras import dispatch, kinds
 
 OTHERS = ("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
 """Recurrent layers whose loop is not that of `RNN`, which the kernels do not serve."""
@@ -57,12 +57,12 @@ def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
 def _call(
     layer: Any, stock: Callable[..., Any], inputs: Any, mask: Any, training: Any, states: Any
 ) -> Any:
-    mask = serving.first(mask)
+    mask = dispatch.first(mask)
     x = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
-    if serving.refused(layer, x, mask):
+    if dispatch.refused(layer, x, mask):
         return stock(layer, inputs, mask=mask, training=training, initial_state=states)
     x, states, _ = layer._process_inputs(inputs, states, None)
-    result = serving.run(layer, _dropped_out(layer, x, training), states, mask)
+    result = dispatch.run(layer, _dropped_out(layer, x, training), states, mask)
     if layer.stateful:
         layer.add_update(
             [

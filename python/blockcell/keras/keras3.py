@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
-from blockcell.keras import serving
+from blockcell.keras import dispatch
 
 OTHERS = ()
 """Recurrent layers whose loop is not that of `RNN`, which the kernels do not serve."""
@@ -36,11 +36,11 @@ def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
 def _inner_loop(
     layer: Any, stock: Callable[..., Any], x: Any, states: Any, mask: Any, training: Any
 ) -> Any:
-    mask = serving.first(mask)
-    if serving.refused(layer, x, mask):
+    mask = dispatch.first(mask)
+    if dispatch.refused(layer, x, mask):
         return stock(layer, x, states, mask, training=training)
     if training and 0 < layer.cell.dropout < 1:
         # The same for all steps. Keras has drawn it already.
         x = x * tf.expand_dims(layer.cell.get_dropout_mask(x[:, 0, :]), 1)
     states = list(states) if isinstance(states, (list, tuple)) else [states]
-    return tuple(serving.run(layer, x, states, mask))
+    return tuple(dispatch.run(layer, x, states, mask))

@@ -20,7 +20,7 @@ def _on_kernels(layer: Any) -> Any:
     def stock(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(super(layer, self), method)(*args, **kwargs)
 
-    setattr(layer, method, environment.version().replacement(stock, of_rnn=False))
+    setattr(layer, method, environment.hooks_of_version().replacement(stock, of_rnn=False))
     layer.uses_blockcell = property(_uses_blockcell)
     return layer
 

@@ -16,7 +16,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 import tensorflow as tf
 
-from blockcell import keras_weights, lengths, own_ops
+from blockcell import block_gru_ops, keras_weights, sequence_lengths
 from blockcell.keras import counts
 
 
@@ -75,7 +75,9 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
     peephole = tf.zeros([recurrent_kernel.shape[0]], x.dtype)
 
     def run(x: Any, sequence_length: Optional[Any]) -> _Steps:
-        longest = tf.shape(x)[0] if sequence_length is None else lengths.longest(sequence_length)
+        longest = (
+            tf.shape(x)[0] if sequence_length is None else sequence_lengths.longest(sequence_length)
+        )
         steps = tf.raw_ops.BlockLSTMV2(
             seq_len_max=tf.cast(longest, tf.int64),
             x=x,
@@ -91,7 +93,9 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
         pairs = ((h_prev, steps.h), (cs_prev, steps.cs))
         if sequence_length is None:
             return _Steps(steps.h, [of_steps[-1] for _, of_steps in pairs])
-        return _Steps(steps.h, [lengths.after_last(*pair, sequence_length) for pair in pairs])
+        return _Steps(
+            steps.h, [sequence_lengths.after_last(*pair, sequence_length) for pair in pairs]
+        )
 
     return _layer(run, x, h_prev, mask, options)
 
@@ -118,7 +122,7 @@ def gru(
     converted = keras_weights.gru_from_keras(kernel, recurrent_kernel, bias, reset_after)
 
     def run(x: Any, sequence_length: Optional[Any]) -> _Steps:
-        steps = own_ops.block_gru(
+        steps = block_gru_ops.block_gru(
             x=x,
             h_prev=h_prev,
             sequence_length=sequence_length,
@@ -167,11 +171,11 @@ def _masked(
     # an LSTM runs through them as far as the longest row goes.
     order = tf.argsort(tf.cast(~mask, tf.int32), axis=0, stable=True)
     valid = tf.transpose(tf.sequence_mask(sequence_length, tf.shape(x)[0]))
-    front = tf.where(valid[:, :, tf.newaxis], lengths.at(x, order), tf.zeros([], x.dtype))
+    front = tf.where(valid[:, :, tf.newaxis], sequence_lengths.at(x, order), tf.zeros([], x.dtype))
     h, states = run(front, sequence_length)
     zero = tf.zeros([], x.dtype)
     if options.return_sequences:
-        outputs = lengths.at(lengths.joined(tf.zeros_like(h_prev), h), done)
+        outputs = sequence_lengths.at(sequence_lengths.joined(tf.zeros_like(h_prev), h), done)
         if options.zero_output_for_mask:
             outputs = tf.where(mask[:, :, tf.newaxis], outputs, zero)
         return outputs, outputs[-1], states

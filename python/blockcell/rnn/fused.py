@@ -4,7 +4,7 @@ from typing import Any, List, Optional, Tuple
 
 import tensorflow as tf
 
-from blockcell import lengths, own_ops
+from blockcell import block_gru_ops, sequence_lengths
 from blockcell.rnn import states
 from blockcell.rnn.cells import GRUBlockCellV2
 from blockcell.rnn.layer import Layer, input_size, static_or_dynamic
@@ -143,7 +143,7 @@ class LSTMBlockFusedCell(LSTM, FusedCell):
 
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
         time = static_or_dynamic(inputs, 0)
-        longest = time if sequence_length is None else lengths.longest(sequence_length)
+        longest = time if sequence_length is None else sequence_lengths.longest(sequence_length)
         steps = tf.raw_ops.BlockLSTM(
             seq_len_max=tf.cast(longest, tf.int64),
             x=inputs,
@@ -158,8 +158,8 @@ class LSTMBlockFusedCell(LSTM, FusedCell):
         mask = tf.transpose(tf.sequence_mask(sequence_length, time, dtype=inputs.dtype))
         outputs = steps.h * tf.expand_dims(mask, -1)
         return outputs, states.LSTMStateTuple(
-            lengths.after_last(initial_state.c, steps.cs, sequence_length),
-            lengths.after_last(initial_state.h, steps.h, sequence_length),
+            sequence_lengths.after_last(initial_state.c, steps.cs, sequence_length),
+            sequence_lengths.after_last(initial_state.h, steps.h, sequence_length),
         )
 
 
@@ -167,7 +167,7 @@ def _last(first: Any, steps: Any, time: Any) -> Any:
     """The state after the last step; `first` where there may be no step."""
     if isinstance(time, int) and time > 0:
         return steps[-1]
-    return lengths.joined(first, steps[-1:])[-1]
+    return sequence_lengths.joined(first, steps[-1:])[-1]
 
 
 class GRUBlockFusedCell(FusedCell):
@@ -218,7 +218,7 @@ class GRUBlockFusedCell(FusedCell):
 
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
         w_ru, b_ru, w_c, b_c = (getattr(self, name) for name in GRUBlockCellV2._names)
-        steps = own_ops.block_gru(
+        steps = block_gru_ops.block_gru(
             inputs,
             w_ru,
             w_c,

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from blockcell.reference.cudnn import Network
+from blockcell_tools.reference.cudnn import Network
 from helpers import cudnn, sampling
 
 STACKS = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2)]  # Layers and directions.

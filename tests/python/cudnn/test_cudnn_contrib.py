@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference.inputs import scaled_error
 
 pytestmark = pytest.mark.skipif(
     not tf.__version__.startswith("1."), reason="TensorFlow 2 has no tf.contrib"

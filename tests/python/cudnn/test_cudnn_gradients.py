@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference import cudnn as oracle
-from blockcell.reference.cudnn import Network
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference import cudnn as oracle
+from blockcell_tools.reference.cudnn import Network
+from blockcell_tools.reference.inputs import scaled_error
 from helpers import cudnn
 
 TF1 = tf.__version__.startswith("1.")

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference.inputs import scaled_error
 
 FOLDER = Path(__file__).resolve().parent / "models"
 VERSION = tuple(map(int, tf.__version__.split(".")[:2]))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference import cudnn as oracle
-from blockcell.reference.cudnn import Network
+from blockcell_tools.reference import cudnn as oracle
+from blockcell_tools.reference.cudnn import Network
 from helpers import cudnn, keras_cudnn
 
 NETWORKS = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2
 from helpers import checks, kernels
 
 TF1 = tf.__version__.startswith("1.")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference.op_table import BLOCK_LSTM, GRU_CELL, SEQUENCES
+from blockcell.op_table import BLOCK_LSTM, GRU_CELL, SEQUENCES
 from helpers import checks, gradient_cases, kernels, ways
 from helpers.gradient_cases import GATES, GRADIENT_OPS, OUTPUTS, STATES, WITH_SWITCH, inputs_for
 

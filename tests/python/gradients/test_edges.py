@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import forward_inputs
-from blockcell.reference.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell import op_table
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell_tools.reference.inputs import forward_inputs
 from helpers import checks, gradient_cases, kernels, ways
 from helpers.gradient_cases import GATES, OUTPUTS, STATES, TIME, WITH_SWITCH, inputs_for
 

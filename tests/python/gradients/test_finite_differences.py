@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
 from helpers import gradient_cases, kernels, ways
 from helpers.gradient_cases import OUTPUTS, STATES, inputs_for
 

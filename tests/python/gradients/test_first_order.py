@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from blockcell.reference.inputs import forward
+from blockcell_tools.reference.inputs import forward
 from helpers import checks, gradient_cases, kernels, ways
 from helpers.gradient_cases import GATES, OUTPUTS, STATES, TIME, VARIANTS, WITH_SWITCH, inputs_for
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import scaled_error
-from blockcell.reference.op_table import BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell import op_table
+from blockcell.op_table import BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell_tools.reference.inputs import scaled_error
 from helpers import checks, gradient_cases, kernels, ways
 from helpers.gradient_cases import GATES, OUTPUTS, STATES, TIME, WITH_SWITCH, inputs_for
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import expected, inputs_of, scaled_error
-from blockcell.reference.op_table import BLOCK_LSTM_V2, LSTM_CELL
+from blockcell import op_table
+from blockcell.op_table import BLOCK_LSTM_V2, LSTM_CELL
+from blockcell_tools.reference.inputs import expected, inputs_of, scaled_error
 from helpers import checks, gradient_cases, ways
 from helpers.gradient_cases import GATES, OUTPUTS, STATES, TIME, VARIANTS, WITH_SWITCH, inputs_for
 

@@ -7,7 +7,7 @@ well-formed and malformed inputs.
 import numpy as np
 import pytest
 
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
 
 LSTM, GRU, CELL = "BlockcellLSTMLayer", "BlockcellGRULayer", "BlockcellLSTMCell"

@@ -7,7 +7,7 @@ several batches, with rows of different lengths and rows without a step.
 import numpy as np
 import pytest
 
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
 
 # How many nodes of which ops the library puts into each.

@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
 from rewrite_traps import TRAPS
 

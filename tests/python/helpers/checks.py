@@ -1,10 +1,10 @@
 """Comparisons that fail a test."""
 
-from blockcell.reference.inputs import accuracy, scaled_error
+from blockcell_tools.reference.inputs import accuracy, scaled_error
 
 
 def assert_accurate(op, inputs, got, what="", most=None, **attributes):
-    """Compares what an op returned with the oracle, as `blockcell.reference.inputs.accuracy`."""
+    """Compares what an op returned with the oracle, as `reference.inputs.accuracy` does."""
     wrong = [one for one in accuracy(op, inputs, got, most, **attributes) if not one.accurate]
     assert not wrong, "; ".join(f"{what or op} {one}" for one in wrong)
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from blockcell.cudnn_calls import (
+from blockcell_tools.cudnn_calls import (
     FORWARD_INPUTS,
     backprop_op,
     forward_op,
     run,
 )
-from blockcell.reference import cudnn
-from blockcell.reference.cudnn_inputs import (
+from blockcell_tools.reference import cudnn
+from blockcell_tools.reference.cudnn_inputs import (
     BACKPROP,
     FORWARD,
     LIMIT,
@@ -19,7 +19,7 @@ from blockcell.reference.cudnn_inputs import (
     params_of,
     suffix,
 )
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference.inputs import scaled_error
 
 __all__ = [
     "BACKPROP",

@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import pytest
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import forward_inputs
-from blockcell.reference.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell import op_table
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell_tools.reference.inputs import forward_inputs
 from helpers import checks, ways
 
 # With gradients at these outputs alone, the op's gradient kernel does it all.

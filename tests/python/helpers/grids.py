@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from blockcell.reference import op_table
-from blockcell.reference.op_table import SEQUENCES
+from blockcell import op_table
+from blockcell.op_table import SEQUENCES
 from helpers import sampling
 
 # Sizes of cells: batch, input_size, cell_size.

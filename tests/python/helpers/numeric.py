@@ -7,7 +7,7 @@ def numeric_gradients(cell, inputs, weights, step=1e-6):
     """Gradients of sum(weights[output] * cell(**inputs)[output]) by central differences.
 
     Args:
-      cell: A forward function of `blockcell.reference.oracle`.
+      cell: A forward function of `blockcell_tools.reference.oracle`.
       inputs: Dictionary of its array inputs. Integers are lengths, and have no gradients.
       weights: Dictionary of arrays, for some of its outputs: the gradients that flow in there.
       step: Half the distance of the two points.

@@ -4,9 +4,9 @@ import functools
 
 import numpy as np
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import inputs_of, shapes
-from blockcell.reference.op_table import OPS, SEQUENCES
+from blockcell import op_table
+from blockcell.op_table import OPS, SEQUENCES
+from blockcell_tools.reference.inputs import inputs_of, shapes
 from helpers import grids, sampling
 
 BATCH, INPUT, CELL, TIME = 3, 2, 4, 5

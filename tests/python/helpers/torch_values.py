@@ -4,7 +4,7 @@ import pathlib
 
 import numpy as np
 
-from blockcell.reference.cudnn import Network
+from blockcell_tools.reference.cudnn import Network
 
 _FILE = pathlib.Path(__file__).resolve().parent.parent / "cudnn" / "torch_values.npz"
 _ARRAYS = np.load(str(_FILE))

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 import blockcell
-from blockcell.reference import op_table
+from blockcell import op_table
 from helpers import kernels, plain_ops
 
 TF1 = tf.__version__.startswith("1.")

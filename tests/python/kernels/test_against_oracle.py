@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import expected, inputs_of
-from blockcell.reference.op_table import GRADIENTS, OPS, SEQUENCES
+from blockcell import op_table
+from blockcell.op_table import GRADIENTS, OPS, SEQUENCES
+from blockcell_tools.reference.inputs import expected, inputs_of
 from helpers import checks, grids, kernels, sampling
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from blockcell.reference.inputs import inputs_of
-from blockcell.reference.op_table import (
+from blockcell.op_table import (
     CLIPPING,
     GRADIENTS,
     GRU_CELL_GRAD,
@@ -13,6 +12,7 @@ from blockcell.reference.op_table import (
     SEQUENCES,
     STOCK,
 )
+from blockcell_tools.reference.inputs import inputs_of
 from helpers import checks, grids, kernels
 
 GRADIENT_OPS = [op for op in STOCK if op in GRADIENTS]

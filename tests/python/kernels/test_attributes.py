@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from blockcell.reference.inputs import inputs_of
-from blockcell.reference.op_table import BLOCK_LSTM, CLIPPING, LSTM_CELL
+from blockcell.op_table import BLOCK_LSTM, CLIPPING, LSTM_CELL
+from blockcell_tools.reference.inputs import inputs_of
 from helpers import checks, grids, kernels
 
 TINY, HUGE = 1e-9, 1e6  # In half, zero and infinity.

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import inputs_of
-from blockcell.reference.op_table import BLOCK_GRU, BLOCK_GRU_GRAD, LENGTHS, OPS, SEQUENCES
+from blockcell import op_table
+from blockcell.op_table import BLOCK_GRU, BLOCK_GRU_GRAD, LENGTHS, OPS, SEQUENCES
+from blockcell_tools.reference.inputs import inputs_of
 from helpers import checks, grids, isolated, kernels, shape_rules
 
 

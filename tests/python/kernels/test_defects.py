@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import expected, inputs_of, scaled_error
-from blockcell.reference.op_table import (
+from blockcell import op_table
+from blockcell.op_table import (
     BLOCK_GRU,
     BLOCK_GRU_GRAD,
     BLOCK_LSTM,
@@ -20,6 +19,7 @@ from blockcell.reference.op_table import (
     PEEPHOLES,
     SEQUENCES,
 )
+from blockcell_tools.reference.inputs import expected, inputs_of, scaled_error
 from helpers import checks, grids, kernels
 
 FORWARD_SEQUENCES = (BLOCK_LSTM, BLOCK_LSTM_V2, BLOCK_GRU)

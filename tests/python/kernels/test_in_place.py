@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference.inputs import inputs_of
-from blockcell.reference.op_table import BLOCK_GRU_GRAD, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, OPS
+from blockcell.op_table import BLOCK_GRU_GRAD, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, OPS
+from blockcell_tools.reference.inputs import inputs_of
 from helpers import grids, kernels
 
 TF1 = tf.__version__.startswith("1.")

@@ -6,7 +6,7 @@ Needs the variant of the library that panics on demand, which `make test` builds
 import pytest
 
 import blockcell
-from blockcell.reference.op_table import BLOCK_GRU, BLOCK_LSTM_GRAD, GRU_CELL_GRAD, LSTM_CELL
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM_GRAD, GRU_CELL_GRAD, LSTM_CELL
 from helpers import isolated
 
 # find_library gives build/tf-<minor>/libblockcell.so.

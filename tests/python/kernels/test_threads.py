@@ -2,7 +2,7 @@
 
 import pytest
 
-from blockcell.reference import op_table
+from blockcell import op_table
 from helpers import isolated
 
 NUMBERS = (1, 2, 7)

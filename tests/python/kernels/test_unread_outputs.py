@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference.inputs import inputs_of
-from blockcell.reference.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2
+from blockcell_tools.reference.inputs import inputs_of
 from helpers import kernels
 
 TF1 = tf.__version__.startswith("1.")

@@ -15,9 +15,9 @@ import pytest
 import tensorflow as tf
 
 import blockcell
-from blockcell import cudnn_verification, graph_nodes, verification
-from blockcell.bench import page, report, rows
-from blockcell.reference.op_table import OPS
+from blockcell.op_table import OPS
+from blockcell_tools import cudnn_verification, graph_nodes, verification
+from blockcell_tools.bench import page, report, rows
 
 pytest.importorskip("click")
 
@@ -345,8 +345,8 @@ def bench(monkeypatch):
     """Runs `blockcell bench` up to where it would measure; returns click's result."""
     from click.testing import CliRunner
 
-    from blockcell.bench import run as measuring
     from blockcell.cli import bench
+    from blockcell_tools.bench import run as measuring
 
     def measure(wanted, console):
         raise Measured(wanted)

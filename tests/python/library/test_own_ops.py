@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 import blockcell
-from blockcell.reference import inputs as references
-from blockcell.reference.op_table import BLOCK_GRU, BLOCK_GRU_GRAD
+from blockcell.op_table import BLOCK_GRU, BLOCK_GRU_GRAD
+from blockcell_tools.reference import inputs as references
 
 TF1 = tf.__version__.startswith("1.")
 TIME, BATCH, INPUT, CELL = 5, 3, 4, 7

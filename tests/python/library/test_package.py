@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import blockcell
 from blockcell import loader
-from blockcell.reference.op_table import CUDNN, OPS, STOCK
+from blockcell.op_table import CUDNN, OPS, STOCK
 from helpers import isolated
 
 TF1 = tf.__version__.startswith("1.")
@@ -178,6 +178,13 @@ def test_version_is_checked_against_what_the_library_says(monkeypatch):
     with pytest.raises(blockcell.LibraryError) as error:
         blockcell.info()
     assert_says(error, "built for TensorFlow 9.9.0", tf.__version__)
+
+
+def test_only_commands_need_the_tools():
+    """What a program imports has nothing of the benchmark, the oracles and the verification."""
+    package = Path(loader.__file__).resolve().parent
+    users = [path for path in package.rglob("*.py") if "blockcell_tools" in path.read_text()]
+    assert {path.parent.name for path in users} == {"cli"}
 
 
 # Fresh processes.

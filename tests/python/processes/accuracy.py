@@ -1,7 +1,7 @@
 """Our kernels on a small grid of sizes, for `test_instruction_sets`."""
 
 import blockcell
-from blockcell.reference.inputs import inputs_of
+from blockcell_tools.reference.inputs import inputs_of
 from helpers import checks, grids, kernels
 
 

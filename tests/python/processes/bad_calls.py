@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.op_table import OPS, SEQUENCES
+from blockcell import op_table
+from blockcell.op_table import OPS, SEQUENCES
 from helpers import checks, kernels, shape_rules
 
 

@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 import blockcell
-from blockcell.reference.cudnn import Network
+from blockcell_tools.reference.cudnn import Network
 from helpers import cudnn
 
 SIZES = [(2, 3, 5, 4), (5, 20, 65, 130), (3, 64, 33, 9), (90, 2, 17, 3)]

@@ -7,8 +7,8 @@ import os
 
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.op_table import LENGTHS, OPS, STOCK
+from blockcell import op_table
+from blockcell.op_table import LENGTHS, OPS, STOCK
 
 ATTRIBUTES = {op: op_table.switches(op)[-1] for op in STOCK}  # All vectors are used.
 

@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import TIME, inputs_of, shapes
-from blockcell.reference.op_table import LENGTHS, OPS, SEQUENCES
+from blockcell import op_table
+from blockcell.op_table import LENGTHS, OPS, SEQUENCES
+from blockcell_tools.reference.inputs import TIME, inputs_of, shapes
 from helpers import checks, kernels
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import blockcell
 import keras_models
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference.inputs import scaled_error
 from helpers import keras_cases
 from keras_models import KERAS2, on_kernels, random, with_random_weights
 

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 import blockcell
-from blockcell.keras import serving
+from blockcell.keras import dispatch
 
 KERAS2 = not hasattr(tf.keras.layers.LSTM, "inner_loop")
 
@@ -39,13 +39,13 @@ def with_random_weights(layer, shape):
 def on_kernels(on=True):
     """Enables the kernels if `on`; gives a list with the layer's name for each call they serve."""
     calls = []
-    run = serving.run
+    run = dispatch.run
 
     def counted(layer, *arguments):
         calls.append(layer.name)
         return run(layer, *arguments)
 
-    with unittest.mock.patch.object(serving, "run", counted):
+    with unittest.mock.patch.object(dispatch, "run", counted):
         if on:
             blockcell.keras.enable()
         try:

@@ -203,7 +203,7 @@ def gpu():
     layer = layers.LSTM(4)
     with on_kernels() as calls, log() as messages, devices:
         (record,) = blockcell.keras.report(model_of(layer))
-        refused = blockcell.keras.serving.refused(layer, tf.constant(NUMBERS), None)
+        refused = blockcell.keras.dispatch.refused(layer, tf.constant(NUMBERS), None)
     assert refused and not calls
     assert record.path == "keras" and "GPU" in record.reason
     assert [level for level, _ in messages] == ["INFO"]

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import blockcell
 import takeover
-from blockcell.reference.op_table import STOCK
+from blockcell.op_table import STOCK
 from graph_files import node, types
 
 

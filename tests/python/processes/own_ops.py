@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 import blockcell
-from blockcell.reference.inputs import inputs_of
-from blockcell.reference.op_table import BLOCK_GRU, OPS
+from blockcell.op_table import BLOCK_GRU, OPS
+from blockcell_tools.reference.inputs import inputs_of
 from graph_files import path, types
 from helpers import checks, kernels
 

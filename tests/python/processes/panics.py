@@ -4,9 +4,9 @@ import functools
 
 import tensorflow as tf
 
-from blockcell.reference import op_table
-from blockcell.reference.inputs import inputs_of
-from blockcell.reference.op_table import GRU_CELL, GRU_CELL_GRAD, OPS, SEQUENCES
+from blockcell import op_table
+from blockcell.op_table import GRU_CELL, GRU_CELL_GRAD, OPS, SEQUENCES
+from blockcell_tools.reference.inputs import inputs_of
 from helpers import checks, kernels
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 import blockcell
-from blockcell import graph_nodes, private
+from blockcell import private
+from blockcell_tools import graph_nodes
 
 NUMBERS = np.ones([4, 5, 3], "f")
 
@@ -77,9 +78,9 @@ def read_a_file():
 
 def compare():
     """The kernels beside TensorFlow's, as `blockcell verify` runs them."""
-    from blockcell import sides
+    from blockcell_tools import labelled_calls
 
-    with tf.Graph().as_default(), sides.labelled():
+    with tf.Graph().as_default(), labelled_calls.labelled():
         tf.zeros([1])
 
 

@@ -99,7 +99,7 @@ def two_that_a_user_registers():
 def _inputs():
     import tensorflow as tf
 
-    from blockcell.reference.op_table import BLOCK_LSTM_V2
+    from blockcell.op_table import BLOCK_LSTM_V2
     from helpers import gradient_cases
 
     inputs = gradient_cases.inputs_for(BLOCK_LSTM_V2)
@@ -107,8 +107,8 @@ def _inputs():
 
 
 def _errors(gradients):
-    from blockcell.reference.inputs import scaled_error
-    from blockcell.reference.op_table import BLOCK_LSTM_V2
+    from blockcell.op_table import BLOCK_LSTM_V2
+    from blockcell_tools.reference.inputs import scaled_error
     from helpers import ways
 
     want = ways.truth(BLOCK_LSTM_V2, _inputs()[0], ("h",), {})
@@ -147,7 +147,7 @@ def eager_mode_of_1_15():
     import tensorflow as tf
 
     tf.compat.v1.enable_eager_execution()
-    from blockcell.reference.inputs import scaled_error
+    from blockcell_tools.reference.inputs import scaled_error
     from helpers import gradient_cases, ways
 
     blockcell.load()

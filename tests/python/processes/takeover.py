@@ -12,8 +12,8 @@ import tensorflow as tf
 
 import bad_calls
 import blockcell
-from blockcell.reference.inputs import expected, inputs_of
-from blockcell.reference.op_table import BLOCK_LSTM_GRAD, GRU_CELL_GRAD, LSTM_CELL_GRAD, OPS, STOCK
+from blockcell.op_table import BLOCK_LSTM_GRAD, GRU_CELL_GRAD, LSTM_CELL_GRAD, OPS, STOCK
+from blockcell_tools.reference.inputs import expected, inputs_of
 from graph_files import ATTRIBUTES, node, path, types
 from helpers import checks
 

@@ -7,9 +7,9 @@ import pathlib
 import tensorflow as tf
 
 import blockcell
-from blockcell.reference import op_table
-from blockcell.reference.inputs import inputs_of
-from blockcell.reference.op_table import SEQUENCES
+from blockcell import op_table
+from blockcell.op_table import SEQUENCES
+from blockcell_tools.reference.inputs import inputs_of
 from helpers import grids, kernels
 
 # From what stays on one thread to what is worth many.

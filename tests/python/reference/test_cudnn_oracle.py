@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.reference import cudnn
-from blockcell.reference.cudnn import Network
+from blockcell_tools.reference import cudnn
+from blockcell_tools.reference.cudnn import Network
 from helpers import checks, keras_cudnn, torch_values
 from helpers import cudnn as ops
 from helpers.numeric import numeric_gradients

@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 
 import blockcell
-from blockcell.reference import op_table, oracle
-from blockcell.reference.op_table import CUDNN, LENGTH, OPS, STOCK
+from blockcell import op_table
+from blockcell.op_table import CUDNN, LENGTH, OPS, STOCK
+from blockcell_tools.reference import oracle
 from helpers import kernels
 
 

@@ -5,15 +5,22 @@ import functools
 import numpy as np
 import pytest
 
-from blockcell.reference import op_table, oracle
-from blockcell.reference.inputs import expected, forward, forward_inputs, inputs_of, scaled_error
-from blockcell.reference.op_table import (
+from blockcell import op_table
+from blockcell.op_table import (
     BLOCK_GRU,
     BLOCK_LSTM,
     BLOCK_LSTM_V2,
     GRADIENTS,
     LSTM_CELL,
     OPS,
+)
+from blockcell_tools.reference import oracle
+from blockcell_tools.reference.inputs import (
+    expected,
+    forward,
+    forward_inputs,
+    inputs_of,
+    scaled_error,
 )
 from helpers import checks, kernels
 from helpers.numeric import numeric_gradients

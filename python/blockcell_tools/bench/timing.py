@@ -5,7 +5,7 @@ import math
 import time
 from typing import List, NamedTuple, Optional, Tuple
 
-from blockcell.bench.machine import Neighbours
+from blockcell_tools.bench.machine import Neighbours
 
 MOST_ROUNDS = 200
 """Most rounds of a measurement, however short they are."""

@@ -4,8 +4,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 import numpy as np
 
-from blockcell.reference import oracle
-from blockcell.reference.op_table import (
+from blockcell.op_table import (
     GRADIENTS,
     LENGTH,
     OPS,
@@ -14,6 +13,7 @@ from blockcell.reference.op_table import (
     WEIGHT,
     in_numbers,
 )
+from blockcell_tools.reference import oracle
 
 Arrays = Dict[str, np.ndarray]
 

@@ -1,6 +1,6 @@
 """Whether two kernels compute the same."""
 
-from blockcell.reference.inputs import scaled_error
+from blockcell_tools.reference.inputs import scaled_error
 
 
 class DisagreementError(Exception):

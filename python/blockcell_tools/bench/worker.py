@@ -14,10 +14,10 @@ import sys
 import numpy as np
 
 import blockcell
-from blockcell.bench.agreement import DisagreementError, compare
-from blockcell.bench.graphs import SIDES, LabelError, Pair, Sides, configuration, library_info
-from blockcell.bench.tables import decode
-from blockcell.bench.timing import take_turns
+from blockcell_tools.bench.agreement import DisagreementError, compare
+from blockcell_tools.bench.graphs import SIDES, LabelError, Pair, Sides, configuration, library_info
+from blockcell_tools.bench.tables import decode
+from blockcell_tools.bench.timing import take_turns
 
 ROUND_SECONDS = 3e-3
 """The least that a round of repetitions should take."""

@@ -156,7 +156,7 @@ def shares(path, rows):
 
 
 def _grows(row):
-    """What grows in a row of `blockcell.bench.shapes.linear_cases`: the batch, or time."""
+    """What grows in a row of `blockcell_tools.bench.shapes.linear_cases`: the batch, or time."""
     return "in time" if row.case.time is not None and row.case.batch == 1 else "in the batch"
 
 

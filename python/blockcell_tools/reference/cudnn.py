@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from blockcell.reference.oracle import logistic
+from blockcell_tools.reference.oracle import logistic
 
 Array = Any
 Arrays = Dict[str, Array]

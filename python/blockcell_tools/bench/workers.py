@@ -14,7 +14,7 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """A running worker module, as `blockcell.bench.worker.answer` makes them; a context manager."""
+    """A running worker module, as `bench.worker.answer` makes them; a context manager."""
 
     def __init__(self, module, *arguments):
         """Starts it."""

@@ -1,6 +1,6 @@
 """The process that measures the peak memory of one side, and talks as the other worker does.
 
-The parent (`blockcell.bench.memory`) writes what to load, then a case and a side.
+The parent (`blockcell_tools.bench.memory`) writes what to load, then a case and a side.
 """
 
 import contextlib
@@ -9,9 +9,9 @@ import gc
 from pathlib import Path
 
 import blockcell
-from blockcell.bench.graphs import LabelError, Pair
-from blockcell.bench.tables import decode
-from blockcell.bench.worker import answer, start
+from blockcell_tools.bench.graphs import LabelError, Pair
+from blockcell_tools.bench.tables import decode
+from blockcell_tools.bench.worker import answer, start
 
 STEPS = 3
 """Steps among which the peak is looked for."""

@@ -4,7 +4,7 @@ from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 
-from blockcell.reference import cudnn
+from blockcell_tools.reference import cudnn
 
 VERSIONS = (1, 2, 3)
 """Of the ops."""

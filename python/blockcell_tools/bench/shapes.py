@@ -4,8 +4,8 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from blockcell.bench.ops import Case
-from blockcell.bench.tables import OPS
+from blockcell_tools.bench.ops import Workload
+from blockcell_tools.bench.tables import OPS
 
 
 class Shape(NamedTuple):
@@ -96,10 +96,10 @@ def cases(names, dtypes, peephole, shapes):
       shapes: Lists of `Shape` by `Op.is_sequence`.
 
     Returns:
-      A list of `Case`, with the shapes of one op and variant next to each other.
+      A list of `Workload`, with the shapes of one op and variant next to each other.
     """
     return [
-        Case(op, dtype, use_peephole, *shape)
+        Workload(op, dtype, use_peephole, *shape)
         for op in (OPS[name] for name in names)
         for dtype in dtypes
         if dtype in op.dtypes
@@ -108,10 +108,10 @@ def cases(names, dtypes, peephole, shapes):
     ]
 
 
-def case_of_call(call):
-    """The case of a `blockcell.verification.Case`."""
+def workload_of_call(call):
+    """The case of a `blockcell_tools.verification.Case`."""
     sizes = call.sizes
-    return Case(
+    return Workload(
         OPS[call.op],
         {"float32": "float32", "float16": "half"}[call.dtype],
         bool(call.attributes.get("use_peephole")),
@@ -141,7 +141,7 @@ def random_cases(names, dtypes, peephole, count, seed):
       seed: Of the draw: the same one gives the same cases, whatever the other arguments are.
 
     Returns:
-      A list of `Case`, with one shape's next to each other.
+      A list of `Workload`, with one shape's next to each other.
     """
     random = np.random.RandomState(seed)
     found = []
@@ -155,7 +155,7 @@ def random_cases(names, dtypes, peephole, count, seed):
                 continue
             choices = (peephole or [False, True]) if op.has_peephole else [False]
             found += [
-                Case(
+                Workload(
                     op,
                     dtype,
                     choices[int(drawn * len(choices))],
@@ -192,7 +192,7 @@ def linear_cases(names, dtypes, peephole):
       peephole: Values of `use_peephole`; None for False only.
 
     Returns:
-      A list of `Case`, with those of one line next to each other.
+      A list of `Workload`, with those of one line next to each other.
     """
     rows = [1 << power for power in range(MOST_ROWS.bit_length())]
     in_time = [_square(count, 1, LINEAR_SIZE) for count in rows]

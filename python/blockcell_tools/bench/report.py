@@ -9,8 +9,8 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 from rich.table import Table
 
-from blockcell.bench import page
-from blockcell.bench.ops import Case
+from blockcell_tools.bench import page
+from blockcell_tools.bench.ops import Workload
 
 NOTE = (
     "Median time of a call; median and quartiles of the ratios stock/ours of single rounds. "
@@ -42,7 +42,7 @@ def disturbed(neighbours, threads):
 class Row(NamedTuple):
     """The result for a case at a number of threads; times in seconds a call."""
 
-    case: Case
+    case: Workload
     threads: int
     stock: float
     ours: float
@@ -115,7 +115,7 @@ def ratio_quartiles(rival, ours):
 
 
 def make_row(case, threads, result, limits):
-    """The row of a worker's result (`blockcell.bench.worker.measure`); `limits` may be None."""
+    """The row of what `blockcell_tools.bench.worker.measure` returns; `limits` may be None."""
     ratio, quartiles = ratio_quartiles(result["stock"], result["ours"])
     return Row(
         case=case,

@@ -5,8 +5,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from blockcell.reference import inputs as references
-from blockcell.reference.op_table import CLIPPING, GRADIENTS, OPS, STOCK, variants
+from blockcell.op_table import CLIPPING, GRADIENTS, OPS, STOCK, variants
+from blockcell_tools.reference import inputs as references
 
 
 class Case(NamedTuple):
@@ -100,14 +100,14 @@ def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
       seed: Of the inputs.
       tolerance: The scaled error to accept; by default what the op's kernels promise.
     """
-    from blockcell import sides
+    from blockcell_tools import labelled_calls
 
     dtype = np.dtype(case.dtype).type
     switch = OPS[case.op].switch
     on = {name: value for name, value in case.attributes.items() if name == switch}
     inputs = references.inputs_of(case.op, **case.sizes, dtype=dtype, seed=seed, **on)
     try:
-        got = sides.run(case.op, inputs, sides.OURS, **case.attributes)
+        got = labelled_calls.run(case.op, inputs, labelled_calls.OURS, **case.attributes)
         found = references.accuracy(case.op, inputs, got, most=tolerance, **case.attributes)
     except Exception as error:  # Of any kind: a kernel that fails is a finding.
         return Result(case, None, None, None, None, first_line(error))
@@ -127,12 +127,12 @@ def _stock_error(case: Case, inputs: Dict[str, np.ndarray]) -> Optional[float]:
 
     Sizes of 0 are left out: they end the process in some stock kernels.
     """
-    from blockcell import sides
+    from blockcell_tools import labelled_calls
 
     if case.op not in STOCK or 0 in case.sizes.values():
         return None
     try:
-        got = sides.run(case.op, inputs, sides.STOCK_KERNEL, **case.attributes)
+        got = labelled_calls.run(case.op, inputs, labelled_calls.STOCK_KERNEL, **case.attributes)
     except Exception:  # 1.15's stock kernels lack some shapes.
         return None
     want = references.expected(case.op, inputs, **case.attributes)

@@ -7,9 +7,9 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from blockcell.reference import cudnn, cudnn_inputs
-from blockcell.reference.inputs import Accuracy, scaled_error
-from blockcell.verification import Case, Result, first_line, judged
+from blockcell_tools.reference import cudnn, cudnn_inputs
+from blockcell_tools.reference.inputs import Accuracy, scaled_error
+from blockcell_tools.verification import Case, Result, first_line, judged
 
 OPS: Dict[str, Tuple[int, bool]] = {
     f"CudnnRNN{kind}{cudnn_inputs.suffix(version)}": (version, bool(kind))
@@ -66,7 +66,7 @@ def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
       seed: Of the inputs.
       tolerance: The scaled error to accept; by default what the kernels promise.
     """
-    from blockcell import cudnn_calls
+    from blockcell_tools import cudnn_calls
 
     version, is_gradient = OPS[case.op]
     time_major = case.attributes.get("time_major", True)

@@ -1,8 +1,7 @@
 """What the benchmark can measure: single ops, and forward passes with their gradients."""
 
-from blockcell.bench.ops import Case, Op
-from blockcell.reference import op_table
-from blockcell.reference.op_table import (
+from blockcell import op_table
+from blockcell.op_table import (
     BLOCK_GRU,
     BLOCK_GRU_GRAD,
     BLOCK_LSTM,
@@ -14,6 +13,7 @@ from blockcell.reference.op_table import (
     LSTM_CELL,
     LSTM_CELL_GRAD,
 )
+from blockcell_tools.bench.ops import Op, Workload
 
 
 def _table(*rows):
@@ -53,4 +53,4 @@ def encode(case):
 
 def decode(fields):
     """The case that `encode` put into JSON."""
-    return Case(OPS[fields[0]], *fields[1:])
+    return Workload(OPS[fields[0]], *fields[1:])

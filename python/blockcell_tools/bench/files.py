@@ -2,7 +2,7 @@
 
 import os
 
-from blockcell.bench import report, run
+from blockcell_tools.bench import report, run
 
 
 def write(folder, found, console):
@@ -28,7 +28,7 @@ def write(folder, found, console):
 def _plots(folder, stem, found, console):
     """Draws the plots, where matplotlib is there; returns the SVG files' paths."""
     try:
-        from blockcell.bench import plots
+        from blockcell_tools.bench import plots
     except ImportError:
         console.print("No plots: they need matplotlib (pip install matplotlib).")
         return []

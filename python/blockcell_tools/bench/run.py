@@ -5,12 +5,12 @@ import shlex
 import sys
 from typing import Dict, List, NamedTuple
 
-from blockcell import graph_nodes
-from blockcell.bench import machine, memory, report, shapes
-from blockcell.bench.rows import RowFile
-from blockcell.bench.tables import OPS, encode
-from blockcell.bench.workers import Worker
 from blockcell.cli.console import new_progress
+from blockcell_tools import graph_nodes
+from blockcell_tools.bench import machine, memory, report, shapes
+from blockcell_tools.bench.rows import RowFile
+from blockcell_tools.bench.tables import OPS, encode
+from blockcell_tools.bench.workers import Worker
 
 
 class Found(NamedTuple):
@@ -71,7 +71,7 @@ def _of_graph(arguments):
     for node in graph_nodes.read(arguments.graph):
         call = graph_nodes.case_of(node, arguments.batch, arguments.time)
         if call is not None and call.op in OPS and call.op in arguments.ops:
-            case = shapes.case_of_call(call)
+            case = shapes.workload_of_call(call)
             if case not in found:
                 found.append(case)
     return found
@@ -93,7 +93,7 @@ def measure(arguments, console):
         before = machine.measure_limits(arguments.threads)
         rows_file, results, left_out = None, [], {}
         for number, threads in enumerate(arguments.threads):
-            with Worker("blockcell.bench.worker") as worker:
+            with Worker("blockcell_tools.bench.worker") as worker:
                 about.update(worker.ask(_job(arguments, threads)))
                 rows_file = rows_file or _open_rows(arguments, mode, about)
                 there = [case for case in cases if _has(about, case.op)]

@@ -9,8 +9,8 @@ from typing import Any, Dict, Mapping
 import numpy as np
 import tensorflow as tf
 
-from blockcell.reference import cudnn
-from blockcell.reference.cudnn_inputs import FORWARD, suffix
+from blockcell_tools.reference import cudnn
+from blockcell_tools.reference.cudnn_inputs import FORWARD, suffix
 
 FORWARD_INPUTS = ("input", "input_h", "input_c", "params", "sequence_lengths")
 """Inputs of the forward ops; only those of version 3 have the last one."""

@@ -32,7 +32,7 @@ class Limits(NamedTuple):
         return float(np.interp(np.log(working_set), np.log(sizes), rates))
 
     def floor(self, case):
-        """Seconds that a case (`blockcell.bench.ops.Case`) takes at least."""
+        """Seconds that a case (`blockcell_tools.bench.ops.Workload`) takes at least."""
         return max(case.flops / self.flops_per_second, case.bytes / self.bandwidth(case.bytes))
 
     def best_of(self, other):

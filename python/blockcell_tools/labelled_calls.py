@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from blockcell import loader, private
-from blockcell.reference.op_table import OPS, STOCK
+from blockcell.op_table import OPS, STOCK
 
 OURS, STOCK_KERNEL = "blockcell", ""
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from blockcell.reference.op_table import WEIGHT
+from blockcell.op_table import WEIGHT
 
 LABEL = "blockcell"
 """The label that our kernels of stock ops are registered under."""
@@ -49,7 +49,7 @@ class Sides:
 
         Args:
           graph: The `tf.Graph`.
-          op: A `blockcell.bench.ops.Op`.
+          op: A `blockcell_tools.bench.ops.Op`.
           side: One of `SIDES`.
           values: Tensors by name: the op's inputs.
           attributes: Values of attributes by name; a kernel takes those that it has.
@@ -85,10 +85,10 @@ class Sides:
         Raises:
           LabelError: It is not so.
         """
-        from blockcell.bench.ops import Case, Op
+        from blockcell_tools.bench.ops import Op, Workload
 
         op = Op(kernel.name, (kernel,))
-        case = Case(op, "float32", False, 3 if op.is_sequence else None, 2, 3, 4)
+        case = Workload(op, "float32", False, 3 if op.is_sequence else None, 2, 3, 4)
         arrays = case.inputs(seed=1)
         name = next(name for name, tensor in kernel.inputs.items() if tensor.kind == WEIGHT)
         arrays[name] = np.pad(arrays[name], ((0, 0), (0, 1)), mode="constant")

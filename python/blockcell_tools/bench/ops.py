@@ -1,6 +1,6 @@
 """What is measured: ops on tensors of some shape, and the least work that they can be done with.
 
-The tables of the ops themselves are in `blockcell.reference.op_table`; `tables` says which of
+The tables of the ops themselves are in `blockcell.op_table`; `tables` says which of
 them are measured.
 """
 
@@ -8,8 +8,8 @@ from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
-from blockcell.reference import op_table
-from blockcell.reference.op_table import (
+from blockcell import op_table
+from blockcell.op_table import (
     GATE,
     GRADIENT,
     LENGTH,
@@ -67,7 +67,7 @@ class Op(NamedTuple):
         return tuple(tensor for kernel in self.kernels for tensor in kernel.outputs.values())
 
 
-class Case(NamedTuple):
+class Workload(NamedTuple):
     """An op on tensors of one shape and type."""
 
     op: Op

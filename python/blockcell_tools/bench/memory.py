@@ -2,10 +2,10 @@
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from blockcell.bench.graphs import SIDES
-from blockcell.bench.ops import Case
-from blockcell.bench.tables import OPS, encode
-from blockcell.bench.workers import Worker
+from blockcell_tools.bench.graphs import SIDES
+from blockcell_tools.bench.ops import Workload
+from blockcell_tools.bench.tables import OPS, encode
+from blockcell_tools.bench.workers import Worker
 
 OP = "BlockLSTM+Grad"
 """The op whose step is measured: forward and backward."""
@@ -31,7 +31,7 @@ def measure(shape, threads, library, advance):
     """Measures both sides.
 
     Args:
-      shape: A `blockcell.bench.shapes.Shape` of a sequence.
+      shape: A `blockcell_tools.bench.shapes.Shape` of a sequence.
       threads: The number of intra-op threads.
       library: The library's file, or None.
       advance: Called when a side has been measured.
@@ -42,10 +42,10 @@ def measure(shape, threads, library, advance):
     Raises:
       WorkerError: A side did not run.
     """
-    case = Case(OPS[OP], "float32", False, *shape)
+    case = Workload(OPS[OP], "float32", False, *shape)
     peaks = []
     for side in SIDES:
-        with Worker("blockcell.bench.memory_worker") as worker:
+        with Worker("blockcell_tools.bench.memory_worker") as worker:
             about = worker.ask({"threads": threads, "library": library})
             if {kernel.name for kernel in case.op.kernels} <= set(about["ops"]):
                 found = worker.ask({"case": encode(case), "side": side})

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union
 
 from blockcell import private
-from blockcell.reference.op_table import OPS
-from blockcell.verification import Case
+from blockcell.op_table import OPS
+from blockcell_tools.verification import Case
 
 
 class GraphFileError(Exception):

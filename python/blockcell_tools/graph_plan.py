@@ -53,7 +53,7 @@ def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
     package = str(Path(__file__).resolve().parent.parent)
     environment["PYTHONPATH"] = os.pathsep.join([package, environment.get("PYTHONPATH", "")])
     process = subprocess.run(
-        [sys.executable, "-m", "blockcell.graph_plan", str(file), *targets],
+        [sys.executable, "-m", "blockcell_tools.graph_plan", str(file), *targets],
         env=environment,
         capture_output=True,
         text=True,
@@ -78,7 +78,8 @@ def main(arguments: Sequence[str]) -> None:
     """Gets a session ready for a step of each graph in a file."""
     import tensorflow as tf
 
-    from blockcell import graph_nodes, loader
+    from blockcell import loader
+    from blockcell_tools import graph_nodes
 
     loader.load()
     file, targets = arguments[0], list(arguments[1:])
@@ -140,7 +141,7 @@ def _of_layers(functions: Sequence[Any]) -> Set[str]:
 
 def _may_be_of_cell(op: str) -> bool:
     """Whether nodes of an op may be a block cell's or a plain cell's, which splits its gates."""
-    from blockcell.reference.op_table import OPS
+    from blockcell.op_table import OPS
 
     return op in OPS or op == "Split"
 
