@@ -9,11 +9,11 @@ from pathlib import Path
 from bench import tables
 from bench.cudnn import nets
 from bench.options import positive
-from bench.turns import Sides
 from blockcell.cli.console import new_console, new_progress
 from blockcell_tools.bench.report import geometric_mean, rich_table
 from blockcell_tools.bench.run import at, circumstances
 from blockcell_tools.bench.shapes import sequence_shape
+from blockcell_tools.bench.turns import Sides
 from blockcell_tools.bench.workers import WorkerError
 
 NEEDS = {"cells": "tensorflow_core", "torch": "torch"}

@@ -1,4 +1,4 @@
-"""The sides of the comparison: see `bench.worker`.
+"""The sides of the comparison: see `blockcell_tools.bench.side`.
 
 Results are `output`, and in training `input_grad`, `weights_grad` (all matrices in the order of the
 buffer) and `biases_grad` (those of the biases of the input matrices: a cell has one bias for two).

@@ -7,10 +7,10 @@ from pathlib import Path
 from bench import tables
 from bench.inference import nets
 from bench.options import positive
-from bench.turns import Sides
 from blockcell.cli.console import new_console, new_progress
 from blockcell_tools.bench.report import rich_table
 from blockcell_tools.bench.run import at, circumstances
+from blockcell_tools.bench.turns import Sides
 from blockcell_tools.bench.workers import WorkerError
 
 RIVALS = ["layer", "unrewritten", "tensorflow"]

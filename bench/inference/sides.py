@@ -1,4 +1,4 @@
-"""The sides of the comparison: see `bench.worker`."""
+"""The sides of the comparison: see `blockcell_tools.bench.side`."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ from collections import defaultdict
 import blockcell
 from bench.inference.nets import BIDIRECTIONAL, KERAS2
 from bench.sessions import GraphSide
-from blockcell import own_ops
+from blockcell import block_gru_ops
 from blockcell_tools.bench.graphs import library_info
 
 
@@ -164,5 +164,5 @@ class Layer(Unrewritten):
 
     def _gru(self, x, weights, lengths):
         names = ["gates/kernel", "candidate/kernel", "gates/bias", "candidate/bias"]
-        found = own_ops.block_gru(x, *(weights[n] for n in names), sequence_length=lengths)
+        found = block_gru_ops.block_gru(x, *(weights[n] for n in names), sequence_length=lengths)
         return found.h, [found.h_last]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from bench.options import positive
 from bench.peers import nets, report
-from bench.turns import Sides, Turns
 from blockcell.cli.console import new_console, new_progress
 from blockcell_tools.bench import machine, shapes
 from blockcell_tools.bench.rows import ResumeError, RowFile
 from blockcell_tools.bench.run import at, best_limits, circumstances
+from blockcell_tools.bench.turns import Sides, Turns
 from blockcell_tools.bench.workers import WorkerError
 
 

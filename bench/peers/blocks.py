@@ -11,7 +11,7 @@ ICFO = ("i", "c", "f", "o")
 
 
 class Blocks:
-    """A side of the comparison: see `bench.worker`."""
+    """A side of the comparison: see `blockcell_tools.bench.side`."""
 
     def __init__(self, name, job):
         """Starts TensorFlow, and loads the library."""

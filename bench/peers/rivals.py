@@ -15,7 +15,7 @@ def _states(net):
 
 
 class Keras:
-    """A side of the comparison: see `bench.worker`. Sequences are batch-major, as usual."""
+    """A side of the comparison, as `bench.side` has it. Sequences are batch-major, as usual."""
 
     def __init__(self, name, job):
         """Starts TensorFlow with so many threads in every pool."""
@@ -71,7 +71,7 @@ class Keras:
 
 
 class Torch:
-    """A side of the comparison: see `bench.worker`."""
+    """A side of the comparison: see `blockcell_tools.bench.side`."""
 
     def __init__(self, name, job):
         """Starts PyTorch."""

@@ -1,11 +1,11 @@
-"""The process of one side: `python -m bench.peers.worker SIDE`. See `bench.worker`."""
+"""The process of one side, `python -m bench.peers.worker SIDE`, as `bench.side` has it."""
 
 import blockcell
 from bench.peers.blocks import Blocks
 from bench.peers.nets import Net
 from bench.peers.rivals import Keras, Torch
-from bench.worker import serve
 from blockcell_tools.bench.graphs import LabelError
+from blockcell_tools.bench.side import serve
 from blockcell_tools.bench.worker import answer
 
 SIDES = {"stock": Blocks, "ours": Blocks, "keras": Keras, "torch": Torch}

@@ -1,11 +1,15 @@
-"""Finds the block RNN nodes of a graph's file, with shapes, types, options and devices."""
+"""Finds the nodes of recurrent ops in a graph's file, with shapes, types, options and devices."""
 
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union
 
 from blockcell import private
 from blockcell.op_table import OPS
+from blockcell_tools import cudnn_nodes, cudnn_verification, keras_nodes
 from blockcell_tools.verification import Case
+
+KNOWN = (*OPS, *cudnn_verification.OPS)
+"""The ops whose nodes are found."""
 
 
 class GraphFileError(Exception):
@@ -13,7 +17,7 @@ class GraphFileError(Exception):
 
 
 class Node(NamedTuple):
-    """A node that calls one of the ops."""
+    """A node that calls one of the ops, or a layer of Keras that becomes such a call."""
 
     name: str
     function: Optional[str]
@@ -27,14 +31,16 @@ class Node(NamedTuple):
     """As the graph says; empty if it leaves it to TensorFlow."""
     shapes: Dict[str, Optional[List[Optional[int]]]]
     """Of each input; None where nothing is known, also of a single dimension."""
+    kept: str = ""
+    """Why Keras's own path runs it, a clause; empty if it does not."""
 
 
 def read(file: Union[str, Path]) -> List[Node]:
-    """Reads the block RNN nodes of a file, those in bodies of functions too.
+    """Reads the nodes of recurrent ops in a file, those in bodies of functions too.
 
     Args:
-      file: A GraphDef or a MetaGraph, binary or as text (.pb, .pbtxt, .meta), or a SavedModel: its
-        folder or its saved_model.pb.
+      file: A GraphDef or a MetaGraph, binary or as text (.pb, .pbtxt, .meta), a SavedModel: its
+        folder or its saved_model.pb, or a file of Keras's (.keras, .h5), whose layers count.
 
     Raises:
       GraphFileError: It is none of these.
@@ -43,7 +49,10 @@ def read(file: Union[str, Path]) -> List[Node]:
 
     from blockcell import loader
 
-    loader.load(take_over=False)  # Graphs with the library's own ops need it to be read.
+    if keras_nodes.is_file(file):
+        return _layers(file)
+    if not loader.info()["loaded"]:
+        loader.load(take_over=False)  # Graphs with the library's own ops need it to be read.
     nodes = []
     for meta_graph in meta_graphs(file):
         graph_def = meta_graph.graph_def
@@ -53,9 +62,9 @@ def read(file: Union[str, Path]) -> List[Node]:
             except (ValueError, KeyError) as error:
                 first = str(error).splitlines()[0]
                 raise GraphFileError(f"{file} holds a graph that cannot be read: {first}") from None
-        nodes += [_node(op, None) for op in graph.get_operations() if op.type in OPS]
+        nodes += [_node(op, None) for op in graph.get_operations() if op.type in KNOWN]
         for function in graph_def.library.function:
-            if any(node.op in OPS for node in function.node_def):
+            if any(node.op in KNOWN for node in function.node_def):
                 nodes += _nodes_of_function(function)
     return nodes
 
@@ -135,21 +144,21 @@ def without_colocation(graph_def: Any) -> Any:
 def _nodes_of_function(function: Any) -> List[Node]:
     """The nodes in a function's body; shapes as far as the body tells them."""
     name = function.signature.name
-    bare = [_bare_node(node, name) for node in function.node_def if node.op in OPS]
+    bare = [_bare_node(node, name) for node in function.node_def if node.op in KNOWN]
     graph_of = private.graph_of_functions()
     if graph_of is None:
         return bare
     try:
         graph = graph_of(function)
-        return [_node(op, name) for op in graph.get_operations() if op.type in OPS]
+        return [_node(op, name) for op in graph.get_operations() if op.type in KNOWN]
     except Exception:  # Of any kind: bodies call other functions, which may not be there.
         return bare
 
 
 def _node(op: Any, function: Optional[str]) -> Node:
     """A node of an imported graph."""
-    names = list(OPS[op.type].inputs)
-    shapes = {}
+    shapes: Dict[str, Any] = {}
+    names = _input_names(op.type)
     for name, tensor in zip(names, op.inputs):
         shape = tensor.shape
         shapes[name] = None if shape.rank is None else shape.as_list()
@@ -158,17 +167,23 @@ def _node(op: Any, function: Optional[str]) -> Node:
 
 
 def _bare_node(node: Any, function: Optional[str]) -> Node:
-    return _from_definition(node, function, dict.fromkeys(OPS[node.op].inputs))
+    return _from_definition(node, function, dict.fromkeys(_input_names(node.op)))
+
+
+def _input_names(op: str) -> List[str]:
+    return list(OPS[op].inputs) if op in OPS else cudnn_nodes.input_names(op)
 
 
 def _from_definition(node: Any, function: Optional[str], shapes: Dict[str, Any]) -> Node:
     import tensorflow as tf
 
     attributes = {}
-    for name in OPS[node.op].attributes:
+    of_op = OPS[node.op].attributes if node.op in OPS else cudnn_nodes.ATTRIBUTES
+    for name in of_op:
         if name in node.attr:
             value = node.attr[name]
-            attributes[name] = value.b if value.WhichOneof("value") == "b" else value.f
+            found = getattr(value, value.WhichOneof("value"))
+            attributes[name] = found.decode() if isinstance(found, bytes) else found
     dtype = tf.as_dtype(node.attr["T"].type).name if "T" in node.attr else "float32"
     label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
     return Node(node.name, function, node.op, dtype, attributes, label, node.device, shapes)
@@ -176,6 +191,11 @@ def _from_definition(node: Any, function: Optional[str], shapes: Dict[str, Any])
 
 def sizes_of(node: Node) -> Dict[str, Optional[int]]:
     """batch, input_size, cell_size and time, as far as the inputs' shapes tell them."""
+    if node.kept:
+        x, h_prev = node.shapes["x"] or [None], node.shapes["h_prev"] or [None]
+        return {"time": None, "batch": None, "input_size": x[-1], "cell_size": h_prev[-1]}
+    if node.op not in OPS:
+        return cudnn_nodes.sizes(node.shapes, node.attributes)
     sizes: Dict[str, Optional[int]] = dict.fromkeys(("batch", "input_size", "cell_size"))
     if OPS[node.op].is_sequence:
         sizes["time"] = None
@@ -204,6 +224,8 @@ def case_of(node: Node, batch: int, time: int) -> Optional[Case]:
     Returns:
       None if the sizes of the weights are not known.
     """
+    if node.kept:
+        return None
     sizes = sizes_of(node)
     sizes["batch"] = batch if sizes["batch"] is None else sizes["batch"]
     if "time" in sizes:
@@ -211,20 +233,57 @@ def case_of(node: Node, batch: int, time: int) -> Optional[Case]:
     known = {name: size for name, size in sizes.items() if size is not None}
     if len(known) < len(sizes) or node.dtype not in ("float32", "float16"):
         return None
-    return Case(node.op, node.dtype, dict(node.attributes), known)
+    attributes = dict(node.attributes)
+    if node.op not in OPS:
+        attributes = cudnn_nodes.attributes_of_case(attributes, known)
+    return Case(node.op, node.dtype, attributes, known)
 
 
 def why_not(node: Node) -> Optional[str]:
     """Why a node does not run on the library's kernel once it is loaded; None if it does."""
     import tensorflow as tf
 
-    own = OPS[node.op].function is not None
+    if node.kept:
+        return node.kept
     if "GPU" in node.device.upper() or "TPU" in node.device.upper():
         return "the graph places it on another device than a CPU"
     if node.label not in ("", "blockcell"):
         return f"its attribute _kernel asks for the kernel {node.label!r}"
+    if node.op not in OPS:
+        return _why_not_of_cudnn(node)
+    own = OPS[node.op].function is not None
     if node.dtype not in [dtype(0).dtype.name for dtype in OPS[node.op].dtypes]:
         return f"there is no kernel for {node.dtype}"
     if node.function and not own and not node.label and tf.__version__.startswith("1."):
         return "TensorFlow 1.15 lets bodies of functions run on it only if all devices are CPUs"
     return None
+
+
+def _why_not_of_cudnn(node: Node) -> Optional[str]:
+    from blockcell import loader
+
+    if node.dtype not in cudnn_nodes.TYPES:
+        return f"there is no kernel for {node.dtype}"
+    if loader.info()["cudnn"] is False:
+        return "BLOCKCELL_CUDNN=0, or a GPU, leaves the library's kernels of cuDNN's ops out"
+    return None
+
+
+def _layers(file: Union[str, Path]) -> List[Node]:
+    """The layers of a file of Keras's, as the calls that they become."""
+    if not Path(file).is_file():
+        raise GraphFileError(f"there is no file {file}")
+    try:
+        layers = keras_nodes.read(file)
+    except keras_nodes.KerasFileError as error:
+        raise GraphFileError(f"Keras cannot read {file}: {error}") from None
+    return [_of_layer(layer) for layer in layers]
+
+
+def _of_layer(layer: keras_nodes.Layer) -> Node:
+    shapes: Dict[str, Any] = {
+        "x": [None, None, layer.input_size],
+        "h_prev": [None, layer.cell_size],
+    }
+    name, op, dtype, attributes, kept = layer[:5]
+    return Node(name, None, op, dtype, attributes, "", "", shapes, kept)

@@ -6,14 +6,13 @@ That happens in a process of its own, because the library reads its switches whe
 """
 
 import logging
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Union
 
 from blockcell import private
+from blockcell_tools import processes
 
 _LINE = re.compile(
     r"blockcell: (?:graph \d+: )?(?:(\S+) becomes (\S+) of (\d+)|(\S+) \((\S+)\) stays)(.*)"
@@ -47,19 +46,12 @@ def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
     Raises:
       PlanError: TensorFlow does not accept the graph.
     """
-    environment = dict(os.environ, BLOCKCELL_LOG="1", TF_CPP_MIN_LOG_LEVEL="3")
-    for switch in ("BLOCKCELL_REWRITE", "BLOCKCELL_OVERRIDE"):
-        environment.pop(switch, None)
-    package = str(Path(__file__).resolve().parent.parent)
-    environment["PYTHONPATH"] = os.pathsep.join([package, environment.get("PYTHONPATH", "")])
-    process = subprocess.run(
-        [sys.executable, "-m", "blockcell_tools.graph_plan", str(file), *targets],
-        env=environment,
-        capture_output=True,
-        text=True,
+    switches = ["BLOCKCELL_REWRITE", "BLOCKCELL_OVERRIDE"]
+    process = processes.run_module(
+        "blockcell_tools.graph_plan", [str(file), *targets], switches, BLOCKCELL_LOG="1"
     )
     if process.returncode:
-        raise PlanError((process.stderr.strip().splitlines() or ["no message"])[-1])
+        raise PlanError(processes.last_line(process))
     for line in process.stderr.splitlines():
         if line.startswith(private.WARNING):
             logging.getLogger("blockcell").warning("%s", line)

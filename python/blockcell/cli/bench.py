@@ -53,15 +53,30 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 )
 @click.option("--graph", metavar="FILE", help="Instead: the calls in this graph's file.")
 @click.option(
+    "--model",
+    metavar="FILE",
+    help="Instead: calls of this model, a SavedModel's folder or a file of Keras's, as TensorFlow "
+    "and Keras run it, and with the library.",
+)
+@click.option(
+    "--signature",
+    default="serving_default",
+    show_default=True,
+    help="Of a SavedModel, which is called.",
+)
+@click.option(
+    "--inputs", metavar="FILE", help="An .npz with the model's inputs by name (default: random)."
+)
+@click.option(
     "--linear",
     is_flag=True,
     help=f"Instead: from 1 to {shapes.MOST_ROWS:,} rows, in the batch and in time.",
 )
 @click.option(
-    "--batch", type=_COUNT, default=32, show_default=True, help="Where --graph leaves it open."
+    "--batch", type=_COUNT, default=32, show_default=True, help="Where a file leaves it open."
 )
 @click.option(
-    "--time", type=_COUNT, default=35, show_default=True, help="Where --graph leaves it open."
+    "--time", type=_COUNT, default=35, show_default=True, help="Where a file leaves it open."
 )
 @click.option(
     "--dtypes",
@@ -138,8 +153,13 @@ def command(**options):
     for our kernels and for the machine's limits. The exit code is 1 if a check fails, 2 if it
     could not be measured, 130 if it was interrupted.
     """
-    quiet_tensorflow()
+    # A model is measured as a program would run it.
+    quiet_tensorflow(own_kernels=not options["model"])
     wanted = _wanted(**options)
+    if wanted.model:
+        from blockcell.cli import bench_model
+
+        sys.exit(0 if bench_model.run(wanted) else 1)
     console = new_console(wanted.quiet)
     try:
         found = run.measure(wanted, console)
@@ -165,7 +185,7 @@ def _wanted(**options):
     """The options, with what they mean where one depends on another."""
     wanted = SimpleNamespace(**options)
     wanted.shapes = wanted.__dict__.pop("steps")
-    modes = [name for name in ("random", "graph", "linear") if options[name]]
+    modes = [name for name in ("random", "graph", "model", "linear") if options[name]]
     if len(modes) > 1:
         raise click.UsageError(f"--{modes[0]} and --{modes[1]} exclude each other.")
     if modes and (wanted.shapes or wanted.sequences):

@@ -64,10 +64,15 @@ def table(title, columns, lines, texts, note=None, styles=None):
     return made
 
 
-def quiet_tensorflow():
-    """Keeps TensorFlow's messages about the machine off the terminal; call before importing it."""
+def quiet_tensorflow(own_kernels=True):
+    """Keeps TensorFlow's messages about the machine off the terminal; call before importing it.
+
+    Args:
+      own_kernels: Whether TensorFlow is to compute with its own kernels, not with oneDNN's.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    if own_kernels:
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 
 def import_tensorflow():

@@ -35,12 +35,13 @@ _NOTE = (
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def command(file, batch, time, target, measure, seconds, as_json, require, quiet):
-    """List the block RNN nodes of a graph: what runs them, what they cost, and what they gain.
+    """List the block RNN and cuDNN nodes of a graph: what runs them, what they cost, and gain.
 
     Then say what the graph passes put in place of the products around them, and of plain cells, and
     what they leave.
 
-    FILE is a GraphDef or MetaGraph, binary or as text, or a SavedModel (its folder).
+    FILE is a GraphDef or MetaGraph, binary or as text, a SavedModel (its folder), or a file of
+    Keras's (.keras, .h5), whose layers are listed as the calls that they become.
     """
     quiet_tensorflow()
     console = new_console()
@@ -58,9 +59,9 @@ def command(file, batch, time, target, measure, seconds, as_json, require, quiet
         print(json.dumps({"nodes": found, "graph_passes": passes}, indent=1))
     else:
         if found:
-            _print_nodes(console, file, found)
+            _print_nodes(console, file, found, any(place.becomes for place in places))
         else:
-            console.print(f"{file} has no block RNN nodes.", highlight=False)
+            console.print(f"{file} has no nodes of block RNN or cuDNN ops.", highlight=False)
         for line in _lines(places):
             console.print(line, soft_wrap=True, highlight=False)
     if require:
@@ -79,7 +80,7 @@ def _require(file, found, places):
         sys.exit(1)
 
 
-def _print_nodes(console, file, found):
+def _print_nodes(console, file, found, has_passes):
     console.print(table(file, _COLUMNS, _grouped([_cells(one) for one in found]), 6, _NOTE))
     for reason in sorted({one["why_not"] for one in found if one["why_not"]}):
         console.print(f"Not on blockcell: {reason}", soft_wrap=True, highlight=False)
@@ -90,10 +91,22 @@ def _print_nodes(console, file, found):
         )
         console.print(
             f"One call of each node on blockcell: {stock * 1e6:,.0f} us by TensorFlow's kernels, "
-            f"{ours * 1e6:,.0f} us by ours ({stock / ours:.2f} times as fast).",
+            f"{ours * 1e6:,.0f} us by ours ({stock / ours:.2f} times as fast). "
+            + _left_out(file, has_passes),
             soft_wrap=True,
             highlight=False,
         )
+
+
+def _left_out(file, has_passes):
+    """What the times of single calls do not tell."""
+    from blockcell_tools import keras_nodes
+
+    if keras_nodes.is_file(file):
+        return "Keras's own path does not use these kernels: blockcell bench --model times it."
+    if has_passes:
+        return "A step gains more, because these times leave out what the graph passes do."
+    return ""
 
 
 def _grouped(lines):
@@ -107,7 +120,10 @@ def _grouped(lines):
 
 def _plan(file, targets):
     from blockcell.cli.console import CommandError
-    from blockcell_tools import graph_plan
+    from blockcell_tools import graph_plan, keras_nodes
+
+    if keras_nodes.is_file(file):
+        return []  # Its layers call the kernels themselves.
 
     try:
         return graph_plan.read(file, targets)

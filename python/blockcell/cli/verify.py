@@ -1,5 +1,6 @@
 """`blockcell verify`."""
 
+import collections
 import json
 import sys
 from pathlib import Path
@@ -37,7 +38,12 @@ _NOTE = (
     metavar="TYPE,...",
     help=f"Of {', '.join(_TYPES)} (default: both).",
 )
-@click.option("--graph", metavar="FILE", help="Instead of a grid: the calls in this graph's file.")
+@click.option(
+    "--graph",
+    metavar="FILE",
+    help="Instead of a grid: the calls in this graph's file, or those of the layers in a file of "
+    "Keras's.",
+)
 @click.option(
     "--batch", type=int, default=3, show_default=True, help="Where a graph leaves it open."
 )
@@ -64,8 +70,9 @@ def command(
     console = new_console(quiet or as_json)
     with waiting(console, "loading TensorFlow and the library"):
         about = _load(library)
+    left_out = []
     if graph:
-        cases = _cases_of_graph(graph, batch, time, names)
+        cases, left_out = _cases_of_graph(graph, batch, time, names)
     else:
         types = tuple(_TYPES[name] for name in dtypes)
         block_ops = [name for name in names if name in OPS]
@@ -87,7 +94,11 @@ def command(
             progress.advance(bar)
     failed = [result for result in results if result.problem is not None]
     _print(console, about, results, failed)
-    text = json.dumps(verification.as_json(results, dict(about, seed=seed)), indent=1)
+    for line in left_out:
+        console.print(f"Left out: {line}", soft_wrap=True, highlight=False)
+    text = json.dumps(
+        verification.as_json(results, dict(about, seed=seed, left_out=left_out)), indent=1
+    )
     if as_json:
         print(text)
     for file, content in ((report, text), (junit, verification.as_junit(results))):
@@ -123,17 +134,55 @@ def _load(library):
 
 
 def _cases_of_graph(file, batch, time, names):
+    """The different calls of a graph, and in words which nodes are left out and why."""
     from blockcell_tools import graph_nodes
 
-    nodes = [node for node in graph_nodes.read(file) if node.op in names]
-    if not nodes:
-        raise CommandError(f"{file} has no node of these ops: see blockcell inspect {file}")
-    cases = []
+    nodes = graph_nodes.read(file)
+    cases, left_out = [], {}
     for node in nodes:
-        case = graph_nodes.case_of(node, batch, time)
-        if case is not None and case not in cases:
+        case = graph_nodes.case_of(node, batch, time) if node.op in names else None
+        if case is None:
+            left_out.setdefault(_why_left_out(node, names), []).append(node.name)
+        elif case not in cases:
             cases.append(case)
-    return cases
+    lines = [f"{_together(found)}: {reason}" for reason, found in left_out.items()]
+    lines += _of_passes(file)
+    if not cases:
+        because = "; ".join(lines) or f"see blockcell inspect {file}"
+        raise CommandError(f"{file} has no call to verify with these ops: {because}")
+    return cases, lines
+
+
+def _why_left_out(node, names):
+    from blockcell_tools import graph_nodes
+
+    if node.op not in names and not node.kept:
+        return f"--ops has no {node.op}"
+    return graph_nodes.why_not(node) or "the graph does not tell the sizes of its weights"
+
+
+def _of_passes(file):
+    """The nodes that the graph passes make, which are no calls in the file."""
+    from blockcell_tools import graph_plan, keras_nodes
+
+    if keras_nodes.is_file(file):
+        return
+    try:
+        places = graph_plan.read(file)
+    except graph_plan.PlanError as error:
+        yield f"what the graph passes make of it: TensorFlow does not accept the graph: {error}"
+        return
+    made = collections.Counter(place.becomes for place in places if place.becomes)
+    if made:
+        ops = ", ".join(f"{op} {count}" for op, count in sorted(made.items()))
+        yield (
+            f"what the graph passes make of plain cells and products: {ops}. "
+            "blockcell bench --model compares the results of a whole model"
+        )
+
+
+def _together(names):
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def _print(console, about, results, failed):

@@ -3,8 +3,6 @@
 import collections
 import gzip
 import json
-import os
-import subprocess
 import sys
 import tarfile
 import xml.etree.ElementTree as ElementTree
@@ -18,32 +16,16 @@ import blockcell
 from blockcell.op_table import OPS
 from blockcell_tools import cudnn_verification, graph_nodes, verification
 from blockcell_tools.bench import page, report, rows
+from helpers.command_line import ROOT, run
 
 pytest.importorskip("click")
 
-ROOT = Path(__file__).resolve().parents[3]
 TF1 = tf.__version__.startswith("1.")
 FOLDER = blockcell.find_library().parent
 FAILPOINTS = FOLDER.parent / "failpoints" / FOLDER.name / "libblockcell.so"
 GRAPH = ROOT / "examples" / "char_lm" / "graphs" / "gru_block_cell.meta"
 PLAIN_GRAPHS = ROOT / "tests" / "python" / "graph_pass" / "layers"
 KERAS_2 = ROOT / "tests" / "python" / "graph_pass" / "keras2"
-
-
-def run(*words, code=0, **variables):
-    """Runs `python -m blockcell`; returns what it prints, after a check of its exit code."""
-    paths = [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), **variables)
-    environment.pop("BLOCKCELL_OVERRIDE", None)
-    process = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "blockcell", *map(str, words)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert process.returncode == code, process.stdout + process.stderr
-    return process.stdout, process.stderr
 
 
 def test_help_lists_the_commands_without_tensorflow():

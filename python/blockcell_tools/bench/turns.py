@@ -39,7 +39,7 @@ class Sides:
         """Starts them.
 
         Args:
-          module: A worker, whose `serve` is made by `bench.worker.serve`.
+          module: A worker, whose `serve` is made by `bench.side.serve`.
           names: The sides, "ours" first.
           job: What each is told first.
         """

@@ -1,0 +1,131 @@
+"""The process of one side of `blockcell bench --model`: see `blockcell_tools.bench.side`."""
+
+import os
+import platform
+
+import numpy as np
+
+import blockcell
+from blockcell_tools import keras_nodes
+from blockcell_tools.bench.models import Call, ModelError
+from blockcell_tools.bench.side import serve
+from blockcell_tools.bench.worker import answer
+
+
+class TensorFlow:
+    """A model as TensorFlow and Keras run it."""
+
+    def __init__(self, name, job):
+        """Starts TensorFlow."""
+        import tensorflow as tf
+
+        self._tf = tf
+        self._is_1 = tf.__version__.startswith("1.")
+        self._runs_before = {}
+        threads = job["threads"]
+        if self._is_1:
+            config = tf.compat.v1.ConfigProto(
+                intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
+            )
+            self._session = tf.compat.v1.Session(config=config)
+            tf.compat.v1.keras.backend.set_session(self._session)
+        else:
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+            tf.config.threading.set_inter_op_parallelism_threads(threads)
+
+    def about(self):
+        """Versions."""
+        versions = {"tensorflow": self._tf.__version__, "python": platform.python_version()}
+        return {"versions": versions}
+
+    def prepare(self, call, random):
+        """Reads the model, and makes `run`."""
+        if keras_nodes.is_file(call.file):
+            make = self._keras_model
+        else:
+            make = self._in_session if self._is_1 else self._function
+        self.run = make(call, random)
+        self.run()
+
+    def results(self):
+        """The results that are floats, as arrays by name."""
+        found = self.run()
+        if not isinstance(found, dict):
+            many = found if isinstance(found, (list, tuple)) else [found]
+            found = {f"output {number}": one for number, one in enumerate(many)}
+        arrays = {name: np.asarray(one) for name, one in found.items()}
+        return {name: one for name, one in arrays.items() if one.dtype.kind == "f"}
+
+    def _keras_model(self, call, random):
+        self._model = self._tf.keras.models.load_model(call.file, compile=False)
+        arrays = [call.array(one.name, one.shape, one.dtype, random) for one in self._model.inputs]
+        fed = arrays if len(arrays) > 1 else arrays[0]
+        return lambda: self._model.predict_on_batch(fed)
+
+    def _function(self, call, random):
+        """The signature that serves, as TensorFlow 2 calls it."""
+        self._loaded = self._tf.saved_model.load(call.file)
+        signature = self._loaded.signatures[call.signature]
+        specs = signature.structured_input_signature[1]
+        fed = {
+            name: self._tf.constant(call.array(name, spec.shape, spec.dtype, random))
+            for name, spec in sorted(specs.items())
+        }
+        return lambda: {name: one.numpy() for name, one in signature(**fed).items()}
+
+    def _in_session(self, call, random):
+        """The same in a session."""
+        meta_graph = self._tf.compat.v1.saved_model.load(self._session, ["serve"], call.file)
+        signature = meta_graph.signature_def[call.signature]
+        fed = {
+            info.name: call.array(
+                name,
+                self._tf.TensorShape(info.tensor_shape),
+                self._tf.as_dtype(info.dtype),
+                random,
+            )
+            for name, info in sorted(signature.inputs.items())
+        }
+        fetched = {name: info.name for name, info in signature.outputs.items()}
+        return lambda: self._session.run(fetched, fed)
+
+
+class Ours(TensorFlow):
+    """The same with the library loaded, and Keras's layers on its kernels."""
+
+    def __init__(self, name, job):
+        """Loads the library."""
+        # Workers run without take-over, for others to compare kernels.
+        os.environ.pop("BLOCKCELL_OVERRIDE", None)
+        self._ran, self._layers = {}, []
+        super().__init__(name, job)
+        blockcell.load(job["library"])
+        try:
+            blockcell.keras.enable()
+        except (ImportError, RuntimeError):
+            self._has_keras = False  # Another backend, or no Keras at all.
+        else:
+            self._has_keras = True
+
+    def about(self):
+        """Versions, instruction set, runs of kernels in a call, and the model's layers."""
+        info = blockcell.info()
+        versions = dict(super().about()["versions"], blockcell=info["version"])
+        return {"versions": versions, "isa": info["isa"], "ran": self._ran, "layers": self._layers}
+
+    def prepare(self, call, random):
+        """Reads the model, and finds out what runs on the kernels."""
+        super().prepare(call, random)
+        before = blockcell.info()["runs"]
+        self.run()
+        after = blockcell.info()["runs"]
+        self._ran = {op: n - before.get(op, 0) for op, n in after.items() if n > before.get(op, 0)}
+        if self._has_keras and keras_nodes.is_file(call.file):
+            report = blockcell.keras.report(self._model)
+            self._layers = [[one.layer, one.path, one.reason] for one in report]
+
+
+SIDES = {"ours": Ours, "tensorflow": TensorFlow}
+
+if __name__ == "__main__":
+    answer(serve(SIDES, Call), (ModelError, blockcell.LibraryError))

@@ -1,0 +1,24 @@
+"""Runs the command line, in a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(*words, code=0, **variables):
+    """Runs `python -m blockcell`; returns what it prints, after a check of its exit code."""
+    paths = [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), **variables)
+    environment.pop("BLOCKCELL_OVERRIDE", None)
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "blockcell", *map(str, words)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert process.returncode == code, process.stdout + process.stderr
+    return process.stdout, process.stderr
