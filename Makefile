@@ -52,7 +52,7 @@ test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 	then $(MAKE) --no-print-directory test-python TF=1.15; \
 	else echo "skipped TensorFlow 1.15: no Python 3.7 found (put python3.7 on the PATH, or use pyenv)"; fi
 
-keras_2_tests = tests/python/keras_layers/test_keras2_layers.py tests/python/keras_layers/test_scope.py \
+keras_2_tests = tests/python/keras_layers/test_keras2_layers.py tests/python/keras_layers/test_scope.py tests/python/keras_layers/test_workers.py \
 	tests/python/keras_layers/test_switch.py tests/python/graph_pass/test_keras2.py
 
 test-keras-2: ## Test Keras 2 in TensorFlow 2.4, where a Python for it is found

@@ -85,7 +85,9 @@ def test_ours(op):
 
 def skip_if_mended(found):
     if max(found.values()) < LIMIT:
-        pytest.skip(f"TensorFlow {tf.__version__} has mended it: docs/tensorflow-errata.md should say so")
+        pytest.skip(
+            f"TensorFlow {tf.__version__} mended it: tensorflow-errata.md should say so"
+        )
 
 
 @needs_stock
