@@ -1,6 +1,6 @@
 """The gradients of the library's ops for the products around a cell, for second derivatives.
 
-docs/graph-ops.md has what the ops compute. Each function takes the node and the gradient with respect to
+docs/graph-ops.md defines the ops. Each function takes the node and the gradient with respect to
 its outputs, as TensorFlow calls gradients, and returns those with respect to its inputs.
 """
 
