@@ -52,10 +52,13 @@ test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 	then $(MAKE) --no-print-directory test-python TF=1.15; \
 	else echo "skipped TensorFlow 1.15: no Python 3.7 found (put python3.7 on the PATH, or use pyenv)"; fi
 
-keras_2_tests = tests/python/keras_layers/test_keras2_layers.py tests/python/keras_layers/test_scope.py tests/python/keras_layers/test_workers.py \
-	tests/python/keras_layers/test_switch.py tests/python/graph_pass/test_keras2.py
+keras_2_tests = $(addprefix tests/python/,keras_layers/test_keras2_layers.py keras_layers/test_scope.py \
+	keras_layers/test_workers.py keras_layers/test_switch.py graph_pass/test_keras2.py)
+last_keras_2_tests = $(addprefix tests/python/keras_layers/,test_scope.py test_equality.py)
 
-test-keras-2: ## Test Keras 2 in TensorFlow 2.4, where a Python for it is found
+test-keras-2: .venv/.complete ## Test the last Keras 2, as tf_keras, and that of TensorFlow 2.4, where a Python for it is found
+	@$(MAKE) --no-print-directory lib TF=2.21
+	@TF_USE_LEGACY_KERAS=1 .venv/bin/python $(PYTEST) $(last_keras_2_tests)
 	@if missing=$$(scripts/find_python.sh 2.4 2>&1 > /dev/null) || [ -n "$(REQUIRE_KERAS_2)" ]; \
 	then $(MAKE) --no-print-directory lib TF=2.4 && .venv-2.4/bin/python $(PYTEST) $(keras_2_tests); \
 	else echo "skipped Keras 2: $$missing"; fi
@@ -167,8 +170,9 @@ clean: ## Remove what was built; keeps the virtual environments
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# tf_keras asks for the package tensorflow, and here is tensorflow_cpu.
 .venv/.complete: python/requirements/tf-2.21.txt
-	@scripts/make_venv.sh .venv "$$(scripts/find_python.sh 2.21)" $<
+	@scripts/make_venv.sh .venv "$$(scripts/find_python.sh 2.21)" $< tf_keras==2.21.0
 
 .venv-lint/.complete: python/requirements/lint.txt
 	@scripts/make_venv.sh .venv-lint "$$(scripts/find_python.sh 2.21)" $<

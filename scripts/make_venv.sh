@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# make_venv.sh VENV PYTHON REQUIREMENTS: a virtual environment with exactly those packages.
+# make_venv.sh VENV PYTHON REQUIREMENTS [PACKAGE...]: a virtual environment with exactly those packages, and
+# more, whose own requirements are left out.
 set -euo pipefail
 venv=$1 python=$2 requirements=$3
 
@@ -8,4 +9,7 @@ echo "setting up $venv with $requirements"
 "$venv/bin/python" -c "import sys, pip; sys.exit(sys.prefix == sys.base_prefix)" 2> /dev/null ||
   "$python" -m venv --clear "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
+if [ $# -gt 3 ]; then
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "${@:4}"
+fi
 touch "$venv/.complete"

@@ -24,6 +24,8 @@ _CELL = (
     *("kernel_regularizer", "recurrent_regularizer", "bias_regularizer"),
     *("kernel_constraint", "recurrent_constraint", "bias_constraint"),
     *("reset_after", "implementation", "seed"),
+    # Where the random numbers of dropout come from, which Keras itself applies.
+    *("force_generator", "rng_type"),
 )
 KNOWN = frozenset((*_LAYER, *_LOOP, *_CELL))
 _MISSING = object()

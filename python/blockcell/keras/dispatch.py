@@ -34,15 +34,22 @@ def refused(layer: Any, x: Any, mask: Any) -> bool:
         return False
     # On a GPU, or in a file, nothing is lost.
     expected = reason in (reasons.GPU, reasons.FILE)
-    message = f"{layer.name}: Keras's own path runs, because {reason}."
     if wish.strict and not expected:
-        raise NotServedError(f"blockcell.keras.enable(strict=True): {message}")
+        raise NotServedError(f"blockcell.keras.enable(strict=True): {_message(layer, reason)}")
+    say_once(layer, reason, logging.INFO if expected else logging.WARNING)
+    return True
+
+
+def say_once(layer: Any, reason: str, level: int = logging.WARNING) -> None:
+    """Logs why Keras's own path runs a layer, once for each layer and reason."""
     logged = _logged.setdefault(layer, set())
     if reason not in logged:
         logged.add(reason)
-        level = logging.INFO if expected else logging.WARNING
-        logging.getLogger("blockcell").log(level, "%s", message)
-    return True
+        logging.getLogger("blockcell").log(level, "%s", _message(layer, reason))
+
+
+def _message(layer: Any, reason: str) -> str:
+    return f"{layer.name}: Keras's own path runs, because {reason}."
 
 
 def run(layer: Any, x: Any, states: Any, mask: Optional[Any]) -> sequences.Result:

@@ -70,8 +70,13 @@ def hooks_of_version() -> Any:
 
 
 def is_of_tf_keras(layer: Any) -> bool:
-    """Whether a layer is a recurrent one of `tf_keras`, Keras 2 beside Keras 3."""
-    return any(
+    """Whether a layer is a recurrent one of `tf_keras`, Keras 2 beside Keras 3.
+
+    Where `TF_USE_LEGACY_KERAS` makes that package `tf.keras`, none is.
+    """
+    import tensorflow as tf
+
+    return not isinstance(layer, tf.keras.layers.RNN) and any(
         kin.__name__ == "RNN" and kin.__module__.split(".")[0] == "tf_keras"
         for kin in type(layer).__mro__
     )

@@ -4,7 +4,7 @@ import sys
 from typing import Any, Dict, Iterator, List, Optional
 
 from blockcell import loader, private
-from blockcell.keras import environment, scope
+from blockcell.keras import beside, environment, scope
 
 _replaced: Dict[Any, Any] = {}  # By the class of Keras: its method, or None, and ours.
 
@@ -125,6 +125,7 @@ def _put() -> bool:
     if method is None:
         return False
     exports.mark()
+    beside.watch()
     if not _replaced:
         keras = environment.hooks_of_version()
         names = [name for name in keras.OTHERS if hasattr(tf.keras.layers, name)]

@@ -43,7 +43,9 @@ def _of_another(layer: Any) -> str:
     cell = getattr(layer, "cell", None)
     if cell is None or not kinds.is_plain(layer):
         return f"the kernels serve the layers LSTM and GRU, and it is a {type(layer).__name__}"
-    return f"the kernels serve the cells LSTMCell and GRUCell, and its is a {type(cell).__name__}"
+    return (
+        f"the kernels serve the cells LSTMCell and GRUCell, and its cell is a {type(cell).__name__}"
+    )
 
 
 def _of_cell(layer: Any, kind: str) -> Optional[str]:

@@ -3,7 +3,7 @@
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 from blockcell import loader, private
-from blockcell.keras import environment, hooks, scope
+from blockcell.keras import beside, environment, hooks, scope
 
 KERNELS, TENSORFLOW, STOCK = "blockcell", "tensorflow", "keras"
 
@@ -91,7 +91,7 @@ def _reason(layer: Any) -> Optional[str]:
     from blockcell.keras import kinds, reasons
 
     if environment.is_of_tf_keras(layer):
-        return "it is a layer of tf_keras, and enable() serves those of tf.keras"
+        return beside.REASON
     if hooks.served(layer):
         if scope.wish_of(layer) is None:
             return "blockcell.keras.enable() was called for other models"

@@ -85,9 +85,7 @@ def test_ours(op):
 
 def skip_if_mended(found):
     if max(found.values()) < LIMIT:
-        pytest.skip(
-            f"TensorFlow {tf.__version__} mended it: tensorflow-errata.md should say so"
-        )
+        pytest.skip(f"TensorFlow {tf.__version__} mended it: tensorflow-errata.md should say so")
 
 
 @needs_stock

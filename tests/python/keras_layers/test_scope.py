@@ -17,15 +17,16 @@ NAMES = [
     "strict",
     "every_layer_says_so_once",
     "new_argument",
-    "newer_keras",
     "runs_are_counted",
     "time_distributed",
     "clones",
     "ragged",
 ]
+if hasattr(tf.keras, "__version__"):  # Not that of tf_keras.
+    NAMES += ["newer_keras"]
 if KERAS3:
     NAMES += ["bfloat16", "tflite"]
-OPTIONAL = {"onnx": "tf2onnx", "tf_keras_beside": "tf_keras"}
+OPTIONAL = {"onnx": "tf2onnx", "tf_keras_beside": "tf_keras"} if KERAS3 else {}
 NAMES += [name for name, module in OPTIONAL.items() if importlib.util.find_spec(module)]
 
 

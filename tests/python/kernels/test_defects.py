@@ -206,7 +206,5 @@ def test_temporary_peephole_weights_in_stock():
     want = expected(LSTM_CELL_GRAD, doubled, use_peephole=True)
     error = scaled_error(got["dicfo"], want["dicfo"])
     if error < grids.STOCK_LIMIT[np.float32]:
-        pytest.skip(
-            f"TensorFlow {tf.__version__} mended it: tensorflow-errata.md should say so"
-        )
+        pytest.skip(f"TensorFlow {tf.__version__} mended it: tensorflow-errata.md should say so")
     assert error > 1e-2

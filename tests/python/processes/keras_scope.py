@@ -85,11 +85,11 @@ def every_layer_says_so_once():
         (lambda: layers.SimpleRNN(4, name="same"), NUMBERS, "it is a SimpleRNN"),
         (lambda: layers.GRU(4, unroll=True, name="same"), NUMBERS, "unroll is True"),
         (lambda: layers.GRU(4, unroll=True, name="same"), NUMBERS, "unroll is True"),
-        (lambda: layers.RNN(layers.SimpleRNNCell(4)), NUMBERS, "its is a SimpleRNNCell"),
+        (lambda: layers.RNN(layers.SimpleRNNCell(4)), NUMBERS, "its cell is a SimpleRNNCell"),
         (
             lambda: layers.RNN([layers.LSTMCell(4), layers.LSTMCell(4)]),
             NUMBERS,
-            "its is a StackedRNNCells",
+            "its cell is a StackedRNNCells",
         ),
         (lambda: layers.ConvLSTM2D(2, 3), convolution, "it is a ConvLSTM2D"),
     ]
@@ -280,12 +280,17 @@ def onnx():
 
 
 def tf_keras_beside():
-    """Layers of tf_keras stay as they are, and the report says so."""
+    """Layers of tf_keras stay as they are. They say so once, and the report does."""
     import tf_keras
 
     model = tf_keras.Sequential([tf_keras.layers.LSTM(4, input_shape=NUMBERS.shape[1:])])
-    with on_kernels() as calls:
-        model.predict(NUMBERS, verbose=0)
+    with on_kernels() as calls, log() as messages:
+        for _ in range(2):
+            model(NUMBERS)
         (record,) = blockcell.keras.report(model)
     assert not calls and (record.type, record.path) == ("LSTM", "keras")
     assert "tf_keras" in record.reason
+    ((level, message),) = messages
+    assert level == "WARNING" and "lstm" in message and "tf_keras" in message
+    model(NUMBERS)
+    assert len(messages) == 1
