@@ -8,12 +8,14 @@ A function that kills the process fails alone: those after it are run in another
 import importlib
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import traceback
+import warnings
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,25 @@ def run(module, names, environment=None, imported=True):
             culprit = next(name for name in names if name not in outcomes)
             outcomes[culprit] = {"error": end}
     return outcomes
+
+
+def run_program(module, words, changes):
+    """Runs `python -m module`, as a process that has imported TensorFlow already.
+
+    Args:
+      module: The program.
+      words: Its arguments.
+      changes: Variables of the environment to change; None as a value removes one.
+
+    Returns:
+      The exit code, and what was written to the standard output and to the standard error.
+    """
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as complaints:
+        outputs = printed.fileno(), complaints.fileno()
+        code = _Nursery.get().status(outputs, program=module, words=words, changes=changes)
+        printed.seek(0)
+        complaints.seek(0)
+        return code, printed.read(), complaints.read()
 
 
 def value(outcome):
@@ -123,16 +144,19 @@ class _Nursery:
         )
 
     def run(self, module, names, changes, outputs):
-        """Runs a process, and returns how it ended."""
-        paths = [f"/proc/{os.getpid()}/fd/{number}" for number in outputs]
-        request = {"module": module, "names": names, "changes": changes, "outputs": paths}
+        """Runs functions in a process, and returns how it ended."""
+        return _end(self.status(outputs, module=module, names=names, changes=changes))
+
+    def status(self, outputs, **request):
+        """Runs a process, and returns its exit code, or minus the signal that ended it."""
+        request["outputs"] = [f"/proc/{os.getpid()}/fd/{number}" for number in outputs]
         print(json.dumps(request), file=self._process.stdin, flush=True)
         child = int(self._process.stdout.readline())
         timer = threading.Timer(SECONDS, os.kill, (child, signal.SIGKILL))
         timer.start()
         status = int(self._process.stdout.readline())
         timer.cancel()
-        return _end(status)
+        return status
 
 
 def _serve():
@@ -148,6 +172,10 @@ def _serve():
                 os.environ.pop(name, None)
                 if setting is not None:
                     os.environ[name] = setting
+            if "program" in request:
+                warnings.simplefilter("ignore")
+                sys.argv = [request["program"], *request["words"]]
+                return runpy.run_module(request["program"], run_name="__main__", alter_sys=True)
             return _main(request["module"], request["names"])
         print(child, flush=True)
         status = os.waitpid(child, 0)[1]
