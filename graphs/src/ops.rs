@@ -21,7 +21,7 @@ pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
 
 /// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 13] = [
+pub const REPLACEMENTS: [&str; 14] = [
     BIAS_ADD_GRAD_ADD_N,
     GRU_CELL_GRAD_C,
     GRU_CELL_GRAD_RU,
@@ -33,6 +33,7 @@ pub const REPLACEMENTS: [&str; 13] = [
     MAT_MUL_SLICE,
     "CudnnRNN",
     "CudnnRNNBackprop",
+    "CudnnRNNBackpropV3",
     "CudnnRNNV3",
     GRU_CELL,
 ];

@@ -194,7 +194,8 @@ impl Choices {
             [slots.choose_backward(full, empty), slots.unpack(full, inner)]
         });
         self.choose(forward, forward_by, network.node.op.clone());
-        self.choose(backward, backward_by, format!("{}Backprop", network.node.op));
+        let gradient = network.node.op.replacen("CudnnRNN", "CudnnRNNBackprop", 1);
+        self.choose(backward, backward_by, gradient);
         Ok(())
     }
 

@@ -226,7 +226,7 @@ def test_info(environment, rewrite):
     answer, complaints = isolated.value(isolated.run("rewrite_info", ["info"], variables)["info"])
     assert answer["rewrite"] == rewrite
     layers = {"BlockcellLSTMLayer", "BlockcellGRULayer"}
-    cudnn = {"CudnnRNN", "CudnnRNNBackprop", "CudnnRNNV3"}
+    cudnn = {"CudnnRNN", "CudnnRNNBackprop", "CudnnRNNBackpropV3", "CudnnRNNV3"}
     assert set(answer["rewritten"]) == {*PLAIN_OPS, *PLAIN_GRU_OPS, *layers, *cudnn}
     assert not any(answer["rewritten"].values())
     said = complaints.count("BLOCKCELL_REWRITE")
