@@ -158,6 +158,9 @@ format: .venv-lint/.complete ## Format all sources
 	.venv-lint/bin/ruff check --fix-only --quiet .
 	.venv-lint/bin/ruff format --quiet .
 
+requirements: .venv-lint/.complete ## Write python/requirements/*.txt, with hashes, from the *.in beside them
+	@scripts/hash_requirements.sh .venv-lint/bin/uv
+
 docs: ## Build the Rust documentation in target/doc
 	cargo doc --locked --package blockcell-kernels --package blockcell-graphs --no-deps
 
@@ -170,9 +173,8 @@ clean: ## Remove what was built; keeps the virtual environments
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# tf_keras asks for the package tensorflow, and here is tensorflow_cpu.
 .venv/.complete: python/requirements/tf-2.21.txt
-	@scripts/make_venv.sh .venv "$$(scripts/find_python.sh 2.21)" $< tf_keras==2.21.0
+	@scripts/make_venv.sh .venv "$$(scripts/find_python.sh 2.21)" $<
 
 .venv-lint/.complete: python/requirements/lint.txt
 	@scripts/make_venv.sh .venv-lint "$$(scripts/find_python.sh 2.21)" $<
@@ -183,10 +185,10 @@ help: ## Show this list
 .venv-docs/.complete: python/requirements/docs.txt
 	@scripts/make_venv.sh .venv-docs "$$(scripts/find_python.sh 2.21)" $<
 
-.venv-peers/.complete: python/requirements/peers.txt python/requirements/tf-2.21.txt
+.venv-peers/.complete: python/requirements/peers.txt
 	@scripts/make_venv.sh .venv-peers "$$(scripts/find_python.sh 2.21)" $<
 
-.venv-keras/.complete: python/requirements/keras.txt python/requirements/tf-2.21.txt
+.venv-keras/.complete: python/requirements/keras.txt
 	@scripts/make_venv.sh .venv-keras "$$(scripts/find_python.sh 2.21)" $<
 
 # Whatever is newest today; and what only these tests need.
