@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -91,6 +91,18 @@ wheel: .venv-wheel/.complete ## Make one wheel with libraries for TensorFlow 1.1
 
 wheel-test: .venv-wheel/.complete ## Install the wheel beside each TensorFlow alone, and run blockcell verify --quick
 	@.venv-wheel/bin/python scripts/test_wheel.py $(if $(MINORS),--minors $(MINORS))
+
+reproducible: $(environment) ## Build the library twice, in two places, and compare the bytes (10 minutes)
+	@$(PYTHON) scripts/reproducible.py
+
+deny: ## Check licences and sources of all crates, and known vulnerabilities (needs cargo-deny and GitHub)
+	@for manifest in Cargo.toml tests/host/Cargo.toml; do \
+	  cargo deny --manifest-path $$manifest --config deny.toml --locked check $(DENY_ALLOW) $(DENY) || exit; done
+
+# What is checked, such as "licenses bans sources" where GitHub cannot be reached. The crates of one
+# manifest need not have all licences that are allowed.
+DENY ?= all
+DENY_ALLOW = --allow license-exception-not-encountered --allow license-not-encountered
 
 bench: lib ## Time TensorFlow's kernels and ours side by side, at all shapes (takes hours)
 	@PYTHONPATH=python $(PYTHON) -m blockcell bench --shapes all

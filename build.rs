@@ -184,7 +184,11 @@ impl TensorFlow {
         for flag in &self.compile_flags {
             match flag.strip_prefix("-I") {
                 // Not ours to lint: as system headers they give no warnings.
-                Some(path) => build.flag("-isystem").flag(path),
+                // Nor to be named by their folder in what they say.
+                Some(path) => build
+                    .flag("-isystem")
+                    .flag(path)
+                    .flag_if_supported(format!("-ffile-prefix-map={path}=tensorflow")),
                 None => build.flag(flag),
             };
         }

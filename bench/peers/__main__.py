@@ -1,4 +1,4 @@
-"""The command line of the comparison with Keras and PyTorch."""
+"""The command line of the comparison with Keras, PyTorch and ONNX Runtime."""
 
 import argparse
 import os
@@ -38,26 +38,26 @@ def parse_arguments(words=None):
     """Parses the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.peers",
-        description="Times our sequence kernels, TensorFlow's, Keras's and PyTorch's, in processes "
-        "that take turns. BLOCKCELL_ISA in the environment holds for our kernels and for the "
+        description="Times our sequence kernels, TensorFlow's, and those of Keras, PyTorch and ONNX "
+        "Runtime, in processes that take turns. BLOCKCELL_ISA in the environment holds for our kernels and for the "
         "machine's limits.",
     )
     add = parser.add_argument
-    works = [nets.FORWARD, nets.TRAINING]
     add("--layers", nargs="+", choices=list(nets.GATES), default=list(nets.GATES))
-    add("--work", nargs="+", choices=works, default=works, help="default: both")
+    add("--work", nargs="+", choices=nets.WORKS, default=nets.WORKS, help="default: all")
     add(
         "--sequences",
         nargs="+",
-        type=_sequence,
-        default=shapes.USUAL[True],
+        type=_sequences,
         metavar="TxBxC",
-        help="time, batch and cell size, or TxBxDxC (default: six, 20x20x200 to 100x64x512)",
+        help="time, batch and cell size, or TxBxDxC, or a set: usual (six, 20x20x200 to "
+        "100x64x512) or inference (eleven, 50x1x64 to 100x64x512) (default: usual, and inference "
+        "for that work)",
     )
     add(
         "--rivals",
         nargs="+",
-        choices=["stock", "keras", "torch"],
+        choices=list(dict.fromkeys(name for names in nets.RIVALS.values() for name in names)),
         default=None,
         help="default: all",
     )
@@ -65,7 +65,7 @@ def parse_arguments(words=None):
     add(
         "--seconds",
         type=positive(float),
-        default=4.0,
+        default=2.0,
         help="time for the rounds of a row (default: %(default)s)",
     )
     add("--library", metavar="FILE", help="libblockcell.so to measure (default: as for bench)")
@@ -84,13 +84,26 @@ def parse_arguments(words=None):
     )
     arguments = parser.parse_args(words)
     arguments.threads = sorted(set(arguments.threads))
+    wanted = arguments.sequences and [shape for some in arguments.sequences for shape in some]
+    arguments.nets = [
+        nets.Net(kind, work, *shape)
+        for kind in arguments.layers
+        for work in arguments.work
+        for shape in wanted or SETS["inference" if work == nets.INFERENCE else "usual"]
+    ]
+    if any(net.work == nets.INFERENCE and net.input_size != net.cell_size for net in arguments.nets):
+        parser.error(f"--work {nets.INFERENCE} takes inputs as wide as the cell only")
     return arguments
 
 
-def _sequence(text):
-    """A type of argument: a sequence's shape."""
+SETS = {"usual": shapes.USUAL[True], "inference": shapes.INFERENCE}
+"""Named sets of shapes."""
+
+
+def _sequences(text):
+    """A type of argument: shapes of sequences."""
     try:
-        return shapes.sequence_shape(text)
+        return SETS.get(text) or [shapes.sequence_shape(text)]
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -104,12 +117,7 @@ def measure(arguments, console):
     Raises:
       WorkerError, MachineError: It cannot be measured.
     """
-    wanted = [
-        nets.Net(kind, work, *shape)
-        for kind in arguments.layers
-        for work in arguments.work
-        for shape in arguments.sequences
-    ]
+    wanted = arguments.nets
     about = dict(circumstances("python", "-m", "bench.peers"), versions={})
     rows_file, results, left_out = None, [], {}
     with new_progress(console) as progress:
@@ -140,10 +148,8 @@ def measure(arguments, console):
 
 def _names(arguments):
     """The sides to start."""
-    rivals = arguments.rivals or ["stock", "keras", "torch"]
-    if "LSTM" not in arguments.layers:
-        rivals = [name for name in rivals if name != "stock"]
-    return ["ours", *rivals]
+    having = dict.fromkeys(name for net in arguments.nets for name in net.sides)
+    return [name for name in having if name in ("ours", *(arguments.rivals or having))]
 
 
 def _have(sides, net):
@@ -169,8 +175,9 @@ def _measured(rows_file, sides, net, threads, arguments):
     kept = rows_file.get(key)
     if kept is not None:
         return Turns(**kept)
-    who, limit = nets.SIDES[net.kind], nets.LARGEST_ERROR
-    turns = sides.take_turns(net, who, arguments.seconds, arguments.seed, limit)
+    turns = sides.take_turns(
+        net, net.sides, arguments.seconds, arguments.seed, nets.LARGEST_ERROR
+    )
     rows_file.add(key, turns._asdict())
     return turns
 

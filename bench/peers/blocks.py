@@ -2,8 +2,18 @@
 
 import numpy as np
 
-from bench.peers.nets import GATES, TRAINING, in_order, joined, split
+from bench.peers.nets import (
+    CHAIN_SECONDS,
+    GATES,
+    INFERENCE,
+    MOST_CALLS,
+    TRAINING,
+    in_order,
+    joined,
+    split,
+)
 from blockcell_tools.bench import graphs
+from blockcell_tools.bench.timing import seconds_of
 from blockcell_tools.bench.worker import start
 
 ICFO = ("i", "c", "f", "o")
@@ -19,6 +29,7 @@ class Blocks:
         self._sides, self._about = start(job)
         self._pair = self._net = None
         self._checked = set()
+        self.calls = 1
 
     def about(self):
         """Versions, instruction set, and the kernels of the library."""
@@ -38,10 +49,16 @@ class Blocks:
         attributes = {"forget_bias": 0.0, "cell_clip": 0.0, "use_peephole": False}
         attributes["reset_after"] = True
         self._pair = graphs.Pair(self._sides, op, values, attributes)
-        self._run = self._pair.chain(self._name, 1)
+        # What the others return, and all that they compute.
+        self._run = self._pair.chain(self._name, 1, None if net.work == TRAINING else ["h"])
+        self.calls = 1
+        if net.work == INFERENCE:
+            self._run()
+            self.calls = max(1, min(MOST_CALLS, int(CHAIN_SECONDS / seconds_of(self._run))))
+            self._run = self._pair.chain_by_data(self._name, self.calls, "h", "x")
 
     def run(self):
-        """One call."""
+        """So many calls as `calls` says."""
         self._run()
 
     def results(self):

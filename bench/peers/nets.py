@@ -6,7 +6,7 @@ The bias of a GRU has two rows, one for the input and one for the state, because
 applied after the product (`reset_after`, as in PyTorch and cuDNN).
 """
 
-from typing import Dict, NamedTuple
+from typing import Dict, NamedTuple, Tuple
 
 import numpy as np
 
@@ -16,11 +16,24 @@ from blockcell_tools.bench.tables import BLOCK_GRU_OPS, OPS
 GATES = {"LSTM": ("i", "f", "c", "o"), "GRU": ("z", "r", "h")}
 """Keras's order of the gates: input, forget, candidate, output; update, reset, candidate."""
 
-FORWARD, TRAINING = "forward", "forward+backward"
-"""What a call does: compute h of all steps; or that, and all gradients given that of h."""
+FORWARD, TRAINING, INFERENCE = "forward", "forward+backward", "inference"
+"""What a call does: compute h of all steps; or that, and all gradients given that of h.
 
-SIDES = {"LSTM": ("stock", "ours", "keras", "torch"), "GRU": ("ours", "keras", "torch")}
-"""Who has the layer. TensorFlow has no op for a sequence of a GRU."""
+Inference is forward without the cost of a call of TensorFlow: calls of ours are chained in one run
+of a session, each one's h the next one's x.
+"""
+
+WORKS = (FORWARD, TRAINING, INFERENCE)
+
+RIVALS = {
+    FORWARD: ("stock", "keras", "torch"),
+    TRAINING: ("stock", "keras", "torch"),
+    INFERENCE: ("onnxruntime",),
+}
+"""All that ours are compared with, by the work."""
+
+MOST_CALLS, CHAIN_SECONDS = 20, 0.05
+"""Calls of a chain, and how long one need not take longer than."""
 
 LARGEST_ERROR = 2e-5
 """How much results may differ, relative to the largest element."""
@@ -35,6 +48,12 @@ class Net(NamedTuple):
     batch: int
     input_size: int
     cell_size: int
+
+    @property
+    def sides(self) -> Tuple[str, ...]:
+        """Who has the layer, ours first. TensorFlow has no op for a sequence of a GRU."""
+        rivals = RIVALS[self.work]
+        return ("ours", *(name for name in rivals if (self.kind, name) != ("GRU", "stock")))
 
     @property
     def case(self) -> Workload:

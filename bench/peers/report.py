@@ -1,4 +1,4 @@
-"""Tables of the comparison with Keras and PyTorch: on the terminal, in Markdown and in JSON."""
+"""Tables of the comparison with Keras, PyTorch and ONNX Runtime: on the terminal, in Markdown and in JSON."""
 
 import json
 from collections import OrderedDict
@@ -6,7 +6,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from bench.peers.nets import Net
+from bench.peers.nets import RIVALS, Net
 from blockcell_tools.bench import machine, plots
 from blockcell_tools.bench.report import (
     disturbed,
@@ -21,7 +21,7 @@ from blockcell_tools.bench.report import (
     where_and_when,
 )
 
-TITLE = "Sequences: ours, TensorFlow's block op, Keras and PyTorch"
+TITLE = "Sequences: ours, TensorFlow's block op, Keras, PyTorch and ONNX Runtime"
 
 NOTE = (
     "Median milliseconds of a call, of processes that took turns; median and quartiles of the "
@@ -31,10 +31,6 @@ NOTE = (
     "has threads is marked by !, and tells little."
 )
 """What the columns mean."""
-
-RIVALS = ("stock", "keras", "torch")
-"""All that ours are compared with, in the order of the columns."""
-
 
 class Row(NamedTuple):
     """The result for a net at a number of threads; times in seconds a call."""
@@ -64,11 +60,12 @@ class Row(NamedTuple):
         return None if self.floor is None else self.floor / self.seconds["ours"]
 
     def cells(self):
-        """What the tables show of it, in the order of `COLUMNS`."""
+        """What the tables show of it, in the order of `columns`."""
         cells = [self.net.kind, self.net.work, self.net.case.shape, str(self.threads)]
         cells.append(_milliseconds(self.seconds["ours"]))
-        cells += [_milliseconds(self.seconds.get(rival)) for rival in RIVALS]
-        for rival in RIVALS:
+        rivals = RIVALS[self.net.work]
+        cells += [_milliseconds(self.seconds.get(rival)) for rival in rivals]
+        for rival in rivals:
             if rival in self.seconds:
                 cells += [
                     "{:.2f} ({:.2f} to {:.2f})".format(self.ratio(rival), *self.quartiles(rival))
@@ -78,12 +75,15 @@ class Row(NamedTuple):
         return [*cells, percent(self.share), others(self.neighbours, self.threads)]
 
 
-COLUMNS = (
-    *("layer", "work", "shape", "threads", "ours", *RIVALS),
-    *(f"ratio {rival}" for rival in RIVALS),
-    *("of floor", "others"),
-)
-"""Heads of the table of `Row`s."""
+def columns(rivals):
+    """Heads of the table of `Row`s."""
+    ratios = (f"ratio {rival}" for rival in rivals)
+    return ("layer", "work", "shape", "threads", "ours", *rivals, *ratios, "of floor", "others")
+
+
+def by_rivals(rows):
+    """The rows by their rivals: those of a table each."""
+    return plots.grouped(rows, lambda row: RIVALS[row.net.work])
 
 
 def _milliseconds(seconds):
@@ -132,7 +132,7 @@ def means(rows):
     """The geometric mean and the lowest of the ratios to each rival, as cells and as fields."""
     groups = OrderedDict()
     for row in rows:
-        for rival in RIVALS:
+        for rival in RIVALS[row.net.work]:
             if rival in row.seconds:
                 key = (row.net.kind, row.net.work, rival, row.threads)
                 groups.setdefault(key, []).append(row.ratio(rival))
@@ -148,9 +148,10 @@ def _mean_cells(mean):
 
 def print_tables(console, found):
     """Prints the results and their means."""
-    sections = [(row.net.kind, row.net.work, row.threads) for row in found.rows]
-    lines = [row.cells() for row in found.rows]
-    console.print(rich_table(TITLE, COLUMNS, lines, 2, NOTE, sections=sections))
+    for rivals, rows in by_rivals(found.rows).items():
+        sections = [(row.net.kind, row.net.work, row.threads) for row in rows]
+        lines = [row.cells() for row in rows]
+        console.print(rich_table(TITLE, columns(rivals), lines, 2, NOTE, sections=sections))
     lines = [_mean_cells(mean) for mean in means(found.rows)]
     console.print(rich_table("Ratios over all shapes", MEAN_COLUMNS, lines, 3))
 
@@ -161,7 +162,9 @@ def write(folder, stem, found):
     (folder / names[0]).write_text(json.dumps(_json(found), indent=1) + "\n", encoding="utf-8")
     plot(folder / names[2], found.rows)
     parts = [f"# {TITLE}", *where_and_when(found.about), f"![{names[2]}]({names[2]})"]
-    parts += [markdown_table(COLUMNS, [row.cells() for row in found.rows], 2), NOTE]
+    for rivals, rows in by_rivals(found.rows).items():
+        parts += [markdown_table(columns(rivals), [row.cells() for row in rows], 2)]
+    parts += [NOTE]
     parts += [markdown_table(MEAN_COLUMNS, [_mean_cells(m) for m in means(found.rows)], 3)]
     if found.left_out:
         parts += [f"Left out, as the library has no kernel: {', '.join(found.left_out)}."]
@@ -203,10 +206,10 @@ def plot(path, rows):
                 for row in group
                 if rival in row.seconds
             }
-            for rival in RIVALS
+            for rival in RIVALS[group[0].net.work]
         }
         plots.bars(axis, shapes, series)
         axis.set_title(", ".join(names))
-    axes[0].legend(frameon=False)
+        axis.legend(frameon=False)
     figure.suptitle("Times faster than the rival (quartiles of rounds in black)")
     return plots.save(figure, path)

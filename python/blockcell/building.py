@@ -6,6 +6,7 @@ command `blockcell build`. Needs no TensorFlow in this process.
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -183,6 +184,7 @@ def build(tree: Path, folder: Path, answer: str, variant: str = "", quiet: bool 
         (target / "release" / "deps" / LIBRARY).unlink()
     command = ["cargo", "build", "--locked", "--quiet", "--release", "--package", "blockcell"]
     command += ["--target-dir", str(target)] + (["--features", variant] if variant else [])
+    command += ["--config", f"build.rustflags={json.dumps(_path_flags(target))}"]
     _run_cargo(command, tree, dict(os.environ, **{FLAGS_VARIABLE: str(flags.resolve())}), quiet)
     library.parent.mkdir(parents=True, exist_ok=True)
     # Not in place: a process may have the old library mapped.
@@ -190,6 +192,17 @@ def build(tree: Path, folder: Path, answer: str, variant: str = "", quiet: bool 
     shutil.copy(str(built), str(fresh))
     fresh.replace(library)
     return library
+
+
+def _path_flags(target: Path) -> List[str]:
+    """Flags of rustc that keep folders of this machine out of the library.
+
+    Panics name the file and line of sources. With these, the same sources give the same library,
+    wherever they, cargo's folder and the target directory lie.
+    """
+    cargo = os.environ.get("CARGO_HOME") or os.path.join(os.path.expanduser("~"), ".cargo")
+    folders = {os.path.abspath(cargo): "cargo", os.path.abspath(str(target)): "target"}
+    return [f"--remap-path-prefix={folder}={name}" for folder, name in folders.items()]
 
 
 def _newer_sources(tree: Path, library: Path) -> bool:

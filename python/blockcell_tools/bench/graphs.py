@@ -155,14 +155,39 @@ class Pair:
         with self._graph.as_default():
             return self._session.run(self._add(side).outputs)
 
-    def chain(self, side, length):
-        """A function that runs a side's kernels `length` times, one after the other."""
+    def chain(self, side, length, read=None):
+        """A function that runs a side's kernels `length` times, one after the other.
+
+        Args:
+          side: One of `SIDES`.
+          length: How often.
+          read: Names of the outputs that have a reader. None for all of an op on sequences, which
+            leaves out what nobody reads.
+        """
+        if read is None and self._op.is_sequence:
+            read = self._op.kernels[-1].outputs
         with self._graph.as_default():
             last = []
             for _ in range(length):
                 with self._sides.tf.control_dependencies(last):
-                    last = [self._add(side).operation]
+                    last = [self._reader(self._add(side), read)]
             return self._session.make_callable(last[0])
+
+    def chain_by_data(self, side, length, output, to):
+        """The same, where each call has the call before as its input, and nothing else is read.
+
+        Args:
+          side: One of `SIDES`.
+          length: How often.
+          output: The name of an output.
+          to: The name of the input that it becomes in the next call.
+        """
+        with self._graph.as_default():
+            values = dict(self._values)
+            for _ in range(length):
+                added = self._add(side, values)
+                values[to] = added.outputs[output]
+            return self._session.make_callable(self._reader(added, [output]))
 
     def traced_bytes(self, side):
         """Bytes that TensorFlow's own allocator gave to a side's kernels in one run.
@@ -186,9 +211,15 @@ class Pair:
                     found[kind] = (peak, sum(memory.live_bytes for memory in node.memory))
         return found
 
-    def _add(self, side):
+    def _add(self, side, values=None):
         """Adds the op to the graph once more."""
         outputs, operation = self._sides.add(
-            self._graph, self._op, side, self._values, self._attributes
+            self._graph, self._op, side, values or self._values, self._attributes
         )
         return SimpleNamespace(outputs=outputs, operation=operation)
+
+    def _reader(self, added, read):
+        """The last operation of an added op: one that reads outputs, which copies nothing."""
+        if read is None:
+            return added.operation
+        return self._sides.tf.identity_n([added.outputs[name] for name in read])[0].op

@@ -31,6 +31,11 @@ _USUAL_SEQUENCES = (
     *((20, 20, 200), (35, 20, 650), (35, 20, 1500)),
     *((50, 32, 256), (100, 64, 512), (50, 1, 256)),
 )
+_INFERENCE_SEQUENCES = (
+    *((50, 1, 64), (50, 1, 128), (50, 1, 256), (50, 1, 512)),
+    *((50, 4, 128), (50, 8, 128), (50, 8, 256), (20, 20, 200)),
+    *((50, 32, 256), (35, 20, 650), (100, 64, 512)),
+)
 _MORE_BATCHES = (1, 2, 8, 256)
 _MORE_SIZES = (64, 128, 1024, 2048)
 
@@ -39,6 +44,9 @@ USUAL = {
     True: tuple(_square(*sizes) for sizes in _USUAL_SEQUENCES),
 }
 """The usual shapes by `Op.is_sequence`: language models small to large, and a batch of one."""
+
+INFERENCE = tuple(_square(*sizes) for sizes in _INFERENCE_SEQUENCES)
+"""Sequences as they are inferred: mostly with few rows."""
 
 
 def _all_shapes():

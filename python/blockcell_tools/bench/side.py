@@ -19,7 +19,8 @@ def serve(sides, net_type):
 
     Args:
       sides: What runs each side, by name, made of the side's name and the job. It has `about`,
-        `prepare`, `run` and `results`. The name is the program's argument.
+        `prepare`, `run` and `results`. If a run is several calls, `calls` is their number. The
+        name is the program's argument.
       net_type: The named tuple that says what to prepare; its `arrays` makes inputs of a seed.
     """
 
@@ -62,4 +63,4 @@ def turn(side, repetitions, warm):
     seconds = seconds_of(work)
     spent = neighbours.spent()
     gc.enable()
-    return {"seconds": seconds / repetitions, "spent": spent}
+    return {"seconds": seconds / repetitions / getattr(side, "calls", 1), "spent": spent}
