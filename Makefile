@@ -107,9 +107,12 @@ DENY_ALLOW = --allow license-exception-not-encountered --allow license-not-encou
 bench: lib ## Time TensorFlow's kernels and ours side by side, at all shapes (takes hours)
 	@PYTHONPATH=python $(PYTHON) -m blockcell bench --shapes all
 
-bench-peers: .venv-peers/.complete ## Time our sequence kernels, TensorFlow's, Keras's and PyTorch's (3 GB download)
+bench-peers: .venv-peers/.complete ## Time sequences: ours, TensorFlow's, Keras's, PyTorch's, ONNX Runtime's (10 minutes; 3 GB download)
 	@scripts/build_lib.sh .venv-peers/bin/python
-	@.venv-peers/bin/python -m bench.peers
+	@.venv-peers/bin/python -m bench.peers $(PEERS_FLAGS)
+
+# Flags for `make bench-peers`, such as "--work inference --threads 1".
+PEERS_FLAGS ?=
 
 bench-cudnn: .venv-peers/.complete .venv-1.15/.complete ## Time networks made for cuDNN against the cells of TensorFlow 1.15, and PyTorch
 	@for python in .venv-1.15/bin/python .venv-peers/bin/python; do \
@@ -152,6 +155,8 @@ bench-keras: .venv-keras/.complete ## Train Keras classifiers before and after b
 	@scripts/build_lib.sh .venv-keras/bin/python
 	@.venv-keras/bin/python examples/keras_classifier/run.py --data standard_library digits \
 	    --library "build/$$(scripts/tf_minor.sh .venv-keras/bin/python)/libblockcell.so"
+
+include bench/figures.mk
 
 lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of Rust, C++ and Python
 	cargo fmt --all --check

@@ -91,7 +91,9 @@ def parse_arguments(words=None):
         for work in arguments.work
         for shape in wanted or SETS["inference" if work == nets.INFERENCE else "usual"]
     ]
-    if any(net.work == nets.INFERENCE and net.input_size != net.cell_size for net in arguments.nets):
+    if any(
+        net.work == nets.INFERENCE and net.input_size != net.cell_size for net in arguments.nets
+    ):
         parser.error(f"--work {nets.INFERENCE} takes inputs as wide as the cell only")
     return arguments
 
@@ -175,9 +177,7 @@ def _measured(rows_file, sides, net, threads, arguments):
     kept = rows_file.get(key)
     if kept is not None:
         return Turns(**kept)
-    turns = sides.take_turns(
-        net, net.sides, arguments.seconds, arguments.seed, nets.LARGEST_ERROR
-    )
+    turns = sides.take_turns(net, net.sides, arguments.seconds, arguments.seed, nets.LARGEST_ERROR)
     rows_file.add(key, turns._asdict())
     return turns
 

@@ -32,6 +32,7 @@ NOTE = (
 )
 """What the columns mean."""
 
+
 class Row(NamedTuple):
     """The result for a net at a number of threads; times in seconds a call."""
 

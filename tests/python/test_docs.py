@@ -19,6 +19,7 @@ PAGES = pages.pages()
 BLOCKS = [block for page in PAGES for block in pages.blocks(page)]
 MODULES = {
     "bench.cudnn": "bench/cudnn",
+    "bench.figures": "bench/figures",
     "bench.peers": "bench/peers",
     "blockcell": "python/blockcell/cli",
 }

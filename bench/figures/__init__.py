@@ -1,0 +1,1 @@
+"""The page of figures, made of what the benchmarks have written: `python -m bench.figures`."""

@@ -1,0 +1,83 @@
+"""What stands on the page, in this order."""
+
+from typing import Callable, NamedTuple
+
+from bench.figures import rows
+
+
+class Section(NamedTuple):
+    """A part of the page."""
+
+    title: str
+    files: str
+    """A pattern of the files, in the folder that `make bench-figures` writes to."""
+    reader: Callable
+    target: str
+    """What makes the files."""
+    text: str
+    """What is measured."""
+    whole: bool = True
+    """Whether the page has a table of all rows, not of means alone."""
+
+
+SECTIONS = (
+    Section(
+        "Training steps",
+        "steps-*/tf-*.json",
+        rows.of_training,
+        "bench-figures-steps",
+        "The word model of Zaremba et al. (2014) with two layers, in graphs that TensorFlow 1.15 "
+        "made, which are left as they are: whole training steps with and without the library.",
+    ),
+    Section(
+        "Keras",
+        "keras-*/tf-*.json",
+        rows.of_training,
+        "bench-figures-keras",
+        "Epochs of a classifier, trained by `fit`, before and after `blockcell.keras.enable()`. "
+        "Shapes are time, batch and units.",
+    ),
+    Section(
+        "Inference",
+        "inference/inference-*.json",
+        rows.of_turns,
+        "bench-figures-inference",
+        "Frozen loops of TensorFlow 1.15, and a SavedModel of Keras 2 with an `LSTM` and a "
+        "bidirectional `GRU` layer, which nobody has edited, with and without the library. Shapes "
+        "are time, batch, input size and units.",
+    ),
+    Section(
+        "Peers",
+        "peers/peers-*.json",
+        rows.of_peers,
+        "bench-figures-peers",
+        "One layer on a sequence, with the same weights: forward, with all gradients "
+        "(forward+backward), and inference, where calls of ours are chained in one run of a "
+        "session. Shapes are time, batch, and input and cell size.",
+    ),
+    Section(
+        "Networks made for cuDNN",
+        "cudnn/cudnn-*.json",
+        rows.of_turns,
+        "bench-figures-cudnn",
+        "The ops of cuDNN against the cells that TensorFlow 1.15 offers in their place, and "
+        "against PyTorch; layers x directions. Shapes are time, batch, input size and units.",
+    ),
+    Section(
+        "Single ops",
+        "ops/tf-*.json",
+        rows.of_ops,
+        "bench-figures-ops",
+        "TensorFlow's kernel and ours in one process. Shapes are batch, and input and cell size; "
+        "those of sequences have the time before.",
+    ),
+    Section(
+        "Random shapes",
+        "random/tf-*.json",
+        rows.of_ops,
+        "bench-figures-random",
+        "The same at shapes that are drawn at random, odd ones included.",
+        whole=False,
+    ),
+)
+"""Whole models first, single ops last."""

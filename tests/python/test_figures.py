@@ -1,0 +1,97 @@
+"""The page of figures: what benchmarks write is read, and stands in its tables."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pages import ROOT
+
+sys.path.insert(0, str(ROOT))
+
+from bench import tables  # noqa: E402
+from bench.cudnn.nets import Net as CudnnNet  # noqa: E402
+from bench.figures import rows  # noqa: E402
+from bench.figures.__main__ import page  # noqa: E402
+from bench.figures.sections import SECTIONS  # noqa: E402
+from bench.inference.nets import Net as InferenceNet  # noqa: E402
+
+from blockcell_tools.bench.turns import Turns  # noqa: E402
+
+ROUNDS = {"ours": [1e-3, 2e-3, 1e-3], "tensorflow": [2e-3, 4e-3, 3e-3], "layer": [1e-3] * 3}
+
+
+def inference(threads):
+    turns = Turns(dict(ROUNDS), [(0.0, 1.0)] * 6, {"tensorflow": 0.0, "layer": 0.0})
+    net = InferenceNet("lstm", "plain", 50, 1, 64, 128)
+    found = [tables.row(net, threads, rival, turns) for rival in ("layer", "tensorflow")]
+    return {"versions": {"tensorflow": "2.21.0"}, "rows": found}
+
+
+def test_rivals_of_inference_are_tensorflow_alone():
+    (row,) = rows.of_turns(inference(1))
+    assert (row.group, row.rival, row.shape) == ("TensorFlow 2.21.0", "TensorFlow", "50x1x64x128")
+    assert (row.ours, row.theirs, row.ratio) == (1e-3, 3e-3, 2.0)
+    assert row.quartiles == (2.0, 2.5)
+
+
+def test_networks_for_cudnn():
+    turns = Turns({"ours": [1.0], "torch": [3.0]}, [(0.0, 1.0)] * 2, {"torch": 0.0})
+    net = CudnnNet("gru", "forward", 2, 1, 20, 4, 8, 16)
+    (row,) = rows.of_turns({"versions": {}, "rows": [tables.row(net, 2, "torch", turns)]})
+    assert row[:5] == ("forward", "gru 2x1", "20x4x8x16", "PyTorch", 2)
+    assert row.ratio == 3.0
+
+
+def test_word_models_and_classifiers():
+    side = {"rounds": [2.0, 4.0], "seconds": [2.0, 4.0]}
+    slow = {name: [2 * value for value in values] for name, values in side.items()}
+    common = {"tensorflow": "1.15.5", "threads": 1, "stock": slow, "ours": side}
+    word = dict(common, graph="LSTMBlockCell, 200 units")
+    classifier = dict(common, cell="GRU", data="digits", time=8, batch=32, units=256)
+    first, second = rows.of_training([word, classifier])
+    assert (first.case, first.rival, first.ratio) == ("LSTMBlockCell, 200 units", "TensorFlow", 2.0)
+    assert (second.case, second.shape, second.rival) == ("GRU, digits", "8x32x256", "Keras")
+
+
+def test_peers_and_ops():
+    sizes = {"time": 50, "batch": 1, "input_size": 64, "cell_size": 64, "threads": 2}
+    peer = dict(sizes, kind="LSTM", work="inference", seconds={"ours": 1.0, "onnxruntime": 2.0})
+    peer.update(ratios={"onnxruntime": 2.0}, quartiles={"onnxruntime": [1.0, 3.0]}, disturbed=True)
+    (row,) = rows.of_peers({"rows": [peer]})
+    assert row[:5] == ("LSTM, inference", "LSTM", "50x1x64", "ONNX Runtime", 2)
+    assert row.quartiles == (1.0, 3.0) and row.disturbed
+    op = dict(sizes, time=None, cell_size=32, op="GRUBlockCell", dtype="float32", stock=1.0)
+    op.update(use_peephole=True, ours=2.0, ratio=0.5, quartiles=[0.4, 0.6], disturbed=False)
+    (row,) = rows.of_ops({"rows": [op]})
+    assert row[:3] == ("GRUBlockCell", "float32, peephole", "1x64x32")
+
+
+def test_page_has_threads_side_by_side_and_the_worst_row_beside_the_mean():
+    section = next(section for section in SECTIONS if section.title == "Inference")
+    found = {one: [] for one in SECTIONS}
+    found[section] = [row for count in (1, 2) for row in rows.of_turns(inference(count))]
+    worst = found[section][0]._replace(case="LSTM, lengths", ratio=0.5)
+    text = page({**found, section: [*found[section], worst]}, [])
+    assert "| LSTM, plain | 50x1x64x128 | 3 | 1 | 2.00 (2.00 to 2.50) | 3 | 1 | 2.00" in text
+    means = "| Inference | TensorFlow 2.21.0 | TensorFlow | 1 | 2 | 1.00 | 0.50 | LSTM, lengths"
+    assert means in text
+    assert "Not measured yet: `make bench-figures-ops`." in text
+
+
+def test_files_of_two_machines_are_refused(tmp_path):
+    (tmp_path / "inference").mkdir()
+    for name in ("a", "b"):
+        about = {"machine": {"cpu": name}, "isa": "avx2", "date": ""}
+        content = json.dumps(dict(inference(1), **about))
+        (tmp_path / "inference" / f"inference-{name}.json").write_text(content, encoding="utf-8")
+    command = [sys.executable, "-m", "bench.figures", "--input", str(tmp_path)]
+    command += ["--output", str(tmp_path / "figures.md")]
+    done = subprocess.run(command, cwd=str(ROOT), stderr=subprocess.PIPE)
+    assert done.returncode == 1 and b"several machines: a, b" in done.stderr
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.target)
+def test_targets_exist(section):
+    assert f"\n{section.target}:" in (ROOT / "bench" / "figures.mk").read_text(encoding="utf-8")
