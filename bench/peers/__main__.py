@@ -38,9 +38,9 @@ def parse_arguments(words=None):
     """Parses the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.peers",
-        description="Times our sequence kernels, TensorFlow's, and those of Keras, PyTorch and ONNX "
-        "Runtime, in processes that take turns. BLOCKCELL_ISA in the environment holds for our kernels and for the "
-        "machine's limits.",
+        description="Times our sequence kernels, TensorFlow's, and those of Keras, PyTorch and "
+        "ONNX Runtime, in processes that take turns. BLOCKCELL_ISA in the environment holds for "
+        "our kernels and for the machine's limits.",
     )
     add = parser.add_argument
     add("--layers", nargs="+", choices=list(nets.GATES), default=list(nets.GATES))

@@ -1,4 +1,4 @@
-"""Tables of the comparison with Keras, PyTorch and ONNX Runtime: on the terminal, in Markdown and in JSON."""
+"""Tables of the comparison: on the terminal, in Markdown and in JSON."""
 
 import json
 from collections import OrderedDict
