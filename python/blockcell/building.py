@@ -22,6 +22,7 @@ FLAGS_VARIABLE = "BLOCKCELL_FLAGS"
 
 SOURCES = (
     *("Cargo.toml", "Cargo.lock", "build.rs", "cpp", "link", "src"),
+    *("failpoints/Cargo.toml", "failpoints/src"),
     *("graphs/Cargo.toml", "graphs/README.md", "graphs/src"),
     *("kernels/Cargo.toml", "kernels/README.md", "kernels/src"),
     *("kernels/benches", "kernels/examples", "scripts/tensorflow_flags.py"),
@@ -148,7 +149,7 @@ def folder_name(version: str) -> str:
     return "tf-" + ".".join(version.split(".")[:2])
 
 
-def build(tree: Path, folder: Path, answer: str, variant: str = "", quiet: bool = False) -> Path:
+def build(tree: Path, folder: Path, answer: str, feature: str = "", quiet: bool = False) -> Path:
     """Builds the library, unless it is there and newer than its sources.
 
     All builds may share one target directory, so the kernels are compiled once. Only the shim and
@@ -158,7 +159,7 @@ def build(tree: Path, folder: Path, answer: str, variant: str = "", quiet: bool 
       tree: The sources.
       folder: The library goes to `tf-<major.minor>/libblockcell.so` in here.
       answer: What `ask` returned.
-      variant: A feature of the crate, or empty.
+      feature: A feature to switch on, or empty.
       quiet: Whether cargo's output is shown only if it fails.
 
     Returns:
@@ -183,7 +184,7 @@ def build(tree: Path, folder: Path, answer: str, variant: str = "", quiet: bool 
     with contextlib.suppress(FileNotFoundError):
         (target / "release" / "deps" / LIBRARY).unlink()
     command = ["cargo", "build", "--locked", "--quiet", "--release", "--package", "blockcell"]
-    command += ["--target-dir", str(target)] + (["--features", variant] if variant else [])
+    command += ["--target-dir", str(target)] + (["--features", feature] if feature else [])
     command += ["--config", f"build.rustflags={json.dumps(_path_flags(target))}"]
     _run_cargo(command, tree, dict(os.environ, **{FLAGS_VARIABLE: str(flags.resolve())}), quiet)
     library.parent.mkdir(parents=True, exist_ok=True)
@@ -232,12 +233,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="build_lib.sh PYTHON", description=main.__doc__)
     parser.add_argument("variant", nargs="?", default="", choices=["", "failpoints"])
     variant = parser.parse_args().variant
+    feature = f"blockcell-{variant}/on" if variant else ""
     tree = source_tree()
     try:
         if tree is None:
             raise BuildError("there are no sources: run this in a source tree")
         check_tools()
-        print(build(tree, tree / "build" / variant, ask(tree, sys.executable), variant=variant))
+        print(build(tree, tree / "build" / variant, ask(tree, sys.executable), feature))
     except BuildError as error:
         sys.exit(f"blockcell: {error}")
 

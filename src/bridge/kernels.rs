@@ -83,12 +83,7 @@ fn all() -> impl Iterator<Item = &'static dyn Operation> {
 
 pub(super) fn operations() -> Vec<OpInfo> {
     or_default("operations", || {
-        #[cfg(feature = "failpoints")]
-        {
-            // Once: the scenario, which is never torn down, holds a lock.
-            static SETUP: std::sync::Once = std::sync::Once::new();
-            SETUP.call_once(|| std::mem::forget(fail::FailScenario::setup()));
-        }
+        blockcell_failpoints::set_up();
         let info = |op: &dyn Operation| OpInfo {
             name: op.name(),
             types: op.types().iter().map(|&of| of as i32).collect(),
@@ -155,13 +150,11 @@ impl Kernel {
     ) -> Status {
         self.with_node(|node| {
             let context = &Context { isa: Isa::get(), executor: pool };
-            #[cfg(feature = "failpoints")]
-            fail::fail_point!("compute");
-            #[cfg(feature = "failpoints")]
-            fail::fail_point!(&format!("wrong-{}", self.op), |_| {
+            blockcell_failpoints::here("compute");
+            if blockcell_failpoints::returns(format_args!("wrong-{}", self.op)) {
                 outputs.iter_mut().for_each(|output| output.data.fill(0));
-                Ok(())
-            });
+                return Ok(());
+            }
             node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })?;
             self.runs.count();
             Ok(())

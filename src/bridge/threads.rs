@@ -24,8 +24,7 @@ impl Task<'_> {
     /// waits for the section.
     pub(super) fn run(&self, begin: usize, end: usize) {
         let work = || {
-            #[cfg(feature = "failpoints")]
-            fail::fail_point!("task");
+            blockcell_failpoints::here("task");
             (begin..end).for_each(self.work);
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
