@@ -14,8 +14,8 @@ bench-figures: ## Measure all that docs/figures.md shows, and write it (35 minut
 	@for part in $(figures_parts); do $(MAKE) --no-print-directory bench-figures-$$part || exit; done
 	@$(MAKE) --no-print-directory figures
 
-figures: .venv/.complete ## Write docs/figures.md from what bench-figures, or its parts, have measured
-	@.venv/bin/python -m bench.figures --input $(figures_output)
+figures: .venv/.complete ## Write docs/figures.md, and README's table, from what bench-figures or its parts have measured
+	@.venv/bin/python -m bench.figures --input $(figures_output) --readme README.md
 
 bench-figures-steps:
 	@$(MAKE) --no-print-directory lib TF=2.21

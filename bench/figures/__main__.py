@@ -1,4 +1,4 @@
-"""Writes docs/figures.md from the files of all benchmarks of one build, on one machine."""
+"""Writes docs/figures.md, and the table of README.md, from the files of all benchmarks."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ import textwrap
 from collections import OrderedDict
 from pathlib import Path
 
+from bench.figures import readme
 from bench.figures.rows import pivot, read
 from bench.figures.sections import SECTIONS
 from blockcell_tools.bench.report import geometric_mean, markdown_table
@@ -27,6 +28,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m bench.figures", description=__doc__)
     parser.add_argument("--input", type=Path, default=Path("build/figures"), metavar="FOLDER")
     parser.add_argument("--output", type=Path, default=Path("docs/figures.md"), metavar="FILE")
+    parser.add_argument("--readme", type=Path, metavar="FILE", help="whose table is written, too")
     arguments = parser.parse_args()
     found, abouts = OrderedDict(), []
     for section in SECTIONS:
@@ -39,6 +41,9 @@ def main():
     if len(processors) > 1:
         sys.exit(f"bench.figures: files of several machines: {', '.join(sorted(processors))}")
     arguments.output.write_text(page(found, abouts), encoding="utf-8")
+    if arguments.readme:
+        text = arguments.readme.read_text(encoding="utf-8")
+        arguments.readme.write_text(readme.updated(text, found), encoding="utf-8")
 
 
 def page(found, abouts):

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench import tables  # noqa: E402
 from bench.cudnn.nets import Net as CudnnNet  # noqa: E402
-from bench.figures import rows  # noqa: E402
+from bench.figures import readme, rows  # noqa: E402
 from bench.figures.__main__ import page  # noqa: E402
 from bench.figures.sections import SECTIONS  # noqa: E402
 from bench.inference.nets import Net as InferenceNet  # noqa: E402
@@ -78,6 +78,18 @@ def test_page_has_threads_side_by_side_and_the_worst_row_beside_the_mean():
     means = "| Inference | TensorFlow 2.21.0 | TensorFlow | 1 | 2 | 1.00 | 0.50 | LSTM, lengths"
     assert means in text
     assert "Not measured yet: `make bench-figures-ops`." in text
+
+
+def test_table_of_the_front_page():
+    section = next(section for section in SECTIONS if section.title == "Inference")
+    found = {section: [row for count in (1, 2) for row in rows.of_turns(inference(count))]}
+    before = f"a\n{readme.BEGIN}old\n{readme.END}\nb\n"
+    after = readme.updated(before, found)
+    assert after.startswith("a\n") and after.endswith("\nb\n") and "old" not in after
+    assert "| Inference, TensorFlow 2.21.0 | TensorFlow | 2.00 (2.00) | 2.00 (2.00) |" in after
+    assert readme.updated(after, found) == after
+    assert readme.updated(before, {section: []}) == before
+    readme.updated((ROOT / "README.md").read_text(encoding="utf-8"), found)
 
 
 def test_files_of_two_machines_are_refused(tmp_path):
