@@ -1,7 +1,7 @@
 //! Compiles the C++ shim for the TensorFlow in the Python that `BLOCKCELL_PYTHON` names.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PYTHON: &str = "BLOCKCELL_PYTHON";
@@ -79,6 +79,15 @@ fn build() -> Result<(), String> {
     Ok(())
 }
 
+/// Writes a file that includes all sources. TensorFlow's headers take most of the time of a compilation,
+/// and are read once in this way.
+fn unit_of(sources: &[&str], folder: &Path) -> Result<PathBuf, String> {
+    let file = folder.join("shim.cc");
+    let text: String = sources.iter().map(|source| format!("#include \"{source}\"\n")).collect();
+    std::fs::write(&file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+    Ok(file)
+}
+
 impl TensorFlow {
     fn ask() -> Result<Self, String> {
         let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
@@ -143,10 +152,12 @@ impl TensorFlow {
         bridge.flag("-include").flag("cpp/hidden.h");
         let mut shim = cc::Build::new();
         self.set_flags(&mut shim);
-        shim.cpp(true).files(SOURCES);
+        let out = PathBuf::from(env::var("OUT_DIR").unwrap_or_default());
+        shim.cpp(true).file(unit_of(SOURCES, &out)?);
+        // Meant for headers, which the files of the unit are not.
+        shim.flag_if_supported("-Wno-subobject-linkage");
         // Where cxx_build, called first, has put the headers it generated.
-        let generated = PathBuf::from(env::var("OUT_DIR").unwrap_or_default()).join("cxxbridge");
-        shim.include(generated.join("include"));
+        shim.include(out.join("cxxbridge").join("include"));
         // Nothing refers to the static objects that register kernels: keep them all the same.
         shim.link_lib_modifier("+whole-archive");
         let mut old_symbols = cc::Build::new();

@@ -18,7 +18,7 @@ constexpr std::size_t kMostOfAConstant = 16384;
 
 rust::Str StrOf(const std::string& text) { return {text.data(), text.size()}; }
 
-rust::Slice<const std::uint8_t> BytesOf(const std::string& bytes) {
+rust::Slice<const std::uint8_t> BytesOfText(const std::string& bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
@@ -89,7 +89,7 @@ void Description::Describe(const tf::Node& node, const LocalCpus& cpus) {
                                                                      : std::string());
   described_.push_back({StrOf(node.name()), StrOf(node.type_string()), StrOf(device),
                         cpus.Have(device), TakesReferences(node), node.op_def().is_stateful(),
-                        IsTarget(node), OutputTypes(node), BytesOf(definitions_.back())});
+                        IsTarget(node), OutputTypes(node), BytesOfText(definitions_.back())});
 }
 
 std::size_t Description::Apply(const Changes& changes, tf::Graph* graph) {

@@ -8,7 +8,7 @@ int CurrentProcessor() { return sched_getcpu(); }
 
 void LeaveProcessors(const std::vector<int>& taken) {
   cpu_set_t allowed;
-  // EINVAL on machines with more processors than CPU_SETSIZE: skip.
+  // Fails on machines with more processors than a set has places for: there a free one is near.
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
   cpu_set_t others = allowed;
   for (const int processor : taken) {
