@@ -1,5 +1,6 @@
 """Loads the library once for all tests of this process, beside the stock kernels."""
 
+import collections
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -8,6 +9,25 @@ os.environ["BLOCKCELL_OVERRIDE"] = "0"
 import pytest  # noqa: E402
 
 import blockcell  # noqa: E402
+
+
+def pytest_configure(config):
+    # The order below, not that of pytest-xdist, which puts files with few tests last.
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """Files with few tests first: those start processes, and are long.
+
+    A worker of pytest-xdist takes whole files. If a long one came last, the others would idle.
+    """
+    tests = collections.Counter(map(_file, items))
+    items.sort(key=lambda item: tests[_file(item)])
+
+
+def _file(item):
+    return item.nodeid.partition("::")[0]
 
 
 def pytest_sessionstart():
