@@ -185,8 +185,12 @@ def build(tree: Path, folder: Path, answer: str, feature: str = "", quiet: bool 
         (target / "release" / "deps" / LIBRARY).unlink()
     command = ["cargo", "build", "--locked", "--quiet", "--release", "--package", "blockcell"]
     command += ["--target-dir", str(target)] + (["--features", feature] if feature else [])
-    command += ["--config", f"build.rustflags={json.dumps(_path_flags(target))}"]
-    _run_cargo(command, tree, dict(os.environ, **{FLAGS_VARIABLE: str(flags.resolve())}), quiet)
+    folders = _named_folders(target)
+    rust = [f"--remap-path-prefix={folder}={name}" for folder, name in folders.items()]
+    command += ["--config", f"build.rustflags={json.dumps(rust)}"]
+    environment = dict(os.environ, CXXFLAGS=_cxx_flags(folders))
+    environment[FLAGS_VARIABLE] = str(flags.resolve())
+    _run_cargo(command, tree, environment, quiet)
     library.parent.mkdir(parents=True, exist_ok=True)
     # Not in place: a process may have the old library mapped.
     fresh = library.with_suffix(".new")
@@ -195,15 +199,31 @@ def build(tree: Path, folder: Path, answer: str, feature: str = "", quiet: bool 
     return library
 
 
-def _path_flags(target: Path) -> List[str]:
-    """Flags of rustc that keep folders of this machine out of the library.
+def _named_folders(target: Path) -> Dict[str, str]:
+    """Folders of this machine, and what the library calls them.
 
-    Panics name the file and line of sources. With these, the same sources give the same library,
-    wherever they, cargo's folder and the target directory lie.
+    Panics name the file and line of sources. With these names, the same sources give the same
+    library, wherever they, cargo's folder and the target directory lie.
     """
     cargo = os.environ.get("CARGO_HOME") or os.path.join(os.path.expanduser("~"), ".cargo")
-    folders = {os.path.abspath(cargo): "cargo", os.path.abspath(str(target)): "target"}
-    return [f"--remap-path-prefix={folder}={name}" for folder, name in folders.items()]
+    return {os.path.abspath(cargo): "cargo", os.path.abspath(str(target)): "target"}
+
+
+def _cxx_flags(folders: Dict[str, str]) -> str:
+    """The user's flags of the C++ compiler, and those for these names, if it knows them."""
+    named = [
+        f"-ffile-prefix-map={folder}={name}"
+        for folder, name in folders.items()
+        if len(folder.split()) == 1  # Spaces separate flags.
+    ]
+    compiler = os.environ.get("CXX") or "c++"
+    known = subprocess.run(  # GCC before 8 does not.
+        [*compiler.split(), "-ffile-prefix-map=a=b", "-E", "-x", "c++", os.devnull],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    words = [os.environ.get("CXXFLAGS", ""), *(named if known.returncode == 0 else [])]
+    return " ".join(words).strip()
 
 
 def _newer_sources(tree: Path, library: Path) -> bool:
