@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 import pages
+from helpers import isolated
 from pages import ROOT
 
 TF1 = tf.__version__.startswith("1.")
@@ -64,7 +65,10 @@ def runs(block):
 
 @pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if runs(block)}))
 def test_blocks_run(page, copy_of_root):
-    run([sys.executable, str(ROOT / "tests/python/pages.py"), page], copy_of_root)
+    theirs = environment()
+    changes = {name: theirs.get(name) for name in {*os.environ, *theirs}}
+    code, printed, said = isolated.run_program("pages", [page], changes, copy_of_root)
+    assert code == 0, (printed + said)[-4000:]
 
 
 @pytest.mark.skipif(TF1, reason="the example is for TensorFlow 2")

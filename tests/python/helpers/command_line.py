@@ -10,13 +10,13 @@ from helpers import isolated
 ROOT = Path(__file__).resolve().parents[3]
 
 
-FORKED = ("bench", "inspect", "verify")
+FORKED = ("bench", "info", "inspect", "verify")
 """The commands that import TensorFlow at once: they run in a process that has done so already."""
 
 
 def run(*words, code=0, **variables):
     """Runs `python -m blockcell`; returns what it prints, after a check of its exit code."""
-    if words[0] in FORKED and all(name.startswith("BLOCKCELL_") for name in variables):
+    if words[0] in FORKED and isolated.are_ours(variables):
         changes = {"BLOCKCELL_OVERRIDE": None, **variables}
         ended, printed, said = isolated.run_program("blockcell", list(map(str, words)), changes)
         assert ended == code, printed + said

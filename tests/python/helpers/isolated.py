@@ -53,23 +53,33 @@ def run(module, names, environment=None, imported=True):
     return outcomes
 
 
-def run_program(module, words, changes):
+def run_program(module, words, changes, folder=None):
     """Runs `python -m module`, as a process that has imported TensorFlow already.
 
     Args:
       module: The program.
       words: Its arguments.
       changes: Variables of the environment to change; None as a value removes one.
+      folder: Where it runs; by default where this process does.
 
     Returns:
       The exit code, and what was written to the standard output and to the standard error.
     """
     with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as complaints:
         outputs = printed.fileno(), complaints.fileno()
-        code = _Nursery.get().status(outputs, program=module, words=words, changes=changes)
+        request = {"program": module, "words": words, "changes": changes}
+        code = _Nursery.get().status(outputs, folder=str(folder or os.getcwd()), **request)
         printed.seek(0)
         complaints.seek(0)
         return code, printed.read(), complaints.read()
+
+
+def are_ours(variables):
+    """Whether variables are the library's, which reads them when it is loaded.
+
+    TensorFlow reads others, some of them while it is imported.
+    """
+    return all(name.startswith(("BLOCKCELL_", "FAILPOINTS")) for name in variables)
 
 
 def value(outcome):
@@ -82,8 +92,7 @@ def value(outcome):
 def _run_process(module, names, environment, imported):
     """Returns what the process printed, and how it ended."""
     changes = {"BLOCKCELL_OVERRIDE": None, **(environment or {})}
-    # TensorFlow itself reads others, some of them while it is imported.
-    fork = imported and all(name.startswith("BLOCKCELL_") for name in changes)
+    fork = imported and are_ours(changes)
     with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as complaints:
         outputs = printed.fileno(), complaints.fileno()
         run_process = _Nursery.get().run if fork else _spawn
@@ -173,6 +182,7 @@ def _serve():
                 if setting is not None:
                     os.environ[name] = setting
             if "program" in request:
+                os.chdir(request["folder"])
                 warnings.simplefilter("ignore")
                 sys.argv = [request["program"], *request["words"]]
                 return runpy.run_module(request["program"], run_name="__main__", alter_sys=True)

@@ -1,5 +1,6 @@
 """Building and installing: what `building`, `setup.py` and the wheel's scripts rely on."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ SCRIPTS = ROOT / "scripts"
 FLAGS = SCRIPTS / "tensorflow_flags.py"
 
 
+@functools.lru_cache(maxsize=None)
 def answer_of(*words):
     printed = subprocess.run(
         [sys.executable, "-W", "ignore", str(FLAGS), *words],
