@@ -30,7 +30,11 @@ class Worker:
         """
         self.name = name
         self.log = str(log)
-        context = multiprocessing.get_context("spawn")
+        # Importing TensorFlow takes seconds: workers are forked from a process that has done that,
+        # and nothing else.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tensorflow"])
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # While it is imported, too.
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
             target=serve, args=(theirs, self.log, trainer, arguments), name=name, daemon=True
@@ -38,7 +42,8 @@ class Worker:
         # Ctrl-C reaches the whole process group: only the parent is to act on it.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            self._process.start()
+            with _outputs_to(self.log):  # TensorFlow writes a line when it is imported.
+                self._process.start()
         finally:
             signal.signal(signal.SIGINT, handler)
         theirs.close()
@@ -99,13 +104,28 @@ class Worker:
         return answer
 
 
+@contextlib.contextmanager
+def _outputs_to(log):
+    """Has processes that are started meanwhile write to a file."""
+    outputs = sys.__stdout__.fileno(), sys.__stderr__.fileno()
+    copies = [os.dup(output) for output in outputs]
+    try:
+        with open(log, "w", encoding="utf-8") as file:
+            for output in outputs:
+                os.dup2(file.fileno(), output)
+        yield
+    finally:
+        for output, copy in zip(outputs, copies):
+            os.dup2(copy, output)
+            os.close(copy)
+
+
 def serve(connection, log, trainer, arguments):
     """Runs in the process: makes the trainer, then answers every request.
 
     Each answer is a pair: what the method returned, and the text of an error or None.
     """
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
-    with open(log, "w", encoding="utf-8") as file:
+    with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())
     try:
