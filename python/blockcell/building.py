@@ -185,10 +185,8 @@ def build(tree: Path, folder: Path, answer: str, feature: str = "", quiet: bool 
         (target / "release" / "deps" / LIBRARY).unlink()
     command = ["cargo", "build", "--locked", "--quiet", "--release", "--package", "blockcell"]
     command += ["--target-dir", str(target)] + (["--features", feature] if feature else [])
-    folders = _named_folders(target)
-    rust = [f"--remap-path-prefix={folder}={name}" for folder, name in folders.items()]
-    command += ["--config", f"build.rustflags={json.dumps(rust)}"]
-    environment = dict(os.environ, CXXFLAGS=_cxx_flags(folders))
+    command += flags_of_cargo(target)
+    environment = dict(os.environ, CXXFLAGS=_cxx_flags(_named_folders(target)))
     environment[FLAGS_VARIABLE] = str(flags.resolve())
     _run_cargo(command, tree, environment, quiet)
     library.parent.mkdir(parents=True, exist_ok=True)
@@ -207,6 +205,12 @@ def _named_folders(target: Path) -> Dict[str, str]:
     """
     cargo = os.environ.get("CARGO_HOME") or os.path.join(os.path.expanduser("~"), ".cargo")
     return {os.path.abspath(cargo): "cargo", os.path.abspath(str(target)): "target"}
+
+
+def flags_of_cargo(target: Path) -> List[str]:
+    """Options of cargo for these names: with the same ones, it builds the kernels once for all."""
+    named = [f"--remap-path-prefix={path}={name}" for path, name in _named_folders(target).items()]
+    return ["--config", f"build.rustflags={json.dumps(named)}"]
 
 
 def _cxx_flags(folders: Dict[str, str]) -> str:

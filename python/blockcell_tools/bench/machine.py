@@ -64,8 +64,10 @@ def measure_limits(threads):
     tree = building.source_tree()
     if tree is None or shutil.which("cargo") is None:
         return None
+    target = building.target_of(tree)
     command = ["cargo", "run", "--locked", "--package", "blockcell-kernels", "--release"]
-    command += ["--quiet", "--example", "machine", "--target-dir", str(building.target_of(tree))]
+    command += ["--quiet", "--example", "machine", "--target-dir", str(target)]
+    command += building.flags_of_cargo(target)
     command += ["--", "--threads", ",".join(map(str, threads))]
     try:
         output = subprocess.run(command, cwd=str(tree), stdout=subprocess.PIPE, check=True).stdout
