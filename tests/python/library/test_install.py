@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+import blockcell
 from blockcell import building
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -93,6 +94,14 @@ def test_a_library_newer_than_its_sources_is_not_built_again(tmp_path):
     library.parent.mkdir()
     library.write_bytes(b"")
     assert building.build(ROOT, tmp_path, "9.9.0\nlink\n") == library
+
+
+def test_the_library_names_no_folder_of_the_machine_that_built_it():
+    """So the same sources give the same bytes anywhere; `make reproducible` compares them."""
+    content = blockcell.find_library().read_bytes()
+    cargo = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
+    for folder in (str(ROOT), cargo, tf.sysconfig.get_include()):
+        assert folder.encode() not in content, folder
 
 
 def test_sources_are_complete():
