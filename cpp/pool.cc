@@ -19,8 +19,11 @@ namespace {
 // Cycles of work for which it pays to wake another thread.
 constexpr double kWorthAThread = 30000;
 
-// Cycles of work in a call for which it pays to move a thread to another processor.
+// Cycles of work in a call for which it pays to look where its threads run.
 constexpr double kWorthAMove = 500000;
+
+// How long a helper stays, from section to section, before other work of the pool has its turn.
+constexpr auto kTurn = std::chrono::milliseconds(1);
 
 // How long to look for what another thread is about to do.
 constexpr auto kPatience = std::chrono::microseconds(50);
@@ -127,10 +130,13 @@ class Section {
 //
 // To wake a thread takes longer than a step of a small sequence. So a thread that has found no task
 // left stays for a while, in case the next section follows soon, and is sent back when the call
-// ends. Threads that start late may outlive the call: they share this object, and find it closed.
+// ends. It goes back after its turn, too, and the next section asks the pool for a thread again:
+// what others have asked the pool for in the meantime comes first. Threads that start late may
+// outlive the call: they share this object, and find it closed.
 //
 // Where all processors have been busy, Linux often wakes a helper on the one that the calling
-// thread is on, and leaves it there for the whole call. Such a helper moves.
+// thread is on, and leaves it there for the whole call. Such a helper goes back, and Linux chooses
+// a processor again when it wakes the next one. Where the user allows it, the helper moves instead.
 class Team : public std::enable_shared_from_this<Team> {
  public:
   // Makes `section`, of so many cycles of work, the one to work on, for `helpers` threads beside
@@ -159,16 +165,19 @@ class Team : public std::enable_shared_from_this<Team> {
   }
 
  private:
-  // Works on section after section, until none follows soon.
+  // Works on section after section, until none follows soon, or its turn is over.
   void Help() {
     const std::size_t thread = Join();
     if (thread == kCaller) return;
+    const auto end = std::chrono::steady_clock::now() + kTurn;
     std::size_t seen = 0;
-    while (const auto section = Next(thread, &seen)) {
-      TakeAProcessor(thread);
+    while (const auto section = Next(&seen)) {
+      if (!HasAProcessor(thread)) break;
       section->Work(thread);
+      if (std::chrono::steady_clock::now() >= end) break;
       Soon([this, seen] { return Began(seen); });
     }
+    Leave(thread);
   }
 
   // The helper's number: the lowest from 1 on that no other has. A pool whose queue is full runs
@@ -186,13 +195,16 @@ class Team : public std::enable_shared_from_this<Team> {
     return thread;
   }
 
-  // Moves the helper if it is on the processor of another of the team's threads.
-  void TakeAProcessor(std::size_t thread) {
+  // Whether the helper may work where it is: not on the processor of another of the team's threads.
+  // It leaves that one first, if the user allows it.
+  bool HasAProcessor(std::size_t thread) {
     const std::vector<int> taken = Taken(thread);
-    if (taken.empty()) return;
+    if (taken.empty()) return true;
+    if (!MayMoveThreads()) return false;
     LeaveProcessors(taken);
     const std::lock_guard<std::mutex> lock(mutex_);
     processors_[thread] = CurrentProcessor();
+    return true;
   }
 
   // The processors that the helper has to leave: none, or those of the team's other threads.
@@ -202,7 +214,7 @@ class Team : public std::enable_shared_from_this<Team> {
     const int processor = CurrentProcessor();
     const auto end = processors_.end();
     const bool is_taken = std::find(processors_.begin(), end, processor) != end;
-    // Where every processor has other work, helpers would move again and again.
+    // Where every processor has other work, helpers would leave again and again.
     const bool pays = cycles_ > kWorthAMove && moves_ < processors_.size();
     std::vector<int> taken;
     if (is_taken && pays) {
@@ -213,16 +225,18 @@ class Team : public std::enable_shared_from_this<Team> {
     return taken;
   }
 
-  // The latest section, if it is later than the `seen`th; otherwise the helper leaves.
-  std::shared_ptr<Section> Next(std::size_t thread, std::size_t* seen) {
+  // The latest section, if it is later than the `seen`th.
+  std::shared_ptr<Section> Next(std::size_t* seen) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (section_ == nullptr || !Began(*seen)) {
-      --helpers_;
-      processors_[thread] = kAbsent;
-      return nullptr;
-    }
+    if (section_ == nullptr || !Began(*seen)) return nullptr;
     *seen = sections_.load(std::memory_order_relaxed);
     return section_;
+  }
+
+  void Leave(std::size_t thread) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --helpers_;
+    processors_[thread] = kAbsent;
   }
 
   bool Began(std::size_t seen) const { return sections_.load(std::memory_order_acquire) != seen; }

@@ -2,13 +2,24 @@
 
 #include <sched.h>
 
+#include <cstdlib>
+#include <cstring>
+
 namespace blockcell {
 
 int CurrentProcessor() { return sched_getcpu(); }
 
+bool MayMoveThreads() {
+  static const bool may = [] {
+    const char* const value = std::getenv("BLOCKCELL_MOVE_THREADS");
+    return value != nullptr && std::strcmp(value, "1") == 0;
+  }();
+  return may;
+}
+
 void LeaveProcessors(const std::vector<int>& taken) {
   cpu_set_t allowed;
-  // Fails on machines with more processors than a set has places for: there a free one is near.
+  // Fails (EINVAL) on machines with more processors than a set has places for.
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
   cpu_set_t others = allowed;
   for (const int processor : taken) {

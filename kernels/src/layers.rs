@@ -70,7 +70,9 @@ impl Product {
         gemm::tile(isa, out.nrows(), slice::from_ref(&columns), |tile| {
             match factors {
                 Factors::Rows => tile.add(left, Right::RowMajor(right)),
-                Factors::Packed => tile.add(left, Right::<f32>::Packed(packed)),
+                Factors::Packed => {
+                    tile.add(left, Right::Packed::<f32> { data: packed, vectors: 2 })
+                }
                 Factors::Transpose => tile.add(left, Right::Transposed(right)),
                 Factors::Dots => tile.add_dots(left, right),
                 Factors::Columns => {

@@ -7,7 +7,7 @@ use ndarray::ArrayView2;
 use super::dots::{self, AddDots, Blocks, CopyBlocks};
 use super::few_rows::{AddFewRows, few_rows};
 use super::micro_kernel::{Factor, LeftPanel, LeftRows, Sums};
-use super::pack::{CopyPanel, CopyRows, packed_len};
+use super::pack::{CopyPanel, CopyRows};
 use super::strip::{AddPacked, AddRows, AddTransposed, Strip};
 use super::sweep::{self, AddSwept};
 use super::tile::{Tile, runs};
@@ -117,14 +117,12 @@ impl Tile<'_> {
                     isa.run(AddTransposed { strip, right: b, slice: slice.clone(), packed });
                 });
             }
-            Right::Packed(all) => {
-                let mut rest = &all[packed_len(slice.start, self.strips)..];
-                self.for_each_run(0..self.rows, left, slice.len(), |strip, _| {
-                    let size = strip.depth * padded(strip.columns.len());
-                    let (packed, after) = rest.split_at(size);
-                    isa.run(AddPacked { strip, packed });
-                    rest = after;
-                });
+            Right::Packed { data, vectors } => {
+                let Tile { rows, pitch, ref mut sums, .. } = *self;
+                let packed = &data[slice.start * pitch..slice.end * pitch];
+                let sums = Sums { data: sums, pitch };
+                let strip = Strip { left, depth: slice.len(), rows, columns: 0..pitch, sums };
+                isa.run(AddPacked { strip, packed, vectors });
             }
         }
     }

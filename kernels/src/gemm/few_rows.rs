@@ -103,6 +103,24 @@ impl Strip<'_, LeftRows<'_>> {
     }
 }
 
+/// How many vectors wide the groups of packed columns are that blocks of so many rows are multiplied by.
+pub(super) fn packed_vectors(isa: Isa, rows: usize) -> usize {
+    struct Widest {
+        rows: usize,
+    }
+
+    impl WithSimd for Widest {
+        type Output = usize;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, _: S) -> usize {
+            widest(S::REGISTERS, self.rows)
+        }
+    }
+
+    isa.run(Widest { rows })
+}
+
 /// The number of rows up to which packing the right factor does not pay.
 pub(super) fn few_rows(isa: Isa) -> usize {
     struct FewRows;

@@ -1,10 +1,10 @@
 //! The micro-kernel: a block of rows by a few vectors of columns, all of whose sums are in registers.
 
+use std::iter;
 use std::ops::Range;
 
 use super::KC;
 use super::prefetch::Prefetch;
-use super::tiling::parts;
 use crate::simd::Simd;
 
 /// Most rows of a tile whose left factor is given by its transpose.
@@ -226,7 +226,24 @@ pub(super) const fn block_rows(registers: usize, vectors: usize) -> usize {
 /// The groups of so many columns. Those of a group, two vectors, are multiplied together and packed side
 /// by side; the last group is filled up with zeros to a multiple of [`UNIT`](super::UNIT).
 pub(super) fn groups<S: Simd>(columns: usize) -> impl Iterator<Item = Range<usize>> {
-    parts(columns, 2 * S::LANES)
+    groups_of::<S>(columns, 2)
+}
+
+/// [`groups`] of so many vectors, a power of 2. What is left at the end has half of them, a quarter, and so on.
+pub(super) fn groups_of<S: Simd>(
+    columns: usize,
+    mut vectors: usize,
+) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    iter::from_fn(move || {
+        let left = (columns - start).div_ceil(S::LANES);
+        while vectors > left.max(1) {
+            vectors /= 2;
+        }
+        let group = start..columns.min(start + vectors * S::LANES);
+        start = group.end;
+        (!group.is_empty()).then_some(group)
+    })
 }
 
 /// The number of blocks of about equal height in `rows`: 7 rows are 4 + 3, not 6 + 1.

@@ -40,7 +40,7 @@ pub(crate) use weights::{Weights, weights_fit, weights_len};
 /// Packed columns are filled up with zeros to a multiple of this.
 const UNIT: usize = 16;
 
-/// Most columns that are packed side by side (NR): two vectors of the widest instruction set.
+/// Most columns that are packed side by side on the way (NR): two vectors of the widest instruction set.
 const NR: usize = 2 * UNIT;
 
 /// Most terms of each sum that are added up before they are added to the tile. A slice of a group of columns stays
@@ -57,8 +57,8 @@ pub(crate) enum Right<'a, E> {
     RowMajor(ArrayView2<'a, E>),
     /// The transpose of a matrix `[n, k]` whose rows are contiguous.
     Transposed(ArrayView2<'a, E>),
-    /// What [`pack::pack`] made of one of the others, for the strips of this tile.
-    Packed(&'a [f32]),
+    /// What [`pack::pack`] made of one of the others, for the strips of this tile, in groups so many vectors wide.
+    Packed { data: &'a [f32], vectors: usize },
 }
 
 impl<'a, E> Right<'a, E> {

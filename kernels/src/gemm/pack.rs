@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::micro_kernel::{PANEL_ROWS, ROWS_AHEAD, Unpacked, groups};
+use super::micro_kernel::{PANEL_ROWS, ROWS_AHEAD, Unpacked, groups_of};
 use super::tile::{Strips, runs};
 use super::tiling::{padded, slices};
 use super::{Right, UNIT};
@@ -17,30 +17,50 @@ pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
     depth * runs(strips).map(|columns| padded(columns.len())).sum::<usize>()
 }
 
-/// Packs a right factor for the strips of a tile into `to`, of [`packed_len`].
+/// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice as groups of so many
+/// vectors of columns, one after the other, each `[k][column]`. The columns are those of the tile's sums, so that a
+/// group may have the end of a run of strips and the start of the next.
 pub(super) fn pack<E: Storage>(
     isa: Isa,
     right: Right<'_, E>,
     depth: usize,
     strips: Strips<'_>,
+    vectors: usize,
     mut to: &mut [f32],
 ) {
+    let pitch = packed_len(1, strips);
     for slice in slices(depth) {
+        let (packed, rest) = to.split_at_mut(slice.len() * pitch);
+        let mut at = 0;
         for columns in runs(strips) {
-            let size = slice.len() * padded(columns.len());
-            let (packed, rest) = to.split_at_mut(size);
-            isa.run(Pack { right, slice: slice.clone(), columns, to: packed });
-            to = rest;
+            let end = at + padded(columns.len());
+            let place = at..end;
+            isa.run(Pack {
+                right,
+                slice: slice.clone(),
+                columns,
+                place,
+                pitch,
+                vectors,
+                to: packed,
+            });
+            at = end;
         }
+        to = rest;
     }
 }
 
-/// Packs a slice of one run of strips: its groups of columns one after the other, each `[k][column]`.
-pub(super) struct Pack<'r, 't, E> {
-    pub(super) right: Right<'r, E>,
-    pub(super) slice: Range<usize>,
-    pub(super) columns: Range<usize>,
-    pub(super) to: &'t mut [f32],
+/// Packs a slice of one run of strips.
+struct Pack<'r, 't, E> {
+    right: Right<'r, E>,
+    slice: Range<usize>,
+    columns: Range<usize>,
+    /// Where the columns are in a row of sums, and the length of such a row.
+    place: Range<usize>,
+    pitch: usize,
+    vectors: usize,
+    /// For the whole slice.
+    to: &'t mut [f32],
 }
 
 impl<E: Storage> WithSimd for Pack<'_, '_, E> {
@@ -48,37 +68,47 @@ impl<E: Storage> WithSimd for Pack<'_, '_, E> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Pack { right, slice, columns, mut to } = self;
-        for group in groups::<S>(columns.len()) {
-            let columns = columns.start + group.start..columns.start + group.end;
-            let size = slice.len() * padded(columns.len());
-            let (packed, rest) = to.split_at_mut(size);
+        let Pack { right, slice, columns, place, pitch, vectors, to } = self;
+        for group in groups_of::<S>(pitch, vectors) {
+            let part = group.start.max(place.start)..group.end.min(place.end);
+            if part.is_empty() {
+                continue;
+            }
+            let column = |at: usize| columns.end.min(columns.start + at - place.start);
+            let columns = column(part.start)..column(part.end);
+            let packed = &mut to[slice.len() * group.start..slice.len() * group.end];
+            let packed = &mut packed[part.start - group.start..];
             match right {
                 Right::RowMajor(matrix) => {
                     let pitch = matrix.ncols();
                     let data = matrix.to_slice().expect("a right factor without gaps");
                     let data = &data[slice.start * pitch..slice.end * pitch];
                     let from = Unpacked { data, pitch, at: columns.start, width: columns.len() };
-                    pack_rows(simd, from, packed);
+                    pack_rows(simd, from, packed, group.len());
                 }
                 Right::Transposed(matrix) => {
-                    pack_transposed(simd, matrix, slice.clone(), columns, packed);
+                    pack_transposed(simd, matrix, slice.clone(), columns, packed, group.len());
                 }
-                Right::Packed(_) => unreachable!("packed already"),
+                Right::Packed { .. } => unreachable!("packed already"),
             }
-            to = rest;
         }
     }
 }
 
-/// Packs the columns of one group.
+/// Packs the columns of one group, or a part of them, whose packed rows are `group` long.
 #[inline(always)]
-pub(super) fn pack_rows<S: Simd, E: Storage>(simd: S, from: Unpacked<'_, E, true>, to: &mut [f32]) {
+pub(super) fn pack_rows<S: Simd, E: Storage>(
+    simd: S,
+    from: Unpacked<'_, E, true>,
+    to: &mut [f32],
+    group: usize,
+) {
     let Unpacked { data, pitch, at, width } = from;
     let full = width - width % S::LANES;
     let rows = data.chunks_exact(pitch);
-    for (from, to) in rows.zip(to.chunks_exact_mut(padded(width))) {
+    for (from, to) in rows.zip(to.chunks_mut(group)) {
         let from = &from[at..at + width];
+        let to = &mut to[..padded(width)];
         let ahead = from.as_ptr().wrapping_add(ROWS_AHEAD * pitch);
         for at in (0..full).step_by(S::LANES) {
             simd.prefetch(ahead.wrapping_add(at).cast());
@@ -98,9 +128,10 @@ pub(super) fn pack_transposed<S: Simd, E: Storage>(
     slice: Range<usize>,
     columns: Range<usize>,
     to: &mut [f32],
+    group: usize,
 ) {
-    let (depth, pitch) = (slice.len(), padded(columns.len()));
-    for at in (0..pitch).step_by(S::LANES) {
+    let depth = slice.len();
+    for at in (0..padded(columns.len())).step_by(S::LANES) {
         // LANES rows of the matrix become as many columns.
         let mut rows = [&[] as &[E]; UNIT];
         for (lane, from) in rows[..S::LANES].iter_mut().enumerate() {
@@ -110,11 +141,11 @@ pub(super) fn pack_transposed<S: Simd, E: Storage>(
         }
         let whole = at + S::LANES <= columns.len();
         for k in (0..depth).step_by(S::LANES) {
-            let to = &mut to[k * pitch + at..];
+            let to = &mut to[k * group + at..];
             if whole && k + S::LANES <= depth {
-                pack_square::<S, E, true>(simd, &rows, k, to, pitch);
+                pack_square::<S, E, true>(simd, &rows, k, to, group);
             } else {
-                pack_square::<S, E, false>(simd, &rows, k, to, pitch);
+                pack_square::<S, E, false>(simd, &rows, k, to, group);
             }
         }
     }

@@ -65,7 +65,7 @@ impl Tile<'_> {
                 let group = start..columns.len().min(start + NR);
                 let of_right = columns.start + group.start..columns.start + group.end;
                 isa.run(PackStack { factors, columns: of_right, to: packed });
-                isa.run(AddPacked { strip: strip.part(group), packed });
+                isa.run(AddPacked { strip: strip.part(group), packed, vectors: 2 });
             }
         });
         self.left = memory;
@@ -100,7 +100,8 @@ impl<E: Storage> WithSimd for PackStack<'_, '_, E> {
                 let data = b.to_slice().expect("a right factor without gaps");
                 let at = columns.start + group.start;
                 let (part, rest) = packed.split_at_mut(b.nrows() * padded(width));
-                pack_rows(simd, Unpacked { data, pitch: b.ncols(), at, width }, part);
+                let from = Unpacked { data, pitch: b.ncols(), at, width };
+                pack_rows(simd, from, part, padded(width));
                 packed = rest;
             }
             to = after;

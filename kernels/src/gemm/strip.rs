@@ -6,6 +6,7 @@ use ndarray::ArrayView2;
 
 use super::micro_kernel::{
     Factor, LeftRows, Packed, Packing, Prefetching, Sums, Unpacked, add_block, block_count, groups,
+    groups_of,
 };
 use super::pack::{pack_rows, pack_transposed};
 use super::prefetch::{Matrix, Prefetch, Steps};
@@ -80,7 +81,7 @@ impl<L: Factor> Strip<'_, L> {
         }
     }
 
-    /// [`Strip::add_packed`] with as many vectors as these columns need, with those that fill them up.
+    /// [`Strip::add_packed`] with one or two vectors, as many as these columns need with those that fill them up.
     #[inline(always)]
     fn add_packed_group<S: Simd>(
         &mut self,
@@ -94,6 +95,25 @@ impl<L: Factor> Strip<'_, L> {
         } else {
             self.add_packed::<S, _, 2>(simd, columns.start, 0, packed, prefetch);
         }
+    }
+
+    /// [`Strip::add_packed_group`] of a group that may be wider.
+    #[inline(always)]
+    fn add_wide_group<S: Simd>(
+        &mut self,
+        simd: S,
+        columns: &Range<usize>,
+        packed: &[f32],
+        prefetch: impl Fn((usize, usize)) -> Steps<1>,
+    ) {
+        if const { S::REGISTERS >= 16 } {
+            match columns.len().div_ceil(S::LANES) {
+                8 => return self.add_packed::<S, _, 8>(simd, columns.start, 0, packed, prefetch),
+                4 => return self.add_packed::<S, _, 4>(simd, columns.start, 0, packed, prefetch),
+                _ => {}
+            }
+        }
+        self.add_packed_group(simd, columns, packed, prefetch);
     }
 
     /// Adds the product of a group of two vectors of unpacked columns, and prefetches the next group.
@@ -176,8 +196,9 @@ impl<L: Factor> Strip<'_, L> {
 /// `sums += left @ packed`
 pub(super) struct AddPacked<'p, 's, L> {
     pub(super) strip: Strip<'s, L>,
-    /// A slice of the right factor, packed.
+    /// A slice of the right factor, packed in groups of so many vectors.
     pub(super) packed: &'p [f32],
+    pub(super) vectors: usize,
 }
 
 impl<L: Factor> WithSimd for AddPacked<'_, '_, L> {
@@ -187,12 +208,12 @@ impl<L: Factor> WithSimd for AddPacked<'_, '_, L> {
     fn run<S: Simd>(mut self, simd: S) {
         let mut rest = self.packed;
         let depth = self.strip.depth;
-        for columns in groups::<S>(self.strip.columns.len()) {
+        for columns in groups_of::<S>(self.strip.columns.len(), self.vectors) {
             let (packed, after) = rest.split_at(depth * padded(columns.len()));
             rest = after;
             // Each block prefetches its part of the next group, up to a line with each row.
             let (size, next) = (size_of_val(packed), after.as_ptr().cast::<u8>());
-            self.strip.add_packed_group(simd, &columns, packed, |(block, count)| {
+            self.strip.add_wide_group(simd, &columns, packed, |(block, count)| {
                 let step = (size / (count * depth)).min(LINE);
                 Steps { line: next.wrapping_add(block * depth * step), step }
             });
@@ -227,7 +248,8 @@ impl<L: Factor, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
                 strip.add_unpacked_group(simd, Unpacked { data, pitch, at, width }, packed);
                 continue;
             }
-            pack_rows(simd, Unpacked::<E, true> { data, pitch, at, width }, packed);
+            let from = Unpacked::<E, true> { data, pitch, at, width };
+            pack_rows(simd, from, packed, padded(width));
             let nothing = Steps::nothing(packed);
             strip.add_packed_group(simd, &columns, packed, |_| nothing);
         }
@@ -254,7 +276,8 @@ impl<E: Storage> WithSimd for AddTransposed<'_, '_, '_, '_, E> {
         for columns in groups::<S>(strip.columns.len()) {
             let packed = &mut packed[..depth * padded(columns.len())];
             let rows = first + columns.start..first + columns.end;
-            pack_transposed(simd, right, slice.clone(), rows.clone(), packed);
+            let group = padded(columns.len());
+            pack_transposed(simd, right, slice.clone(), rows.clone(), packed, group);
             if columns.len() < 2 * S::LANES {
                 let nothing = Steps::nothing(packed);
                 strip.add_packed_group(simd, &columns, packed, |_| nothing);

@@ -5,6 +5,7 @@ use ndarray::{Array2, Axis};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::few_rows::packed_vectors;
 use super::pack::{pack, packed_len};
 use super::tile::Strips;
 use super::*;
@@ -84,13 +85,18 @@ fn every_layout_gives_the_product_and_the_same_bits() {
     for_each_case(|isa, strips, a, b, want| {
         let (a_columns, b_columns) = (a.t().as_standard_layout().into_owned(), b.t());
         let b_columns = b_columns.as_standard_layout();
-        let mut packed = vec![f32::NAN; packed_len(b.nrows(), strips)];
-        pack(isa, Right::RowMajor(b.view()), b.nrows(), strips, &mut packed);
-        let rights = [
-            Right::RowMajor(b.view()),
-            Right::Transposed(b_columns.view()),
-            Right::Packed(&packed),
-        ];
+        let matrices = [Right::RowMajor(b.view()), Right::Transposed(b_columns.view())];
+        let widths = [2, packed_vectors(isa, a.nrows())];
+        let packed = widths.iter().flat_map(|&vectors| matrices.map(|right| (vectors, right)));
+        let packed: Vec<_> = packed
+            .map(|(vectors, right)| {
+                let mut packed = vec![f32::NAN; packed_len(b.nrows(), strips)];
+                pack(isa, right, b.nrows(), strips, vectors, &mut packed);
+                (packed, vectors)
+            })
+            .collect();
+        let packed = packed.iter().map(|&(ref data, vectors)| Right::Packed { data, vectors });
+        let rights = matrices.into_iter().chain(packed);
         let first = tile(isa, a.nrows(), strips, |tile| {
             tile.add_transposed(a_columns.view(), None, b.view());
             joined(tile)

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Right;
+use super::few_rows::packed_vectors;
 use super::pack::pack;
 use super::tiling::{cost, padded};
 use crate::executor::for_each;
@@ -15,6 +16,8 @@ pub(crate) struct Weights<'a> {
     packed: &'a [f32],
     /// The size for each cell: `depth` times the strips of a tile.
     of_cell: usize,
+    /// How many vectors wide groups of columns are.
+    vectors: usize,
 }
 
 /// Length of the memory for weights of so many terms for so many gates of all cells.
@@ -31,7 +34,8 @@ pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
 /// Packs all of a right factor as the only strip of a tile.
 #[cfg(feature = "layers")]
 pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, to: &mut [f32]) {
-    pack(isa, Right::RowMajor(right), right.nrows(), std::slice::from_ref(&(0..right.ncols())), to);
+    let columns = 0..right.ncols();
+    pack(isa, Right::RowMajor(right), right.nrows(), std::slice::from_ref(&columns), 2, to);
 }
 
 impl<'a> Weights<'a> {
@@ -48,19 +52,21 @@ impl<'a> Weights<'a> {
     ) -> Self {
         let Context { isa, executor } = *context;
         let of_cell = depth * GATES;
+        let vectors = packed_vectors(isa, tiling.rows);
         let starts = (0..cell_size).step_by(tiling.columns);
         let parts = to.chunks_mut((of_cell * tiling.columns).max(1)).zip(starts).collect();
         // Each element is read once and written once.
         let cost = cost(Tiling { rows: 1, ..tiling }, GATES, depth);
         for_each(executor, cost, parts, |(packed, start)| {
             let cells = start..cell_size.min(start + tiling.columns);
-            pack(isa, right, depth, &strips(&cells), packed);
+            pack(isa, right, depth, &strips(&cells), vectors, packed);
         });
-        Weights { packed: to, of_cell }
+        Weights { packed: to, of_cell, vectors }
     }
 
     /// The factor for the tile at `place`.
     pub(crate) fn at(&self, place: &Place) -> Right<'a, f32> {
-        Right::Packed(&self.packed[self.of_cell * place.columns.start..])
+        let data = &self.packed[self.of_cell * place.columns.start..];
+        Right::Packed { data, vectors: self.vectors }
     }
 }
