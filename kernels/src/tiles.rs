@@ -94,7 +94,11 @@ impl Tiling {
         self,
         matrices: [ArrayViewMut2<'_, T>; N],
     ) -> Vec<(Place, [ArrayViewMut2<'_, T>; N])> {
-        let places = self.places(matrices[0].dim());
+        let (rows, columns) = matrices[0].dim();
+        if self.is_one_tile((rows, columns)) && !matrices[0].is_empty() {
+            return vec![(Place { rows: 0..rows, columns: 0..columns }, matrices)];
+        }
+        let places = self.places((rows, columns));
         let mut tiles = matrices.map(|matrix| self.split(matrix));
         let mut next =
             || tiles.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));

@@ -26,7 +26,22 @@ def test_same_bits_for_any_number_of_threads(outcomes):
         assert other == one
 
 
-def test_threads_may_run_where_they_might_before(outcomes):
-    # Helpers move by giving up processors for a moment.
-    for number in NUMBERS:
-        assert len(isolated.value(outcomes[number]["processors"])) == 1
+@pytest.mark.parametrize("moves", ["0", "1"])
+def test_threads_may_run_where_they_might_before(outcomes, moves):
+    if moves == "1":
+        # Helpers move by giving up processors for a moment.
+        environment = {"BLOCKCELL_TEST_THREADS": "7", "BLOCKCELL_MOVE_THREADS": moves}
+        outcomes = {7: isolated.run("threads", ["digests", "processors"], environment)}
+    for outcome in outcomes.values():
+        assert len(isolated.value(outcome["processors"])) == 1
+
+
+def test_other_ops_have_their_turn_beside_long_sequences():
+    # Each sequence has a thread of the pool to help it. A product that had to wait until a sequence gives it
+    # back at its end would be the only one.
+    found = isolated.value(isolated.run("turns", ["waits"])["waits"])
+    print(
+        f"{found['products']} products beside sequences of {found['sequences']:.3f} s; "
+        f"the longest took {found['longest']:.4f} s"
+    )
+    assert found["products"] >= 10, found
