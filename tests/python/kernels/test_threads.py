@@ -37,8 +37,7 @@ def test_threads_may_run_where_they_might_before(outcomes, moves):
 
 
 def test_other_ops_have_their_turn_beside_long_sequences():
-    # Each sequence has a thread of the pool to help it. A product that had to wait until a sequence gives it
-    # back at its end would be the only one.
+    # Each sequence has a thread of the pool to help it. Products get it in between.
     found = isolated.value(isolated.run("turns", ["waits"])["waits"])
     print(
         f"{found['products']} products beside sequences of {found['sequences']:.3f} s; "

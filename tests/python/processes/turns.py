@@ -11,7 +11,7 @@ from blockcell_tools.reference.inputs import inputs_of
 from helpers import kernels
 
 THREADS = 2
-# As many sequences as the pool has threads, each of hundreds of steps that are worth a second thread.
+# As many sequences as the pool has threads, each of hundreds of steps worth a second thread.
 SEQUENCES = THREADS
 BATCH, SIZE, STEPS = 32, 256, 600
 PRODUCT = 384  # Rows of a product of TensorFlow's that takes all threads.
@@ -25,7 +25,8 @@ def waits():
     """Runs the sequences, and products one after the other until these have ended.
 
     Returns:
-      How many products ran while all sequences did, and the longest one's and the sequences' seconds.
+      How many products ran while all sequences did, the seconds of the longest one, and those of
+      the sequences.
     """
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=THREADS, inter_op_parallelism_threads=SEQUENCES + 1
