@@ -47,7 +47,9 @@ def moved(answer, folder):
     """Gives cargo and TensorFlow other names, by links, for the builds from here on."""
     cargo = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
     (folder / "cargo").mkdir()
-    (folder / "cargo" / "registry").symlink_to(cargo / "registry")
+    for name in ("registry", "config.toml"):
+        if (cargo / name).exists():
+            (folder / "cargo" / name).symlink_to(cargo / name)
     os.environ["CARGO_HOME"] = str(folder / "cargo")
     include = next(line[2:] for line in answer.splitlines() if line.startswith("-I"))
     package = os.path.dirname(include)
