@@ -160,7 +160,7 @@ instances! {
 
     fn plain_lstm_layer(
         context: &Context<'_>,
-        call: (lstm::Attributes, &[i64], bool),
+        call: (lstm::Attributes, &[i64]),
         inputs: plain::LstmLayerInputs<'_, Self>,
         outputs: plain::LstmLayerOutputs<'_, Self>,
         scratch: &mut [f32],

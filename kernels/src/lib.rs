@@ -58,13 +58,12 @@ pub mod gru;
 mod instances;
 #[cfg(feature = "layers")]
 pub mod layers;
-mod lengths;
 pub mod lstm;
 pub mod mat_mul;
 pub mod ops;
 pub mod plain;
+mod recurrence;
 mod rnn;
-mod sequence;
 mod shapes;
 pub mod simd;
 mod tiles;

@@ -34,18 +34,13 @@ impl Place {
     pub(crate) fn rows_of<'a, T>(&self, matrix: ArrayView2<'a, T>) -> ArrayView2<'a, T> {
         rows(matrix, self.rows.clone())
     }
+}
 
-    /// Elements `columns` of `vector`, as every row of a matrix of this place's height.
-    pub(crate) fn broadcast<'a, T>(
-        &self,
-        mut vector: ArrayView1<'a, T>,
-        columns: Range<usize>,
-    ) -> ArrayView2<'a, T> {
-        vector.slice_axis_inplace(Axis(0), Slice::from(columns));
-        let row = vector.to_slice().expect("a vector without gaps");
-        let shape = (self.rows.len(), row.len()).strides((0, 1));
-        ArrayView2::from_shape(shape, row).expect("one row again and again")
-    }
+/// `vector`, without gaps, as every row of a matrix.
+pub(crate) fn every_row<T>(vector: ArrayView1<'_, T>, rows: usize) -> ArrayView2<'_, T> {
+    let row = vector.to_slice().expect("a vector without gaps");
+    let shape = (rows, row.len()).strides((0, 1));
+    ArrayView2::from_shape(shape, row).expect("one row again and again")
 }
 
 /// Rows `rows` of `matrix`.
@@ -103,23 +98,6 @@ impl Tiling {
         let mut next =
             || tiles.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
         places.map(|place| (place, next())).collect()
-    }
-
-    /// The parts of the memory for `N` sums, `[N, rows of tiles, columns]`, in which each tile adds
-    /// up, in the order of [`Tiling::places`]. There is at least one column.
-    pub(crate) fn sums_of<const N: usize>(
-        self,
-        columns: usize,
-        memory: &mut [f32],
-    ) -> Vec<[&mut [f32]; N]> {
-        let of_each = memory.len() / N;
-        let tiles = of_each / columns * columns.div_ceil(self.columns);
-        let mut sums = memory
-            .chunks_exact_mut(of_each)
-            .map(|sum| sum.chunks_exact_mut(columns).flat_map(|row| row.chunks_mut(self.columns)));
-        let mut sums: [_; N] = std::array::from_fn(|_| sums.next().expect("as many sums"));
-        let mut next = || sums.each_mut().map(|sum| sum.next().expect("a part for each tile"));
-        (0..tiles).map(|_| next()).collect()
     }
 
     /// The tiles of `matrix` in the order of [`Tiling::places`].

@@ -1,14 +1,11 @@
 //! `BlockGRU`.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
-use super::forward_steps::ForwardSteps;
-use crate::gemm::weights_len;
-use crate::lengths::Lengths;
+use crate::gemm::{self, weights_len};
+use crate::gru::step::{Gru, GruStep, ORDER};
 use crate::ops::{BLOCK_GRU, Keeps, Sizes};
-use crate::sequence::{
-    all_rows, at_step, clear_from, input_products, last_states, state_before, steps_at_once,
-};
+use crate::recurrence::{self, Lengths, Product, last_states, products_len};
 use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{Inputs, Outputs};
@@ -61,9 +58,8 @@ pub fn forward<E: Element>(
 #[must_use]
 pub fn forward_scratch(sizes: &Sizes) -> usize {
     let Sizes { time, batch, cell_size, .. } = *sizes;
-    let rows = steps_at_once(time, batch).saturating_mul(batch);
-    weights_len(cell_size, 3, cell_size)
-        .saturating_add(rows.saturating_mul(cell_size).saturating_mul(3))
+    let products = products_len(time, batch, cell_size.saturating_mul(3));
+    weights_len(cell_size, 3, cell_size).saturating_add(products)
 }
 
 /// What the steps of a sequence are computed from. Weights are those of the gates and those of the candidate, and may
@@ -78,10 +74,7 @@ pub(crate) struct Sequence<'a, E> {
     pub(crate) w_x: Option<[ArrayView2<'a, E>; 2]>,
     /// `[cell_size, 2 * cell_size]` and `[cell_size, cell_size]`.
     pub(crate) w_h: [ArrayView2<'a, E>; 2],
-    pub(crate) b_ru: ArrayView1<'a, E>,
-    pub(crate) b_c: ArrayView1<'a, E>,
-    pub(crate) b_hc: ArrayView1<'a, E>,
-    pub(crate) reset_after: bool,
+    pub(crate) step: GruStep<'a, E>,
 }
 
 pub(crate) fn compute<E: Storage>(
@@ -95,8 +88,9 @@ pub(crate) fn compute<E: Storage>(
     let Inputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc } = inputs;
     let lengths = Lengths::new(sequence_length);
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
+    let step = GruStep { b_ru, b_c, b_hc: reset_after.then_some(b_hc) };
     let (w_x, w_h) = (Some([ru_x, c_x]), [ru_h, c_h]);
-    let sequence = Sequence { lengths, x, h_prev, w_x, w_h, b_ru, b_c, b_hc, reset_after };
+    let sequence = Sequence { lengths, x, h_prev, w_x, w_h, step };
     let Outputs { r, u, c, hc, mut h, h_last } = outputs;
     sequence.compute(context, [r, u, c, hc, h.view_mut()], scratch);
     last_states(lengths, h_prev, h.view(), h_last);
@@ -108,30 +102,23 @@ impl<E: Storage> Sequence<'_, E> {
     pub(crate) fn compute(
         &self,
         context: &Context<'_>,
-        mut outputs: [ArrayViewMut3<'_, E>; 5],
+        [r, u, c, hc, h]: [ArrayViewMut3<'_, E>; 5],
         scratch: &mut [f32],
     ) {
-        let (batch, cell_size) = self.h_prev.dim();
-        let steps = self.lengths.longest();
-        clear_from(&mut outputs, steps);
-        if batch == 0 || cell_size == 0 {
-            return;
-        }
-        let (weights, products) = scratch.split_at_mut(weights_len(cell_size, 3, cell_size));
-        let forward_steps = ForwardSteps::new(context, self, weights);
-        let at_once = steps_at_once(self.x.dim().0, batch);
-        for first in (0..steps).step_by(at_once) {
-            let steps = first..steps.min(first + at_once);
-            let shape = (steps.len() * batch, 3 * cell_size);
-            let products = &mut products[..shape.0 * shape.1];
-            let mut products = ArrayViewMut2::from_shape(shape, products).expect("of this size");
-            let parts = products.view_mut().split_at(Axis(1), 2 * cell_size);
-            input_products(context, all_rows(self.x, steps.clone()), self.w_x, parts.into());
-            for (t, products) in steps.zip(products.axis_chunks_iter_mut(Axis(0), batch)) {
-                let ([.., h], step) = at_step(&mut outputs, t);
-                let h_prev = state_before(t, self.h_prev, h.view());
-                forward_steps.step(context, t, products, h_prev, step);
-            }
-        }
+        let Sequence { lengths, x, h_prev, w_h: [w_ru, w_c], step, .. } = *self;
+        let (batch, cells) = h_prev.dim();
+        let (weights, products) = scratch.split_at_mut(weights_len(cells, 3, cells));
+        let (gates, candidate) = weights.split_at_mut(weights_len(cells, 2, cells));
+        let tiling = gemm::step_tiling(context, (batch, cells), 2);
+        let steps = lengths.longest();
+        let cell = Gru {
+            step,
+            gates: Product::plain(tiling, w_ru, ORDER).packed_for(context, steps, gates),
+            candidate: Product::plain(tiling, w_c, [0]).packed_for(context, steps, candidate),
+        };
+        let w_x = self.w_x.as_ref().map(|w_x| &w_x[..]);
+        let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
+        let outputs = recurrence::Outputs { kept: [r, u, c, hc], states: [h] };
+        recurrence::forward(context, &cell, &sequence, outputs, products);
     }
 }

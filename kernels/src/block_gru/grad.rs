@@ -1,20 +1,16 @@
 //! `BlockGRUGrad`.
 
-use std::ops::Range;
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
-use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Zip};
-
-use super::grad_steps::{Carried, GradSteps, StepGradients, StepInputs};
-use crate::gemm::{self, Given, weights_fit, weights_len};
-use crate::lengths::Lengths;
+use crate::gemm::{self, weights_fit, weights_len};
+use crate::gru::step_grad::GruGrad;
 use crate::ops::{BLOCK_GRU_GRAD, Sizes};
-use crate::sequence::{
-    self, WeightGradient, add_parts, all_rows, all_rows_mut, input_gradient, state_before,
+use crate::recurrence::{
+    self, Backward, Left, Lengths, Product, Sums, WeightGradient, all_rows_mut, backward_scratch,
 };
-use crate::tiles;
 use crate::{Context, Element, Error, Storage};
 
-pub(crate) use super::grad_steps::SUMS;
+pub(crate) use crate::gru::step_grad::SUMS;
 pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 
 /// `BlockGRUGrad`: the backward steps.
@@ -85,7 +81,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
 
 /// How many elements of memory the sums over the batch need.
 pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    sequence::sums_len(SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
+    recurrence::sums_len(SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
 }
 
 /// What the gradients of a sequence are computed from, beside the activations. Weights are those of the gates and those
@@ -121,28 +117,22 @@ pub(crate) fn compute<E: Storage>(
         return outputs.without_steps(&inputs);
     }
     let (sums, scratch) = scratch.split_at_mut(sums_len(&sizes));
-    sums.fill(0.0);
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
     let (w_x, w_h) = (Some([ru_x, c_x]), [ru_h, c_h]);
     let sequence =
         GradSequence { lengths, x, h_prev, w_x, w_h, h, h_grad, h_last_grad, reset_after };
     let GradOutputs { w_ru_grad, w_c_grad, h_prev_grad, .. } = &mut outputs;
     let (weights, scratch) = place_weights(sizes.cell_size, [w_ru_grad, w_c_grad], scratch);
-    sequence.all_steps(context, &mut in_place, h_prev_grad.view_mut(), weights, sums, scratch);
-    outputs.set_vectors(reset_after, sizes.cell_size, sums);
-
-    let d = sequence.gradients_of_gates(in_place);
-    let d = d.each_ref().map(|gate| gate.view());
-    sequence.input_gradient(context, d, outputs.x_grad);
+    sequence.all_steps(context, &mut in_place, h_prev_grad.view_mut(), weights, [sums, scratch]);
+    outputs.set_vectors(reset_after, sizes.cell_size, &Sums::new(sums, SUMS));
     let w_grads = [outputs.w_ru_grad, outputs.w_c_grad];
     let [(ru_x, ru_h), (c_x, c_h)] = w_grads.map(|w| w.split_at(Axis(0), sizes.input_size));
-    sequence.weight_gradients(context, d, Some([ru_x, c_x]), [ru_h, c_h]);
+    sequence.products(context, in_place, outputs.x_grad, [Some([ru_x, c_x]), Some([ru_h, c_h])]);
 }
 
 /// How many elements of scratch memory [`GradSequence::all_steps`] needs.
 pub(crate) fn steps_scratch(batch: usize, cell_size: usize) -> usize {
-    // What two steps multiply by the weights, and the carried state.
-    batch.saturating_mul(cell_size).saturating_mul(2 * 3 + 1)
+    backward_scratch(batch, cell_size, 3)
 }
 
 impl<E: Storage> GradSequence<'_, E> {
@@ -153,111 +143,60 @@ impl<E: Storage> GradSequence<'_, E> {
         context: &Context<'_>,
         in_place: &mut GradInPlace<'_, E>,
         h_prev_grad: ArrayViewMut2<'_, E>,
-        weights: [&mut [f32]; 2],
-        sums: &mut [f32],
-        scratch: &mut [f32],
+        [gates, candidate]: [&mut [f32]; 2],
+        [sums, scratch]: [&mut [f32]; 2],
     ) {
-        let shape = self.h_prev.dim();
-        let (batch, cell_size) = shape;
-        let steps = self.lengths.longest();
-        let grad_steps = GradSteps::new(context, self, weights);
-        let (state, scratch) = scratch.split_at_mut(batch * cell_size);
-        let mut state = ArrayViewMut2::from_shape(shape, state).expect("of this size");
-        Zip::from(&mut state).and(&self.h_last_grad).for_each(|to, d_h| *to = d_h.to_f32());
-        let mut parts = scratch.chunks_exact_mut(3 * batch * cell_size);
-        let mut products = [(); 2].map(|()| StepGradients::new(shape, parts.next().expect("two")));
-        for t in (0..steps).rev() {
-            let GradInPlace { r, u, c, hc } = in_place;
-            let gates = [r, u, c, hc].map(|gate| gate.index_axis_mut(Axis(0), t));
-            let inputs = StepInputs {
-                t,
-                h_prev: state_before(t, self.h_prev, self.h),
-                h_grad: self.h_grad.index_axis_move(Axis(0), t),
-            };
-            let [now, next] = &mut products;
-            let known = (t + 1 < steps).then_some(&*next);
-            let carried = Carried { state: state.view_mut(), sums };
-            grad_steps.step(context, inputs, gates, known, now, carried);
-            std::mem::swap(now, next);
-        }
-        let [_, next] = &products;
-        grad_steps.state_gradient(context, next, state.view(), h_prev_grad);
+        let [w_ru, w_c] = self.w_h.map(|w| w.reversed_axes());
+        let tiling = gemm::step_tiling(context, self.h_prev.dim(), 2);
+        let cell = GruGrad {
+            reset_after: self.reset_after,
+            gates: Product::plain(tiling, w_ru, [0]).packed(context, gates),
+            candidate: Product::plain(tiling, w_c, [0]).packed(context, candidate),
+        };
+        let GradInPlace { r, u, c, hc } = in_place;
+        let steps = Backward {
+            lengths: self.lengths,
+            first: self.h_prev,
+            states: self.h,
+            saved: [self.h_grad],
+            in_place: [r, u, c, hc].map(|gate| gate.view_mut()),
+            last_grad: Some(self.h_last_grad),
+            first_grads: [h_prev_grad],
+        };
+        recurrence::backward(context, &cell, steps, sums, scratch);
     }
 
-    /// What [`GradSequence::all_steps`] has left in place of r, u, c and hc.
-    pub(crate) fn gradients_of_gates<'g>(
-        &self,
-        GradInPlace { r, u, c, hc }: GradInPlace<'g, E>,
-    ) -> [ArrayViewMut2<'g, E>; 4] {
-        [r, u, c, hc].map(|gate| all_rows_mut(gate, 0..self.lengths.longest()))
-    }
-
-    /// `d_c_bar @ w_c[:D]^T + [d_r_bar | d_u_bar] @ w_ru[:D]^T` of all steps.
-    pub(crate) fn input_gradient(
+    /// The gradients with respect to x and to the weights of x and of the state, from what the steps have left in
+    /// place of the activations. Where the memory of the weights holds their transposes, that of the gradients does,
+    /// too; then x must be finite in steps that a row does not have.
+    pub(crate) fn products(
         &self,
         context: &Context<'_>,
-        [d_r, d_u, d_c, _]: [ArrayView2<'_, E>; 4],
-        mut x_grad: ArrayViewMut3<'_, E>,
+        GradInPlace { r, u, c, hc }: GradInPlace<'_, E>,
+        x_grad: ArrayViewMut3<'_, E>,
+        [of_x, of_state]: [Option<[ArrayViewMut2<'_, E>; 2]>; 2],
     ) {
-        let (batch, cell_size) = self.h_prev.dim();
+        let GradSequence { lengths, x, h_prev, h, .. } = *self;
+        let cells = h_prev.ncols();
+        let gates = [r, u, c, hc].map(|gate| all_rows_mut(gate, 0..lengths.longest()));
+        let [d_r, d_u, d_c, hc] = gates.each_ref().map(|gate| gate.view());
         let w_x = self.w_x.map(|[w_ru, w_c]| {
-            let (w_r, w_u) = w_ru.split_at(Axis(1), cell_size);
+            let (w_r, w_u) = w_ru.split_at(Axis(1), cells);
             [w_c, w_r, w_u]
         });
-        let of_steps = all_rows_mut(x_grad.view_mut(), 0..self.lengths.longest());
-        input_gradient(context, [d_c, d_r, d_u], w_x, of_steps);
-        for (t, x_grad) in x_grad.outer_iter_mut().enumerate() {
-            self.lengths.clear_ended(0..batch, t, x_grad);
-        }
-    }
-
-    /// The gradients with respect to the weights, of all steps. Where the memory of the weights holds their
-    /// transposes, that of the gradients does, too; then x must be finite in steps that a row does not have.
-    pub(crate) fn weight_gradients(
-        &self,
-        context: &Context<'_>,
-        [d_r, d_u, d_c, hc]: [ArrayView2<'_, E>; 4],
-        w_x_grads: Option<[ArrayViewMut2<'_, E>; 2]>,
-        [ru_h, c_h]: [ArrayViewMut2<'_, E>; 2],
-    ) {
-        let GradSequence { lengths, h_prev, reset_after, .. } = *self;
-        let ((batch, cell_size), steps) = (h_prev.dim(), lengths.longest());
+        recurrence::input_gradient(context, lengths, [d_c, d_r, d_u], w_x, x_grad);
         // Where the reset comes after the product, the steps left d_hc in hc.
-        let of_state =
-            if reset_after { (LeftFactor::State, hc) } else { (LeftFactor::ResetState, d_c) };
-        let target = WeightGradient::target;
-        let of_x = w_x_grads.into_iter().flat_map(|[ru_x, c_x]| {
-            let (r_x, u_x) = ru_x.split_at(Axis(1), cell_size);
-            let d = [(r_x, d_r), (u_x, d_u), (c_x, d_c)];
-            d.map(|(out, d)| target(out, (LeftFactor::Input, d)))
+        let of_candidate = if self.reset_after { (Left::State, hc) } else { (Left::Rows(hc), d_c) };
+        let of_x = of_x.map(|out| (out, Left::Input, (Left::Input, d_c)));
+        let of_state = of_state.map(|out| (out, Left::State, of_candidate));
+        let gradients = [of_x, of_state].into_iter().flatten();
+        let gradients = gradients.flat_map(|([w_ru, w_c], left, of_candidate)| {
+            let (w_r, w_u) = w_ru.split_at(Axis(1), cells);
+            let terms = [(left, d_r, w_r), (left, d_u, w_u), (of_candidate.0, of_candidate.1, w_c)];
+            terms.map(|(left, d, out)| WeightGradient { left, d, out })
         });
-        let (r_h, u_h) = ru_h.split_at(Axis(1), cell_size);
-        let results = of_x.chain([
-            target(r_h, (LeftFactor::State, d_r)),
-            target(u_h, (LeftFactor::State, d_u)),
-            target(c_h, of_state),
-        ]);
-        // The factors of rows that have ended may hold anything, even NaN, though their d are zeros.
-        let valid = lengths.valid(steps);
-        let x = all_rows(self.x, 0..steps);
-        let h = all_rows(self.h, 0..steps - 1);
-        let depth = steps * batch;
-        gemm::products(context, Given::Transposed, depth, results, |tile, gradient, place| {
-            let (left, d) = gradient.terms();
-            let mut add = |matrix, steps: Range<usize>| {
-                let valid = &valid[steps.start * batch..steps.end * batch];
-                let d = tiles::rows(d, steps.start * batch..steps.end * batch);
-                gradient.add(tile, place, matrix, Some(valid), d);
-            };
-            match left {
-                LeftFactor::Input => add(x, 0..steps),
-                LeftFactor::ResetState => add(hc, 0..steps),
-                LeftFactor::State => {
-                    add(h_prev, 0..1);
-                    add(h, 1..steps);
-                }
-            }
-        });
+        let inputs = recurrence::Inputs { lengths, x, h_prev, h };
+        recurrence::weight_gradients(context, inputs, gradients);
     }
 }
 
@@ -281,16 +220,6 @@ fn place_weights<'m, E: Storage>(
     }
 }
 
-/// The left factor of a weight gradient's products.
-#[derive(Clone, Copy)]
-enum LeftFactor {
-    Input,
-    /// The state before the step.
-    State,
-    /// hc, where that is what the weights were multiplied by.
-    ResetState,
-}
-
 impl<E: Storage> GradOutputs<'_, E> {
     /// There are no steps: the last state is the first one, and so is the gradient with respect to it.
     fn without_steps(&mut self, inputs: &GradInputs<'_, E>) {
@@ -305,8 +234,8 @@ impl<E: Storage> GradOutputs<'_, E> {
         }
     }
 
-    /// Sets the gradients with respect to vectors from the sums, `[SUMS, rows of tiles, cell_size]`.
-    fn set_vectors(&mut self, reset_after: bool, cell_size: usize, sums: &[f32]) {
+    /// Sets the gradients with respect to vectors from the sums.
+    fn set_vectors(&mut self, reset_after: bool, cell_size: usize, sums: &Sums<'_>) {
         let GradOutputs { b_ru_grad, b_c_grad, b_hc_grad, .. } = self;
         let (b_r, b_u) = b_ru_grad.view_mut().split_at(Axis(0), cell_size);
         if !reset_after {
@@ -314,8 +243,8 @@ impl<E: Storage> GradOutputs<'_, E> {
         }
         let b_hc = reset_after.then(|| b_hc_grad.view_mut());
         let vectors = [b_r, b_u, b_c_grad.view_mut()].into_iter().chain(b_hc);
-        for (vector, sums) in vectors.zip(sums.chunks_exact(sums.len() / SUMS)) {
-            add_parts(vector, sums);
+        for (n, vector) in vectors.enumerate() {
+            sums.store(n, vector);
         }
     }
 }

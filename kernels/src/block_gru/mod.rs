@@ -14,9 +14,7 @@
 //! The equations stand with [`forward()`] and [`grad()`].
 
 pub(crate) mod forward;
-mod forward_steps;
 pub(crate) mod grad;
-mod grad_steps;
 
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub use grad::{GradInPlace, GradInputs, GradOutputs, grad, grad_scratch};

@@ -1,17 +1,15 @@
 //! `BlockLSTM` and `BlockLSTMV2`.
 
-use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+use std::slice;
+
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
 use super::Variant;
-use super::forward_steps::ForwardSteps;
-use crate::gemm::weights_len;
-use crate::lengths::Lengths;
+use crate::gemm::{self, weights_len};
 use crate::lstm::Attributes;
-use crate::lstm::step::LstmStep;
+use crate::lstm::step::{Lstm, LstmStep, Projected};
 use crate::ops::{Keeps, Sizes};
-use crate::sequence::{
-    StepProduct, all_rows, at_step, clear_from, input_products, state_before, steps_at_once,
-};
+use crate::recurrence::{self, Lengths, Product, products_len};
 use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_lstm::{Inputs, Outputs};
@@ -68,18 +66,14 @@ pub fn forward<E: Element>(
 #[must_use]
 pub fn forward_scratch(sizes: &Sizes) -> usize {
     let Sizes { time, batch, cell_size, .. } = *sizes;
-    let weights = weights_len(cell_size, 4, cell_size);
-    let rows = steps_at_once(time, batch).saturating_mul(batch);
-    weights.saturating_add(rows.saturating_mul(cell_size).saturating_mul(4))
+    let products = products_len(time, batch, cell_size.saturating_mul(4));
+    weights_len(cell_size, 4, cell_size).saturating_add(products)
 }
 
 /// What the steps of a sequence are computed from. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
 pub(crate) struct Sequence<'a, E> {
-    /// The number of steps to compute.
-    pub(crate) steps: usize,
-    /// The steps of each row, where they differ: at most `steps`.
-    pub(crate) lengths: Option<Lengths<'a>>,
+    pub(crate) lengths: Lengths<'a>,
     pub(crate) x: ArrayView3<'a, E>,
     pub(crate) cs_prev: ArrayView2<'a, E>,
     pub(crate) h_prev: ArrayView2<'a, E>,
@@ -88,6 +82,16 @@ pub(crate) struct Sequence<'a, E> {
     /// `[cell_size, 4 * cell_size]`; with a projection `[num_proj, 4 * cell_size]`.
     pub(crate) w_h: ArrayView2<'a, E>,
     pub(crate) step: LstmStep<'a, E>,
+}
+
+/// A projection of the outputs: their products with weights take their place as the state.
+pub(crate) struct Projection<'a, E> {
+    /// `[cell_size, num_proj]`, or in memory its transpose. `num_proj` is at most `cell_size`.
+    pub(crate) weights: ArrayView2<'a, E>,
+    /// The products, `[time, batch, num_proj]`; previous contents do not matter.
+    pub(crate) h: ArrayViewMut3<'a, E>,
+    /// Of [`Product::memory`].
+    pub(crate) memory: &'a mut [f32],
 }
 
 pub(crate) fn compute<E: Storage>(
@@ -102,26 +106,11 @@ pub(crate) fn compute<E: Storage>(
     let Inputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
     let Outputs { i, cs, f, o, ci, co, h } = outputs;
     let (w_x, w_h) = w.split_at(Axis(0), sizes.input_size);
-    let step = LstmStep {
-        isa: context.isa,
-        attributes: *attributes,
-        order: variant.order(),
-        b,
-        peepholes: [wci, wcf, wco],
-    };
-    let (steps, w_x) = (seq_len_max, Some(w_x));
-    let sequence = Sequence { steps, lengths: None, x, cs_prev, h_prev, w_x, w_h, step };
+    let (order, peepholes) = (variant.order(), [wci, wcf, wco]);
+    let step = LstmStep { attributes: *attributes, order, b, peepholes };
+    let (lengths, w_x) = (Lengths::Same(seq_len_max), Some(w_x));
+    let sequence = Sequence { lengths, x, cs_prev, h_prev, w_x, w_h, step };
     sequence.compute(context, [i, cs, f, o, ci, co, h], None, scratch);
-}
-
-/// A projection of the outputs: their products with weights take their place as the state.
-pub(crate) struct Projection<'a, E> {
-    /// `[cell_size, num_proj]`, or in memory its transpose. `num_proj` is at most `cell_size`.
-    pub(crate) weights: ArrayView2<'a, E>,
-    /// The products, `[time, batch, num_proj]`; previous contents do not matter.
-    pub(crate) h: ArrayViewMut3<'a, E>,
-    /// Of [`StepProduct::memory`].
-    pub(crate) memory: &'a mut [f32],
 }
 
 impl<E: Storage> Sequence<'_, E> {
@@ -131,43 +120,26 @@ impl<E: Storage> Sequence<'_, E> {
     pub(crate) fn compute(
         &self,
         context: &Context<'_>,
-        mut outputs: [ArrayViewMut3<'_, E>; 7],
+        [i, cs, f, o, ci, co, h]: [ArrayViewMut3<'_, E>; 7],
         projection: Option<Projection<'_, E>>,
         scratch: &mut [f32],
     ) {
-        let (steps, (batch, cell_size)) = (self.steps, self.cs_prev.dim());
-        clear_from(&mut outputs, steps);
-        if batch == 0 || cell_size == 0 {
-            return;
-        }
-        let (weights, products) = scratch.split_at_mut(weights_len(cell_size, 4, cell_size));
-        let forward_steps = ForwardSteps::new(context, self, weights);
-        let mut projection = projection.map(|Projection { weights, mut h, memory }| {
-            h.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
-            (StepProduct::pack(context, batch, weights, memory), [h])
-        });
-        let at_once = steps_at_once(self.x.dim().0, batch);
-        for first in (0..steps).step_by(at_once) {
-            let steps = first..steps.min(first + at_once);
-            let shape = (steps.len() * batch, 4 * cell_size);
-            let products = &mut products[..shape.0 * shape.1];
-            let mut products = ArrayViewMut2::from_shape(shape, products).expect("of this size");
-            let x = all_rows(self.x, steps.clone());
-            input_products(context, x, self.w_x.map(|w| [w]), [products.view_mut()]);
-            for (t, products) in steps.zip(products.axis_chunks_iter(Axis(0), batch)) {
-                let ([_, cs, .., h], step) = at_step(&mut outputs, t);
-                let cs_prev = state_before(t, self.cs_prev, cs.view());
-                let Some((product, projected)) = &mut projection else {
-                    let h_prev = state_before(t, self.h_prev, h.view());
-                    forward_steps.step(context, t, products, cs_prev, h_prev, step);
-                    continue;
-                };
-                let ([before], [now]) = at_step(projected, t);
-                let h_prev = state_before(t, self.h_prev, before.view());
-                forward_steps.step(context, t, products, cs_prev, h_prev, step);
-                let [.., h] = &outputs;
-                product.compute(context, h.index_axis(Axis(0), t), now, false);
-            }
-        }
+        let Sequence { lengths, x, cs_prev, h_prev, w_h, step, .. } = *self;
+        let (batch, cells) = cs_prev.dim();
+        let (weights, products) = scratch.split_at_mut(weights_len(cells, 4, cells));
+        let tiling = gemm::step_tiling(context, (batch, cells), 4);
+        let product = Product::plain(tiling, w_h, step.order);
+        let product = product.packed_for(context, lengths.longest(), weights);
+        let lstm = Lstm { step, product };
+        let w_x = self.w_x.as_ref().map(slice::from_ref);
+        let sequence = recurrence::Sequence { lengths, x, w_x, first: [cs_prev, h_prev] };
+        let Some(projection) = projection else {
+            let outputs = recurrence::Outputs { kept: [i, f, o, ci, co], states: [cs, h] };
+            return recurrence::forward(context, &lstm, &sequence, outputs, products);
+        };
+        let Projection { weights, h: projected, memory } = projection;
+        let projection = Product::of_rows(context, batch, weights).packed(context, memory);
+        let outputs = recurrence::Outputs { kept: [i, f, o, ci, co, h], states: [cs, projected] };
+        recurrence::forward(context, &Projected { lstm, projection }, &sequence, outputs, products);
     }
 }

@@ -1,21 +1,19 @@
 //! `BlockLSTMGrad` and `BlockLSTMGradV2`.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice, Zip};
+use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::Variant;
-use super::grad_steps::{Carried, GradSteps, StepInputs, gates_of};
-use crate::gemm::{self, Given, weights_fit, weights_len};
-use crate::lengths::Lengths;
+use crate::gemm::{self, weights_fit, weights_len};
 use crate::lstm::step::GateOrder;
+use crate::lstm::step_grad::{LstmGrad, ProjectedGrad, SAVED, gates_of};
 use crate::ops::Sizes;
-use crate::sequence::{
-    self, StepProduct, WeightGradient, add_parts, all_rows, all_rows_mut, input_gradient,
-    state_before,
+use crate::recurrence::{
+    self, Backward, Left, Lengths, Product, Sums, WeightGradient, all_rows_mut, backward_scratch,
 };
 use crate::tiles;
 use crate::{Context, Element, Error, Storage};
 
-pub(crate) use super::grad_steps::SUMS;
+pub(crate) use crate::lstm::step_grad::SUMS;
 pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
 
 /// `BlockLSTMGrad` and `BlockLSTMGradV2`: the backward steps.
@@ -82,7 +80,12 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
 
 /// How many elements of memory the sums over the batch need.
 pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    sequence::sums_len(SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
+    recurrence::sums_len(SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
+}
+
+/// How many elements of scratch memory [`GradSequence::all_steps`] needs.
+pub(crate) fn steps_scratch(batch: usize, cell_size: usize) -> usize {
+    backward_scratch(batch, cell_size, 4)
 }
 
 /// What a call is told beside its tensors.
@@ -96,10 +99,8 @@ pub struct GradCall {
 /// What the gradients of a sequence are computed from, beside the gates. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
 pub(crate) struct GradSequence<'a, E> {
-    /// The number of steps that were computed, at least 1.
-    pub(crate) steps: usize,
-    /// The steps of each row, where they differ: at most `steps`.
-    pub(crate) lengths: Option<Lengths<'a>>,
+    /// At least one row has a step.
+    pub(crate) lengths: Lengths<'a>,
     pub(crate) order: GateOrder,
     pub(crate) x: ArrayView3<'a, E>,
     pub(crate) cs_prev: ArrayView2<'a, E>,
@@ -120,6 +121,17 @@ pub(crate) struct GradSequence<'a, E> {
     pub(crate) cs_last_grad: Option<ArrayView2<'a, E>>,
 }
 
+/// A projection of the outputs: see [`super::forward::Projection`].
+pub(crate) struct GradProjection<'a, E> {
+    /// `[cell_size, num_proj]`, or in memory its transpose.
+    pub(crate) weights: ArrayView2<'a, E>,
+    /// The gradient with respect to the products, `[time, batch, num_proj]`: zero in steps that a row does not have. The
+    /// part that goes through later steps is added to it.
+    pub(crate) h_grad: ArrayViewMut3<'a, f32>,
+    /// Of [`Product::memory`], for the transpose.
+    pub(crate) memory: &'a mut [f32],
+}
+
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     call: GradCall,
@@ -133,9 +145,7 @@ pub(crate) fn compute<E: Storage>(
     if batch == 0 || cell_size == 0 || steps == 0 {
         return outputs.fill_zeros();
     }
-    outputs.x_grad.slice_axis_mut(Axis(0), Slice::from(steps..)).fill(E::ZERO);
     let (sums, scratch) = scratch.split_at_mut(sums_len(&call.sizes));
-    sums.fill(0.0);
     let packed = weights_len(4 * cell_size, 1, cell_size);
     let fits = weights_fit(outputs.w_grad.nrows(), cell_size);
     let (weights, scratch) = match outputs.w_grad.as_slice_mut().and_then(E::as_f32_mut) {
@@ -145,31 +155,10 @@ pub(crate) fn compute<E: Storage>(
     let sequence = GradSequence::of(call, &inputs);
     let states = [outputs.cs_prev_grad.view_mut(), outputs.h_prev_grad.view_mut()];
     let memory = [weights, &mut *sums, scratch];
-    sequence.all_steps(context, &mut in_place, None, states, memory);
-    outputs.set_vectors(call, sums);
-
-    let d = sequence.gradients_of_gates(in_place);
-    let d = d.each_ref().map(|gate| gate.view());
-    sequence.input_gradient(context, d, outputs.x_grad);
+    sequence.all_steps(context, &mut in_place, states, memory);
+    outputs.set_vectors(call, &Sums::new(sums, SUMS));
     let (w_x_grad, w_h_grad) = outputs.w_grad.split_at(Axis(0), input_size);
-    sequence.weight_gradients(context, d, Some(w_x_grad), w_h_grad);
-}
-
-/// A projection of the outputs: see [`super::forward::Projection`].
-pub(crate) struct GradProjection<'a, E> {
-    /// `[cell_size, num_proj]`, or in memory its transpose.
-    pub(crate) weights: ArrayView2<'a, E>,
-    /// The gradient with respect to the products, `[time, batch, num_proj]`: zero in steps that a row does not have. The
-    /// part that goes through later steps is added to it.
-    pub(crate) h_grad: ArrayViewMut3<'a, f32>,
-    /// Of [`StepProduct::memory`], for the transpose.
-    pub(crate) memory: &'a mut [f32],
-}
-
-/// How many elements of scratch memory [`GradSequence::all_steps`] needs.
-pub(crate) fn steps_scratch(batch: usize, cell_size: usize) -> usize {
-    // dz of two steps, and dcs.
-    batch.saturating_mul(cell_size).saturating_mul(2 * 4 + 1)
+    sequence.products(context, in_place, outputs.x_grad, [Some(w_x_grad), Some(w_h_grad)]);
 }
 
 impl<'a, E: Storage> GradSequence<'a, E> {
@@ -178,8 +167,7 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         let GradInputs { cs, co, h, cs_grad, h_grad, .. } = *inputs;
         let (w_x, w_h) = w.split_at(Axis(0), call.sizes.input_size);
         GradSequence {
-            steps: seq_len_max,
-            lengths: None,
+            lengths: Lengths::Same(seq_len_max),
             order: call.variant.order(),
             x,
             cs_prev,
@@ -203,126 +191,96 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         &self,
         context: &Context<'_>,
         in_place: &mut GradInPlace<'_, E>,
-        projection: Option<GradProjection<'_, E>>,
-        [mut cs_prev_grad, h_prev_grad]: [ArrayViewMut2<'_, E>; 2],
+        states: [ArrayViewMut2<'_, E>; 2],
         [weights, sums, scratch]: [&mut [f32]; 3],
     ) {
-        let (batch, cell_size) = self.cs_prev.dim();
-        // What the gradient with respect to h is a product with.
-        let (factor, weights, mut projection) = match projection {
-            None => (self.w_h, weights, None),
-            Some(GradProjection { weights: factor, h_grad, memory }) => {
-                let through = StepProduct::pack(context, batch, self.w_h.reversed_axes(), weights);
-                (factor, memory, Some((through, h_grad)))
-            }
-        };
-        let grad_steps = GradSteps::new(context, self, factor, weights);
-        let (dcs, dz) = scratch.split_at_mut(batch * cell_size);
-        dcs.fill(0.0);
-        let mut dcs = ArrayViewMut2::from_shape((batch, cell_size), dcs).expect("of this size");
-        let mut dz = dz
-            .chunks_exact_mut(4 * batch * cell_size)
-            .map(|dz| ArrayViewMut2::from_shape((batch, 4 * cell_size), dz).expect("of this size"));
-        let mut dz = [(); 2].map(|()| dz.next().expect("memory for two"));
-        for t in (0..self.steps).rev() {
-            let GradInPlace { i, f, o, ci } = in_place;
-            let gates = [i, ci, f, o].map(|gate| gate.index_axis_mut(Axis(0), t));
-            let inputs = StepInputs {
-                cs_prev: state_before(t, self.cs_prev, self.cs),
-                cs: self.cs.index_axis_move(Axis(0), t),
-                co: self.co.index_axis_move(Axis(0), t),
-                cs_grad: self.cs_grad.index_axis_move(Axis(0), t),
-                h_grad: self.h_grad.index_axis_move(Axis(0), t),
-            };
-            let [dz, dz_next] = &mut dz;
-            let next = (t + 1 < self.steps).then(|| dz_next.view());
-            self.enter_rows(t + 1, dcs.view_mut());
-            let carried = Carried { dcs: dcs.view_mut(), dz: dz.view_mut(), sums };
-            match &mut projection {
-                None => grad_steps.step(context, inputs, gates, next, carried),
-                Some((through, h_grad)) => {
-                    let mut h_grad = h_grad.index_axis_mut(Axis(0), t);
-                    if let Some(next) = next {
-                        through.compute(context, next, h_grad.view_mut(), true);
-                    }
-                    grad_steps.step(context, inputs, gates, Some(h_grad.view()), carried);
-                }
-            }
-            std::mem::swap(dz, dz_next);
-        }
-        self.enter_rows(0, dcs.view_mut());
-        let [_, dz] = dz;
-        match projection {
-            None => grad_steps.state_gradient(context, dz.view(), h_prev_grad),
-            Some((through, _)) => through.compute(context, dz.view(), h_prev_grad, false),
-        }
-        Zip::from(&mut cs_prev_grad).and(&dcs).for_each(|to, &dcs| *to = E::from_f32(dcs));
+        let cell = self.cell(context, self.w_h, weights);
+        let GradInPlace { i, f, o, ci } = in_place;
+        let in_place = [i, ci, f, o].map(|gate| gate.view_mut());
+        recurrence::backward(context, &cell, self.steps(in_place, states), sums, scratch);
     }
 
-    /// Sets the gradient with respect to the cell state of the rows that have `steps` steps to that with respect
-    /// to their last one.
-    fn enter_rows(&self, steps: usize, mut dcs: ArrayViewMut2<'_, f32>) {
-        let Some(last) = self.cs_last_grad else { return };
-        for (b, (mut dcs, last)) in dcs.outer_iter_mut().zip(last.outer_iter()).enumerate() {
-            if self.lengths.map_or(self.steps, |lengths| lengths.of(b)) == steps {
-                Zip::from(&mut dcs).and(&last).for_each(|to, last| *to = last.to_f32());
-            }
-        }
-    }
-
-    /// What [`GradSequence::all_steps`] has left in place of the gates, in the order of [`GateOrder`].
-    pub(crate) fn gradients_of_gates<'g>(
-        &self,
-        GradInPlace { i, f, o, ci }: GradInPlace<'g, E>,
-    ) -> [ArrayViewMut2<'g, E>; 4] {
-        [i, ci, f, o].map(|gate| all_rows_mut(gate, 0..self.steps))
-    }
-
-    /// `dz @ w_x^T` of all steps.
-    pub(crate) fn input_gradient(
+    /// A cell whose gradient with respect to h comes through products with `weights`.
+    fn cell<'w, 'f: 'w>(
         &self,
         context: &Context<'_>,
-        dz: [ArrayView2<'_, E>; 4],
+        weights: ArrayView2<'f, E>,
+        memory: &'w mut [f32],
+    ) -> LstmGrad<'a, 'w, E> {
+        let tiling = gemm::step_tiling(context, self.cs_prev.dim(), 4);
+        let product = Product::plain(tiling, weights.reversed_axes(), [0]);
+        let (order, product) = (self.order, product.packed(context, memory));
+        LstmGrad { order, peepholes: self.peepholes, product }
+    }
+
+    /// What the steps work on.
+    fn steps<'o, const K: usize>(
+        &self,
+        in_place: [ArrayViewMut3<'o, E>; K],
+        states: [ArrayViewMut2<'o, E>; 2],
+    ) -> Backward<'a, 'o, E, SAVED, K, 2> {
+        Backward {
+            lengths: self.lengths,
+            first: self.cs_prev,
+            states: self.cs,
+            saved: [self.cs, self.co, self.cs_grad, self.h_grad],
+            in_place,
+            last_grad: self.cs_last_grad,
+            first_grads: states,
+        }
+    }
+
+    /// The gradients with respect to x and to the weights of x and of the state, from what the steps have left in place
+    /// of the gates. Where the memory of the weights holds their transposes, that of the gradients does, too; then x
+    /// must be finite in steps that a row does not have.
+    pub(crate) fn products(
+        &self,
+        context: &Context<'_>,
+        GradInPlace { i, f, o, ci }: GradInPlace<'_, E>,
         x_grad: ArrayViewMut3<'_, E>,
+        w_grads: [Option<ArrayViewMut2<'_, E>>; 2],
     ) {
-        let cell_size = self.cs_prev.ncols();
-        let w_x = self.w_x.map(|w_x| {
-            let gate = |gate| tiles::columns(w_x, gate * cell_size..(gate + 1) * cell_size);
-            self.order.map(gate)
+        let GradSequence { lengths, order, .. } = *self;
+        let (steps, cells) = (lengths.longest(), self.cs_prev.ncols());
+        let dz = [i, ci, f, o].map(|gate| all_rows_mut(gate, 0..steps));
+        let dz = dz.each_ref().map(|gate| gate.view());
+        let w_x = self
+            .w_x
+            .map(|w_x| order.map(|gate| tiles::columns(w_x, gate * cells..(gate + 1) * cells)));
+        recurrence::input_gradient(context, lengths, dz, w_x, x_grad);
+        let gradients = [Left::Input, Left::State].into_iter().zip(w_grads);
+        let gradients = gradients.filter_map(|(left, out)| Some((left, out?)));
+        let gradients = gradients.flat_map(|(left, out)| {
+            let gates = gates_of(out, order).into_iter().zip(dz);
+            gates.map(move |(out, d)| WeightGradient { left, d, out })
         });
-        input_gradient(context, dz, w_x, all_rows_mut(x_grad, 0..self.steps));
+        recurrence::weight_gradients(context, self.inputs(), gradients);
     }
 
-    /// `[x | h_prev]^T @ dz` of all steps. Where the memory of the weights holds their transposes, that of the
-    /// gradients does, too; then x must be finite in steps that a row does not have.
-    pub(crate) fn weight_gradients(
+    /// What gradients with respect to weights are computed from.
+    pub(crate) fn inputs(&self) -> recurrence::Inputs<'a, E> {
+        let GradSequence { lengths, x, h_prev, h, .. } = *self;
+        recurrence::Inputs { lengths, x, h_prev, h }
+    }
+}
+
+impl GradSequence<'_, f32> {
+    /// [`GradSequence::all_steps`] with a projection.
+    pub(crate) fn all_projected_steps(
         &self,
         context: &Context<'_>,
-        dz: [ArrayView2<'_, E>; 4],
-        w_x_grad: Option<ArrayViewMut2<'_, E>>,
-        w_h_grad: ArrayViewMut2<'_, E>,
+        in_place: &mut GradInPlace<'_, f32>,
+        GradProjection { weights: projection, h_grad, memory }: GradProjection<'_, f32>,
+        states: [ArrayViewMut2<'_, f32>; 2],
+        [weights, sums, scratch]: [&mut [f32]; 3],
     ) {
-        let (batch, steps) = (self.h_prev.nrows(), self.steps);
-        let x = all_rows(self.x, 0..steps);
-        // The first step's h_prev is an input, that of the others the output of the step before.
-        let h = all_rows(self.h, 0..steps - 1);
-        let outs = w_x_grad.map(|out| (out, true)).into_iter().chain([(w_h_grad, false)]);
-        let results = outs.flat_map(|(out, of_x)| {
-            let gates = gates_of(out, self.order);
-            let gates = gates.into_iter().zip(dz);
-            gates.map(move |(out, dz)| WeightGradient::target(out, (of_x, dz)))
-        });
-        let depth = steps * batch;
-        gemm::products(context, Given::Transposed, depth, results, |tile, gradient, place| {
-            let (of_x, dz) = gradient.terms();
-            if of_x {
-                gradient.add(tile, place, x, None, dz);
-            } else {
-                let (first, rest) = dz.split_at(Axis(0), batch);
-                gradient.add(tile, place, self.h_prev, None, first);
-                gradient.add(tile, place, h, None, rest);
-            }
-        });
+        let lstm = self.cell(context, projection, memory);
+        let product = Product::of_rows(context, self.cs_prev.nrows(), self.w_h.reversed_axes());
+        let cell = ProjectedGrad { lstm, product: product.packed(context, weights) };
+        let GradInPlace { i, f, o, ci } = in_place;
+        let [i, ci, f, o] = [i, ci, f, o].map(|gate| gate.view_mut());
+        let steps = self.steps([i, ci, f, o, h_grad], states);
+        recurrence::backward(context, &cell, steps, sums, scratch);
     }
 }
 
@@ -339,8 +297,8 @@ impl<E: Storage> GradOutputs<'_, E> {
         }
     }
 
-    /// Sets the gradients with respect to vectors from the sums, `[SUMS, rows of tiles, cell_size]`.
-    fn set_vectors(&mut self, call: GradCall, sums: &[f32]) {
+    /// Sets the gradients with respect to vectors from the sums.
+    fn set_vectors(&mut self, call: GradCall, sums: &Sums<'_>) {
         let GradOutputs { wci_grad, wcf_grad, wco_grad, b_grad, .. } = self;
         let biases = b_grad.view_mut().insert_axis(Axis(0));
         let biases = gates_of(biases, call.variant.order());
@@ -351,9 +309,8 @@ impl<E: Storage> GradOutputs<'_, E> {
             peepholes.iter_mut().for_each(|vector| vector.fill(E::ZERO));
         }
         let peepholes = call.use_peephole.then_some(peepholes).into_iter().flatten();
-        let sums = sums.chunks_exact(sums.len() / SUMS);
-        for (vector, sums) in biases.into_iter().chain(peepholes).zip(sums) {
-            add_parts(vector, sums);
+        for (n, vector) in biases.into_iter().chain(peepholes).enumerate() {
+            sums.store(n, vector);
         }
     }
 }

@@ -6,9 +6,7 @@
 //! `seq_len_max` on are left out, and every output is zero there.
 
 pub(crate) mod forward;
-mod forward_steps;
 pub(crate) mod grad;
-mod grad_steps;
 
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub(crate) use grad::GradCall;

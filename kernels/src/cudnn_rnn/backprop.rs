@@ -11,7 +11,7 @@ use super::given::{Given, Turned, in_order, load_state, states_len};
 use super::memory::{Activations, Arena, total};
 use super::rows;
 use super::{Attributes, Network};
-use crate::lengths::Lengths;
+use crate::recurrence::Lengths;
 use crate::{Context, Element, Error, Storage};
 
 /// Inputs of [`backprop`]: those of the forward pass, what it left, and gradients of the loss.

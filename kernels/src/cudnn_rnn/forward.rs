@@ -7,8 +7,7 @@ use super::check::{Shapes, check_view};
 use super::given::{Given, Turned, in_order};
 use super::memory::{Activations, Arena, total};
 use super::{Attributes, Mode, Network, dropout, rows};
-use crate::lengths::Lengths;
-use crate::sequence::state_before;
+use crate::recurrence::{Lengths, state_before};
 use crate::{Context, Element, Error, Storage};
 
 /// Inputs of [`forward`], named and ordered as in `tf.raw_ops.CudnnRNNV3`. Their layout is row-major without gaps.

@@ -8,7 +8,7 @@ use super::memory::{Arena, total};
 use super::rows::{self, Steps};
 use super::{Attributes, Network};
 use crate::Storage;
-use crate::lengths::Lengths;
+use crate::recurrence::Lengths;
 
 /// A tensor with its first two axes in the order of a time-major one.
 pub(super) fn in_order<S: RawData>(

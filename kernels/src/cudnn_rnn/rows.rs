@@ -6,7 +6,7 @@ use std::ops::Range;
 use ndarray::{ArrayView3, ArrayViewMut3, s};
 
 use crate::Storage;
-use crate::lengths::Lengths;
+use crate::recurrence::Lengths;
 
 /// The order of the steps of one direction.
 #[derive(Clone, Copy)]

@@ -1,11 +1,11 @@
 //! `GRUBlockCell`, the forward step.
 
-use ndarray::{ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{ArrayViewMut2, Axis};
 
-use super::step::{self, GruStep};
-use crate::executor::for_each;
-use crate::gemm::{self, Right};
+use super::step::{GruStep, ORDER};
+use crate::gemm;
 use crate::ops::{GRU_BLOCK_CELL, Keeps, Sizes};
+use crate::recurrence::{At, Input, Product};
 use crate::{Context, Error};
 
 pub use crate::ops::gru::{BlockCellInputs, BlockCellOutputs};
@@ -50,56 +50,16 @@ fn compute(
     outputs: BlockCellOutputs<'_>,
     scratch: &mut [f32],
 ) {
+    let BlockCellInputs { x, h_prev, w_ru, w_c, b_ru, b_c } = inputs;
+    let BlockCellOutputs { r, u, c, h } = outputs;
     let shape = (sizes.batch, sizes.cell_size);
-    let BlockCellOutputs { r, mut u, c, h } = outputs;
-    let mut hr = ArrayViewMut2::from_shape(shape, scratch).expect("of this size");
-    let BlockCellInputs { b_ru, b_c, .. } = inputs;
-    let step = GruStep { isa: context.isa, cell_size: sizes.cell_size, b_ru, b_c };
-    gates(context, step, &inputs, [r, u.view_mut(), hr.view_mut()]);
-    candidate(context, step, &inputs, hr.view(), u.view(), [c, h]);
-}
-
-/// r, u and `r * h_prev`.
-fn gates(
-    context: &Context<'_>,
-    step: GruStep<'_, f32>,
-    inputs: &BlockCellInputs<'_>,
-    outputs: [ArrayViewMut2<'_, f32>; 3],
-) {
-    let BlockCellInputs { x, h_prev, w_ru, .. } = *inputs;
-    let (batch, cell_size) = h_prev.dim();
-    let (w_x, w_h) = w_ru.split_at(Axis(0), x.ncols());
-    let tiling = gemm::cell_tiling(context, (batch, cell_size), 2);
-    let cost = gemm::cost(tiling, 2, w_ru.nrows());
-    for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
-        let strips = step::gates(cell_size, &place.columns);
-        gemm::tile(step.isa, place.rows.len(), &strips, |tile| {
-            tile.add(place.rows_of(x), Right::RowMajor(w_x));
-            tile.add(place.rows_of(h_prev), Right::RowMajor(w_h));
-            step.finish_gates(tile, &place, h_prev, outputs);
-        });
-    });
-}
-
-/// c and h.
-fn candidate(
-    context: &Context<'_>,
-    step: GruStep<'_, f32>,
-    inputs: &BlockCellInputs<'_>,
-    hr: ArrayView2<'_, f32>,
-    u: ArrayView2<'_, f32>,
-    outputs: [ArrayViewMut2<'_, f32>; 2],
-) {
-    let BlockCellInputs { x, h_prev, w_c, .. } = *inputs;
-    let (batch, cell_size) = h_prev.dim();
-    let (w_x, w_h) = w_c.split_at(Axis(0), x.ncols());
-    let tiling = gemm::cell_tiling(context, (batch, cell_size), 1);
-    let cost = gemm::cost(tiling, 1, w_c.nrows());
-    for_each(context.executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
-        gemm::tile_at(step.isa, &place, |tile| {
-            tile.add(place.rows_of(x), Right::RowMajor(w_x));
-            tile.add(place.rows_of(hr), Right::RowMajor(w_h));
-            step.finish_candidate(tile, &place, h_prev, u, outputs);
-        });
-    });
+    let hr = ArrayViewMut2::from_shape(shape, scratch).expect("of this size");
+    let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
+    let gates = Product::plain(gemm::cell_tiling(context, shape, 2), ru_h, ORDER);
+    let candidate = Product::plain(gemm::cell_tiling(context, shape, 1), c_h, [0]);
+    let at = At::only_step(context);
+    let of_x = [ru_x, c_x].map(|w_x| Input::Product(x, w_x));
+    let gates = gates.after(of_x[0], at.rows, Some(h_prev));
+    let step = GruStep { b_ru, b_c, b_hc: None };
+    step.reset_before(at, &gates, (of_x[1], &candidate), h_prev, [r, u, c, hr, h]);
 }

@@ -13,6 +13,7 @@
 mod cell;
 mod cell_grad;
 pub(crate) mod step;
+pub(crate) mod step_grad;
 
 pub use cell::{BlockCellInputs, BlockCellOutputs, block_cell, block_cell_scratch};
 pub use cell_grad::{BlockCellGradInputs, BlockCellGradOutputs, block_cell_grad};

@@ -1,93 +1,114 @@
-//! The elementwise part of a step, forward and backward.
+//! The forward step as a cell of the engine, and equations of the backward step.
 
-use std::ops::Range;
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
-
+use crate::Storage;
 use crate::activation::{sigmoid, tanh};
-use crate::elementwise::{self, Equation};
+use crate::elementwise::Equation;
+use crate::recurrence::{self, At, Input, Phase, Product, Products, Step, Sums};
 use crate::simd::Simd;
-use crate::tiles::Place;
-use crate::{Isa, Storage, gemm};
+use crate::tiles::{Tiling, every_row};
 
-/// The columns of the reset and the update gate that belong to some cells.
-pub(crate) fn gates(cell_size: usize, cells: &Range<usize>) -> [Range<usize>; 2] {
-    [cells.clone(), cell_size + cells.start..cell_size + cells.end]
-}
+/// The reset gate comes before the update gate.
+pub(crate) const ORDER: [usize; 2] = [0, 1];
 
-/// What is the same for every tile of a forward step.
+/// What a step adds to products.
 #[derive(Clone, Copy)]
 pub(crate) struct GruStep<'a, E> {
-    pub(crate) isa: Isa,
-    pub(crate) cell_size: usize,
     pub(crate) b_ru: ArrayView1<'a, E>,
     pub(crate) b_c: ArrayView1<'a, E>,
+    /// The bias of the candidate's product with the state, where the reset comes after it.
+    pub(crate) b_hc: Option<ArrayView1<'a, E>>,
 }
 
 impl<E: Storage> GruStep<'_, E> {
-    /// Completes the gates where the reset comes before the candidate's product: those of a tile
-    /// whose sums are the products `[x | h_prev] @ w_ru`. The outputs, `[r, u, r * h_prev]`, are those
-    /// at `place`, and `h_prev` is all of it.
-    pub(crate) fn finish_gates(
+    /// A step where the reset comes before the candidate's product: r, u and `r * h_prev`, from products
+    /// `[x | h_prev] @ w_ru`, and then c and h, from the input for the candidate and the product of its weights with
+    /// `r * h_prev`.
+    pub(crate) fn reset_before(
         &self,
-        tile: &mut gemm::Tile<'_>,
-        place: &Place,
+        at: At<'_>,
+        gates: &impl Products<2>,
+        (input, candidate): (Input<'_, E>, &Product<'_, E, 1>),
         h_prev: ArrayView2<'_, E>,
-        outputs: [ArrayViewMut2<'_, E>; 3],
+        outputs: [ArrayViewMut2<'_, E>; 5],
     ) {
-        let [b_r, b_u] = self.gate_biases(place);
-        self.isa.run(elementwise::Pass {
+        let rows = h_prev.nrows();
+        let [b_r, b_u] = self.gate_biases(rows);
+        let [r, mut u, c, mut hc, h] = outputs;
+        Phase {
             equation: Gates,
-            inputs: [place.of(h_prev), b_r, b_u],
-            outputs,
-            wide: tile.strips_mut(),
-            sums: [],
-        });
-    }
-
-    /// Completes a step whose gates are known: a tile whose sums are the products
-    /// `[x | r * h_prev] @ w_c`. The outputs, `[c, h]`, are those at `place`.
-    pub(crate) fn finish_candidate(
-        &self,
-        tile: &mut gemm::Tile<'_>,
-        place: &Place,
-        h_prev: ArrayView2<'_, E>,
-        u: ArrayView2<'_, E>,
-        outputs: [ArrayViewMut2<'_, E>; 2],
-    ) {
-        let b_c = place.broadcast(self.b_c, place.columns.clone());
-        self.isa.run(elementwise::Pass {
+            inputs: [h_prev, b_r, b_u],
+            outputs: [r, u.view_mut(), hc.view_mut()],
+            wide: [],
+            sums: Sums::none(),
+        }
+        .run(at, gates);
+        Phase {
             equation: Candidate,
-            inputs: [place.of(h_prev), place.of(u), b_c],
-            outputs,
-            wide: tile.strips_mut(),
-            sums: [],
-        });
+            inputs: [h_prev, u.view(), every_row(self.b_c, rows)],
+            outputs: [c, h],
+            wide: [],
+            sums: Sums::none(),
+        }
+        .run(at, &candidate.after(input, at.rows, Some(hc.view())));
     }
 
-    /// Completes a step where the reset comes after the product. `products` are those of
-    /// [`ResetAfter`] at `place`, and so are the outputs, `[r, u, c, hc, h]`.
-    pub(crate) fn finish_reset_after(
+    /// A step where the reset comes after the candidate's product: r, u, c, hc and h. Products are those of r and u and
+    /// that of the state for the candidate; `of_x` is that of x for the candidate.
+    fn reset_after(
         &self,
-        products: [ArrayViewMut2<'_, f32>; 4],
-        place: &Place,
+        at: At<'_>,
+        products: &impl Products<3>,
+        of_x: ArrayViewMut2<'_, f32>,
         b_hc: ArrayView1<'_, E>,
         h_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 5],
     ) {
-        let [b_r, b_u] = self.gate_biases(place);
-        let [b_c, b_hc] = [self.b_c, b_hc].map(|b| place.broadcast(b, place.columns.clone()));
-        self.isa.run(elementwise::Pass {
-            equation: ResetAfter,
-            inputs: [place.of(h_prev), b_r, b_u, b_c, b_hc],
-            outputs,
-            wide: products,
-            sums: [],
-        });
+        let rows = h_prev.nrows();
+        let [b_r, b_u] = self.gate_biases(rows);
+        let [b_c, b_hc] = [self.b_c, b_hc].map(|b| every_row(b, rows));
+        let inputs = [h_prev, b_r, b_u, b_c, b_hc];
+        let (equation, sums) = (ResetAfter, Sums::none());
+        Phase { equation, inputs, outputs, wide: [of_x], sums }.run(at, products);
     }
 
-    fn gate_biases(&self, place: &Place) -> [ArrayView2<'_, E>; 2] {
-        gates(self.cell_size, &place.columns).map(|columns| place.broadcast(self.b_ru, columns))
+    fn gate_biases(&self, rows: usize) -> [ArrayView2<'_, E>; 2] {
+        let (b_r, b_u) = self.b_ru.split_at(Axis(0), self.b_ru.len() / 2);
+        [b_r, b_u].map(|b| every_row(b, rows))
+    }
+}
+
+/// The cell over a sequence. It keeps r, u, c and hc; its state is h.
+pub(crate) struct Gru<'a, 'w, E> {
+    pub(crate) step: GruStep<'a, E>,
+    pub(crate) gates: Product<'w, E, 2>,
+    pub(crate) candidate: Product<'w, E, 1>,
+}
+
+impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
+    const GATES: usize = 3;
+
+    fn tiles(&self) -> (Tiling, u64) {
+        (self.gates.tiling, self.gates.cost() + self.candidate.cost())
+    }
+
+    fn step(
+        &self,
+        step: Step<'_, E, 1>,
+        [r, u, c, hc]: [ArrayViewMut2<'_, E>; 4],
+        [h]: [ArrayViewMut2<'_, E>; 1],
+    ) {
+        let Step { at, products, before: [h_prev] } = step;
+        let outputs = [r, u, c, hc, h];
+        let (of_gates, of_candidate) = products.split_at(Axis(1), 2 * h_prev.ncols());
+        let gates = self.gates.after(Input::Known(of_gates.view()), at.rows, Some(h_prev));
+        if let Some(b_hc) = self.step.b_hc {
+            let products = (gates, self.candidate.of(at.rows, Some(h_prev)));
+            return self.step.reset_after(at, &products, of_candidate, b_hc, h_prev, outputs);
+        }
+        let input = Input::Known(of_candidate.view());
+        self.step.reset_before(at, &gates, (input, &self.candidate), h_prev, outputs);
     }
 }
 

@@ -3,10 +3,10 @@
 use ndarray::Axis;
 
 use super::Attributes;
-use super::step::{self, ICFO, LstmStep};
-use crate::executor::for_each;
-use crate::gemm::{self, Right};
+use super::step::{ICFO, LstmStep};
+use crate::gemm;
 use crate::ops::{Keeps, LSTM_BLOCK_CELL, Sizes};
+use crate::recurrence::{At, Input, Product};
 use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
@@ -49,19 +49,11 @@ pub(crate) fn compute<E: Storage>(
     let BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
     let BlockCellOutputs { i, cs, f, o, ci, co, h } = outputs;
     let Sizes { batch, input_size, cell_size, .. } = sizes;
-    let Context { isa, executor } = *context;
-    let step =
-        LstmStep { isa, attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
+    let step = LstmStep { attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
     let (w_x, w_h) = w.split_at(Axis(0), input_size);
     let tiling = gemm::cell_tiling(context, (batch, cell_size), 4);
-    let tiles = tiling.tiles_of([i, cs, f, o, ci, co, h]);
-    let cost = gemm::cost(tiling, 4, input_size + cell_size);
-    for_each(executor, cost, tiles, |(place, outputs)| {
-        let strips = step::strips(ICFO, cell_size, &place.columns);
-        gemm::tile(isa, place.rows.len(), &strips, |tile| {
-            tile.add(place.rows_of(x), Right::RowMajor(w_x));
-            tile.add(place.rows_of(h_prev), Right::RowMajor(w_h));
-            step.finish(tile, &place, cell_size, place.of(cs_prev), outputs);
-        });
-    });
+    let product = Product::plain(tiling, w_h, ICFO);
+    let at = At::only_step(context);
+    let products = product.after(Input::Product(x, w_x), at.rows, Some(h_prev));
+    step.run(at, &products, cs_prev, [i, cs, f, o, ci, co, h]);
 }

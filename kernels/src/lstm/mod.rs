@@ -18,6 +18,7 @@
 pub(crate) mod cell;
 pub(crate) mod cell_grad;
 pub(crate) mod step;
+pub(crate) mod step_grad;
 
 pub use cell::{BlockCellInputs, BlockCellOutputs, block_cell};
 pub use cell_grad::{BlockCellGradInputs, BlockCellGradOutputs, block_cell_grad};

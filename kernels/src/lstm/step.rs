@@ -1,15 +1,14 @@
-//! The forward step of one tile: cells of some columns, for some rows of the batch.
+//! The forward step as a cell of the engine.
 
-use std::ops::Range;
-
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 use super::Attributes;
+use crate::Storage;
 use crate::activation::{sigmoid, tanh};
-use crate::elementwise::{self, Equation};
+use crate::elementwise::Equation;
+use crate::recurrence::{self, At, Input, Phase, Product, Products, Step, Sums};
 use crate::simd::Simd;
-use crate::tiles::Place;
-use crate::{Isa, Storage, gemm};
+use crate::tiles::{Tiling, every_row};
 
 /// The gates' columns in w and b: how many times `cell_size` each starts from the left, in the order
 /// input gate, cell input, forget gate, output gate.
@@ -21,19 +20,9 @@ pub(crate) const ICFO: GateOrder = [0, 1, 2, 3];
 /// Input gate, forget gate, cell input, output gate.
 pub(crate) const IFCO: GateOrder = [0, 2, 1, 3];
 
-/// Columns of all gates that belong to some cells, in the order of [`GateOrder`].
-pub(crate) fn strips(
-    order: GateOrder,
-    cell_size: usize,
-    cells: &Range<usize>,
-) -> [Range<usize>; 4] {
-    order.map(|gate| gate * cell_size + cells.start..gate * cell_size + cells.end)
-}
-
-/// What is the same for every tile of a forward step.
+/// What a step adds to products.
 #[derive(Clone, Copy)]
 pub(crate) struct LstmStep<'a, E> {
-    pub(crate) isa: Isa,
     pub(crate) attributes: Attributes,
     pub(crate) order: GateOrder,
     pub(crate) b: ArrayView1<'a, E>,
@@ -42,29 +31,85 @@ pub(crate) struct LstmStep<'a, E> {
 }
 
 impl<E: Storage> LstmStep<'_, E> {
-    /// Completes a step whose products `[x | h_prev] @ w` are the sums of `tile`. `cs_prev` and the
-    /// outputs (i, cs, f, o, ci, co, h) are those at `place`.
-    pub(crate) fn finish(
+    /// A step whose products are `[x | h_prev] @ w`: i, cs, f, o, ci, co and h.
+    pub(crate) fn run(
         &self,
-        tile: &mut gemm::Tile<'_>,
-        place: &Place,
-        cell_size: usize,
+        at: At<'_>,
+        products: &impl Products<4>,
         cs_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 7],
     ) {
-        let biases = strips(self.order, cell_size, &place.columns);
-        let [b_i, b_ci, b_f, b_o] = biases.map(|columns| place.broadcast(self.b, columns));
+        let (rows, cells) = cs_prev.dim();
+        let bias = |gate| every_row(self.b.slice_move(s![gate * cells..(gate + 1) * cells]), rows);
+        let [b_i, b_ci, b_f, b_o] = self.order.map(bias);
         let clip = self.attributes.cell_clip_in::<E>().unwrap_or(f32::INFINITY);
         let equation = Cell { forget_bias: self.attributes.forget_bias_in::<E>(), clip };
-        let (wide, sums) = (tile.strips_mut(), []);
+        let (wide, sums) = ([], Sums::none());
         if self.attributes.use_peephole {
-            let [wci, wcf, wco] = self.peepholes.map(|w| place.broadcast(w, place.columns.clone()));
+            let [wci, wcf, wco] = self.peepholes.map(|weights| every_row(weights, rows));
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o, wci, wcf, wco];
-            self.isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
+            Phase { equation, inputs, outputs, wide, sums }.run(at, products);
         } else {
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o];
-            self.isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
+            Phase { equation, inputs, outputs, wide, sums }.run(at, products);
         }
+    }
+}
+
+/// The cell over a sequence. It keeps i, f, o, ci and co; its states are cs and h.
+pub(crate) struct Lstm<'a, 'w, E> {
+    pub(crate) step: LstmStep<'a, E>,
+    pub(crate) product: Product<'w, E, 4>,
+}
+
+impl<E: Storage> Lstm<'_, '_, E> {
+    fn run(&self, step: Step<'_, E, 2>, outputs: [ArrayViewMut2<'_, E>; 7]) {
+        let Step { at, products, before: [cs_prev, h_prev] } = step;
+        let products = self.product.after(Input::Known(products.view()), at.rows, Some(h_prev));
+        self.step.run(at, &products, cs_prev, outputs);
+    }
+}
+
+impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
+    const GATES: usize = 4;
+
+    fn tiles(&self) -> (Tiling, u64) {
+        (self.product.tiling, self.product.cost())
+    }
+
+    fn step(
+        &self,
+        step: Step<'_, E, 2>,
+        [i, f, o, ci, co]: [ArrayViewMut2<'_, E>; 5],
+        [cs, h]: [ArrayViewMut2<'_, E>; 2],
+    ) {
+        self.run(step, [i, cs, f, o, ci, co, h]);
+    }
+}
+
+/// The cell with a projection: products of its outputs with weights `[cell_size, num_proj]` take their place as the
+/// state. It keeps the outputs, too, as the last tensor.
+pub(crate) struct Projected<'a, 'w, 'p, E> {
+    pub(crate) lstm: Lstm<'a, 'w, E>,
+    pub(crate) projection: Product<'p, E, 1>,
+}
+
+impl<E: Storage> recurrence::Cell<E, 6, 2> for Projected<'_, '_, '_, E> {
+    const GATES: usize = 4;
+
+    fn tiles(&self) -> (Tiling, u64) {
+        self.lstm.tiles()
+    }
+
+    fn step(
+        &self,
+        step: Step<'_, E, 2>,
+        [i, f, o, ci, co, mut output]: [ArrayViewMut2<'_, E>; 6],
+        [cs, h]: [ArrayViewMut2<'_, E>; 2],
+    ) {
+        let at = step.at;
+        self.lstm.run(step, [i, cs, f, o, ci, co, output.view_mut()]);
+        self.projection.of(at.rows, Some(output.view())).store(at.context, h, None);
     }
 }
 

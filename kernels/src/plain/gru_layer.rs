@@ -4,9 +4,9 @@ use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, 
 
 use super::steps::{self, ElementShapes, Steps};
 use crate::block_gru::forward::{Sequence, forward_scratch};
-use crate::lengths::Lengths;
+use crate::gru::step::GruStep;
 use crate::ops::{PartialShape, Sizes};
-use crate::sequence::last_states;
+use crate::recurrence::{Lengths, last_states};
 use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::{Context, Element, Error, Storage};
 
@@ -157,11 +157,7 @@ pub(crate) fn compute<E: Storage>(
         h_prev,
         w_x: Some([ru_x, c_x]),
         w_h: [ru_h, c_h],
-        b_ru,
-        b_c,
-        // Only a reset after the product has this bias.
-        b_hc: b_c,
-        reset_after: false,
+        step: GruStep { b_ru, b_c, b_hc: None },
     };
     let mut gates = memory.chunks_exact_mut((batch * cell).max(1));
     let [r, u, c, hc] = [(); 4].map(|()| {

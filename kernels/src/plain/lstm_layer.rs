@@ -5,11 +5,10 @@ use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewD, ArrayViewMut2, Arr
 use super::lstm::{LstmCellShapes, broadcast};
 use super::steps::{self, ElementShapes, Steps};
 use crate::block_lstm::forward::{Sequence, forward_scratch};
-use crate::lengths::Lengths;
 use crate::lstm::Attributes;
 use crate::lstm::step::{ICFO, LstmStep};
 use crate::ops::{PartialShape, Sizes};
-use crate::sequence::last_states;
+use crate::recurrence::{Lengths, last_states};
 use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::{Context, Element, Error, Storage};
 
@@ -182,15 +181,15 @@ pub fn lstm_layer<E: Element>(
         return Ok(());
     }
     let attributes = Attributes { use_peephole: peepholes.is_some(), ..*attributes };
-    let call = (attributes, &lengths.of_rows[..], lengths.differ);
+    let call = (attributes, &lengths.of_rows[..]);
     E::plain_lstm_layer(context, call, inputs, outputs, scratch, memory);
     Ok(())
 }
 
-/// The steps of rows that take part in `lengths` of them, which differ or not.
+/// The steps of rows that take part in `lengths` of them.
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    (attributes, lengths, differ): (Attributes, &[i64], bool),
+    (attributes, lengths): (Attributes, &[i64]),
     inputs: LstmLayerInputs<'_, E>,
     outputs: LstmLayerOutputs<'_, E>,
     scratch: &mut [f32],
@@ -213,18 +212,10 @@ pub(crate) fn compute<E: Storage>(
     let mut cs = take(time);
     // Without peepholes nobody reads these.
     let peepholes = peepholes.unwrap_or([b; 3]);
-    let step = LstmStep { isa: context.isa, attributes, order: ICFO, b, peepholes };
+    let step = LstmStep { attributes, order: ICFO, b, peepholes };
     let lengths = Lengths::new(ArrayView1::from(lengths));
-    let sequence = Sequence {
-        steps: lengths.longest(),
-        lengths: differ.then_some(lengths),
-        x,
-        cs_prev: first.view(),
-        h_prev,
-        w_x: Some(w_x),
-        w_h,
-        step,
-    };
+    let sequence =
+        Sequence { lengths, x, cs_prev: first.view(), h_prev, w_x: Some(w_x), w_h, step };
     let outputs = [i, cs.view_mut(), f, o, ci, co, h.view_mut()];
     sequence.compute(context, outputs, None, scratch);
     last_states(lengths, h_prev, h.view(), h_last);

@@ -39,8 +39,6 @@ impl ElementShapes {
 pub(super) struct Lengths {
     /// Of each row.
     pub(super) of_rows: Vec<i64>,
-    /// Whether they may differ.
-    pub(super) differ: bool,
 }
 
 impl Steps {
@@ -103,9 +101,9 @@ impl Steps {
         }
         let length = |&length: &i32| i64::from(length).clamp(0, rounds);
         let Some(lengths) = &self.sequence_length else {
-            return Ok(Lengths { of_rows: vec![rounds; rows], differ: false });
+            return Ok(Lengths { of_rows: vec![rounds; rows] });
         };
-        Ok(Lengths { of_rows: lengths.iter().take(rows).map(length).collect(), differ: true })
+        Ok(Lengths { of_rows: lengths.iter().take(rows).map(length).collect() })
     }
 }
 

@@ -24,28 +24,6 @@ fn tiles_cover_every_element_once() {
 }
 
 #[test]
-fn sums_are_parts_of_the_row_of_tiles_and_the_columns() {
-    for (tiling, shape) in cases().filter(|&(_, shape)| shape.0 > 0 && shape.1 > 0) {
-        let mut memory = vec![0.0; crate::sequence::sums_len(2, shape, tiling.rows)];
-        let places = tiling.places(shape).collect::<Vec<_>>();
-        let parts = tiling.sums_of::<2>(shape.1, &mut memory);
-        assert_eq!(parts.len(), places.len(), "{tiling:?} of {shape:?}");
-        for (place, parts) in places.iter().zip(parts) {
-            for (sum, part) in parts.into_iter().enumerate() {
-                assert_eq!(part.len(), place.columns.len(), "{tiling:?} of {shape:?}");
-                for (to, column) in part.iter_mut().zip(place.columns.clone()) {
-                    *to += (1 + 1000 * (10 * place.rows.start + sum) + column) as f32;
-                }
-            }
-        }
-        let tops: Vec<_> = (0..shape.0).step_by(tiling.rows).collect();
-        let want = (0..2).flat_map(|sum| tops.iter().map(move |top| 10 * top + sum));
-        let want = want.flat_map(|row| (0..shape.1).map(move |column| 1 + 1000 * row + column));
-        assert!(memory.iter().map(|&sum| sum as usize).eq(want), "{tiling:?} of {shape:?}");
-    }
-}
-
-#[test]
 fn places_are_those_of_the_tiles() {
     for (tiling, shape) in cases() {
         let mut matrix = Array2::from_shape_fn(shape, |(i, j)| i * 1000 + j);

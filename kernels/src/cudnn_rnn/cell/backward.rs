@@ -2,14 +2,17 @@
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis, ShapeBuilder, s};
 
-use super::{Cell, Gradients, Parameters, ParametersMut, gru_weights, projection_len, sizes};
+use super::{
+    Cell, Gradients, Parameters, ParametersMut, gru_weights, projection_len, rnn_sums_len, sizes,
+};
 use crate::block_lstm::grad::GradProjection;
 use crate::cudnn_rnn::memory::Arena;
 use crate::cudnn_rnn::{Mode, Network};
 use crate::gemm::weights_len;
 use crate::lstm::step::IFCO;
-use crate::sequence::{add_parts, all_rows, all_rows_mut, weight_gradient};
-use crate::{Context, block_gru, block_lstm, rnn};
+use crate::recurrence::{self, Backward, Left, Product, Sums, WeightGradient, all_rows};
+use crate::rnn::RnnGrad;
+use crate::{Context, block_gru, block_lstm};
 
 impl Cell<'_> {
     /// All steps, from the last to the first. At least one row has a step. `d_h` is the gradient with respect to the
@@ -51,26 +54,33 @@ impl Cell<'_> {
         let Cell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
         let Parameters { w, r, .. } = parameters;
         let [h] = self.parts_mut(saved);
-        let sequence = rnn::grad::GradSequence {
-            activation: network.layout.mode.activation(),
+        let activation = network.layout.mode.activation();
+        let product = Product::of_rows(context, network.batch, r);
+        let product = product.packed(context, memory.weights);
+        let Gradients { parameters, x: x_grad, h_prev: h_prev_grad, .. } = gradients;
+        let steps = Backward {
             lengths,
-            x,
-            h_prev,
-            w_x: w.map(|w| w.reversed_axes()),
-            w_h: r.reversed_axes(),
-            h: h.view(),
+            first: h_prev,
+            states: h.view(),
+            saved: [h.view()],
+            in_place: [d.view_mut()],
+            last_grad: None,
+            first_grads: [h_prev_grad],
         };
-        let Gradients { parameters, x, h_prev, .. } = gradients;
-        let ParametersMut { w, r, mut biases, .. } = parameters;
-        let sums = &mut memory.rest[..rnn::grad::sums_len(network.batch, network.layout.num_units)];
-        sums.fill(0.0);
-        sequence.all_steps(context, d.view_mut(), h_prev, memory.weights, sums);
-        biases.rows_mut().into_iter().for_each(|bias| add_parts(bias, sums));
-        let steps = 0..lengths.longest();
-        let d = all_rows_mut(d, steps.clone());
-        sequence.input_gradient(context, d.view(), all_rows_mut(x, steps));
-        let (w, r) = (w.map(|w| w.reversed_axes()), r.reversed_axes());
-        sequence.weight_gradients(context, d.view(), w, r);
+        let (sums, scratch) = memory.rest.split_at_mut(rnn_sums_len(&network));
+        recurrence::backward(context, &RnnGrad { activation, product }, steps, sums, scratch);
+        let sums = Sums::new(sums, 1);
+        let ParametersMut { w: w_grad, r: r_grad, mut biases, .. } = parameters;
+        biases.rows_mut().into_iter().for_each(|bias| sums.store(0, bias));
+        let d = all_rows(d.view(), 0..lengths.longest());
+        let w_x = w.map(|w| [w.reversed_axes()]);
+        recurrence::input_gradient(context, lengths, [d], w_x, x_grad);
+        let of_x = w_grad.map(|out| (Left::Input, out));
+        let gradients = of_x.into_iter().chain([(Left::State, r_grad)]);
+        let gradients =
+            gradients.map(|(left, out)| WeightGradient { left, d, out: out.reversed_axes() });
+        let inputs = recurrence::Inputs { lengths, x, h_prev, h: h.view() };
+        recurrence::weight_gradients(context, inputs, gradients);
     }
 
     fn lstm_backward(
@@ -82,7 +92,7 @@ impl Cell<'_> {
         gradients: Gradients<'_>,
         memory: Memory<'_>,
     ) {
-        let Cell { network, x, h_prev, c_prev, parameters, .. } = self.reborrow();
+        let Cell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
         let Parameters { w, r, p, .. } = parameters;
         let Network { layout, time, batch } = network;
         let zeros = memory.zeros((time, batch));
@@ -101,9 +111,7 @@ impl Cell<'_> {
                 (zeros, Some(GradProjection { weights, h_grad, memory: projection }))
             }
         };
-        let (steps, lengths) = self.steps();
         let sequence = block_lstm::grad::GradSequence {
-            steps,
             lengths,
             order: IFCO,
             x,
@@ -120,28 +128,30 @@ impl Cell<'_> {
             cs_last_grad: Some(c_last_grad),
         };
         let Gradients { parameters, x, h_prev, c_prev } = gradients;
-        let ParametersMut { w, r, p, mut biases } = parameters;
+        let ParametersMut { w, r, p: p_grad, mut biases } = parameters;
         let (sums, scratch) = rest.split_at_mut(block_lstm::grad::sums_len(&sizes(&network)));
-        sums.fill(0.0);
         let mut in_place = block_lstm::GradInPlace { i, f, o, ci };
-        let states = [c_prev, h_prev];
-        let memory = [weights, &mut *sums, scratch];
-        sequence.all_steps(context, &mut in_place, projection, states, memory);
-        let of_gates = sums.chunks_exact(sums.len() / block_lstm::grad::SUMS);
-        for (sums, gate) in of_gates.zip(IFCO) {
-            let units = gate * layout.num_units..(gate + 1) * layout.num_units;
-            for bias in biases.rows_mut() {
-                add_parts(bias.slice_move(s![units.clone()]), sums);
+        let (states, memory) = ([c_prev, h_prev], [weights, &mut *sums, scratch]);
+        match projection {
+            None => sequence.all_steps(context, &mut in_place, states, memory),
+            Some(projection) => {
+                sequence.all_projected_steps(context, &mut in_place, projection, states, memory);
             }
         }
-        let d = sequence.gradients_of_gates(in_place);
-        let d = d.each_ref().map(|gate| gate.view());
-        sequence.input_gradient(context, d, x);
-        let (w, r) = (w.map(|w| w.reversed_axes()), r.reversed_axes());
-        sequence.weight_gradients(context, d, w, r);
-        if let Some(p) = p {
-            let [output, d_h] = [output.view(), d_h.view()].map(|rows| all_rows(rows, 0..steps));
-            weight_gradient(context, output, d_h, p.reversed_axes());
+        let sums = Sums::new(sums, block_lstm::grad::SUMS);
+        for (n, gate) in IFCO.into_iter().enumerate() {
+            let units = gate * layout.num_units..(gate + 1) * layout.num_units;
+            for bias in biases.rows_mut() {
+                sums.store(n, bias.slice_move(s![units.clone()]));
+            }
+        }
+        let w_grads = [w, Some(r)].map(|w| w.map(|w| w.reversed_axes()));
+        sequence.products(context, in_place, x, w_grads);
+        if let Some(p_grad) = p_grad {
+            let rows = |tensor| all_rows(tensor, 0..lengths.longest());
+            let (left, d) = (Left::Rows(rows(output.view())), rows(d_h.view()));
+            let gradient = WeightGradient { left, d, out: p_grad.reversed_axes() };
+            recurrence::weight_gradients(context, sequence.inputs(), [gradient]);
         }
     }
 
@@ -171,23 +181,20 @@ impl Cell<'_> {
         let Gradients { parameters, x, h_prev, .. } = gradients;
         let ParametersMut { w, r, mut biases, .. } = parameters;
         let (sums, scratch) = memory.rest.split_at_mut(block_gru::grad::sums_len(&sizes(&network)));
-        sums.fill(0.0);
         let mut in_place = block_gru::GradInPlace { r: r_gate, u, c, hc };
         let weights = memory.weights.split_at_mut(weights_len(2 * units, 1, units));
-        sequence.all_steps(context, &mut in_place, h_prev, weights.into(), sums, scratch);
-        let mut of_gates = sums.chunks_exact(sums.len() / block_gru::grad::SUMS);
-        let [of_r, of_u, of_c, of_hc] =
-            std::array::from_fn(|_| of_gates.next().expect("a sum for each"));
-        for (mut bias, of_candidate) in biases.rows_mut().into_iter().zip([of_c, of_hc]) {
+        let [gates, candidate] = weights.into();
+        let memory = [&mut *sums, scratch];
+        sequence.all_steps(context, &mut in_place, h_prev, [gates, candidate], memory);
+        let sums = Sums::new(sums, block_gru::grad::SUMS);
+        // The sums are those of r, u, c and hc.
+        for (mut bias, of_candidate) in biases.rows_mut().into_iter().zip([2, 3]) {
             let gates = bias.axis_chunks_iter_mut(Axis(0), units);
-            gates.zip([of_r, of_u, of_candidate]).for_each(|(gate, sums)| add_parts(gate, sums));
+            gates.zip([0, 1, of_candidate]).for_each(|(gate, n)| sums.store(n, gate));
         }
-        let d = sequence.gradients_of_gates(in_place);
-        let d = d.each_ref().map(|gate| gate.view());
-        sequence.input_gradient(context, d, x);
-        let (w, r) = (w.map(|w| w.reversed_axes()), r.reversed_axes());
-        let w = w.map(|w| w.split_at(Axis(1), 2 * units).into());
-        sequence.weight_gradients(context, d, w, r.split_at(Axis(1), 2 * units).into());
+        let w_grads =
+            [w, Some(r)].map(|w| w.map(|w| w.reversed_axes().split_at(Axis(1), 2 * units).into()));
+        sequence.products(context, in_place, x, w_grads);
     }
 }
 

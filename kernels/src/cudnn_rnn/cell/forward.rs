@@ -1,13 +1,18 @@
 //! The forward steps.
 
+use std::slice;
+
 use ndarray::{ArrayView1, ArrayViewMut3, s};
 
-use super::{Cell, gru_weights, projection_len};
+use super::{Cell, gru_weights, projection_len, rnn_weights_len};
 use crate::block_lstm::forward::Projection;
 use crate::cudnn_rnn::memory::Arena;
 use crate::cudnn_rnn::{Mode, Network};
+use crate::gru::step::GruStep;
 use crate::lstm::step::{IFCO, LstmStep};
-use crate::{Context, block_gru, block_lstm, lstm, rnn};
+use crate::recurrence::{self, Product};
+use crate::rnn::Rnn;
+use crate::{Context, block_gru, block_lstm, lstm};
 
 /// Without peepholes, bias and clipping.
 const PLAIN: lstm::Attributes =
@@ -48,11 +53,13 @@ impl Cell<'_> {
         let w_h = parameters.r.reversed_axes();
         let b = b.reborrow();
         let [h] = self.parts_mut(saved);
-        rnn::forward::Sequence { activation, lengths, x, h_prev, w_x, w_h, b }.compute(
-            context,
-            h,
-            scratch.rest(),
-        );
+        let (weights, products) = scratch.rest().split_at_mut(rnn_weights_len(&network));
+        let product = Product::of_rows(context, network.batch, w_h);
+        let product = product.packed_for(context, lengths.longest(), weights);
+        let w_x = w_x.as_ref().map(slice::from_ref);
+        let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
+        let outputs = recurrence::Outputs { kept: [], states: [h] };
+        recurrence::forward(context, &Rnn { activation, b, product }, &sequence, outputs, products);
     }
 
     fn lstm_forward(
@@ -62,12 +69,10 @@ impl Cell<'_> {
         saved: &mut [f32],
         mut scratch: Arena<'_>,
     ) {
-        let Cell { network, x, h_prev, c_prev, parameters, .. } = self.reborrow();
+        let Cell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
         let Network { layout, time, batch } = network;
         let b = b.reborrow();
-        let step =
-            LstmStep { isa: context.isa, attributes: PLAIN, order: IFCO, b, peepholes: [b; 3] };
-        let (steps, lengths) = self.steps();
+        let step = LstmStep { attributes: PLAIN, order: IFCO, b, peepholes: [b; 3] };
         let w_x = parameters.w.map(|w| w.reversed_axes());
         let w_h = parameters.r.reversed_axes();
         let cs_prev = c_prev;
@@ -78,8 +83,12 @@ impl Cell<'_> {
             h: ArrayViewMut3::from_shape((time, batch, layout.num_proj), h).expect("of this size"),
             memory,
         });
-        block_lstm::forward::Sequence { steps, lengths, x, cs_prev, h_prev, w_x, w_h, step }
-            .compute(context, self.parts_mut(cells), projection, scratch.rest());
+        block_lstm::forward::Sequence { lengths, x, cs_prev, h_prev, w_x, w_h, step }.compute(
+            context,
+            self.parts_mut(cells),
+            projection,
+            scratch.rest(),
+        );
     }
 
     fn gru_forward(
@@ -96,18 +105,11 @@ impl Cell<'_> {
         let w_h = gates(parameters.r.reversed_axes());
         let b_ru = b.slice_move(s![..2 * units]).reborrow();
         let [b_c, b_hc] = [0, 1].map(|n| parameters.biases.slice_move(s![n, 2 * units..]));
-        let reset_after = true;
-        let sequence = block_gru::forward::Sequence {
-            lengths,
-            x,
-            h_prev,
-            w_x,
-            w_h,
-            b_ru,
-            b_c,
-            b_hc,
-            reset_after,
-        };
-        sequence.compute(context, self.parts_mut(saved), scratch.rest());
+        let step = GruStep { b_ru, b_c, b_hc: Some(b_hc) };
+        block_gru::forward::Sequence { lengths, x, h_prev, w_x, w_h, step }.compute(
+            context,
+            self.parts_mut(saved),
+            scratch.rest(),
+        );
     }
 }

@@ -8,12 +8,11 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 use super::layout::Places;
 use super::memory::total;
 use super::{Layout, Mode, Network};
-use crate::gemm::weights_len;
-use crate::lengths::Lengths;
+use crate::gemm::{self, weights_len};
 use crate::ops::Sizes;
+use crate::recurrence::{self, Lengths, Product, products_len};
 use crate::rnn::Activation;
-use crate::sequence::StepProduct;
-use crate::{block_gru, block_lstm, rnn};
+use crate::{block_gru, block_lstm};
 
 /// One direction of a layer, with its inputs in the order of the direction.
 #[derive(Clone, Copy)]
@@ -102,7 +101,8 @@ pub(super) fn forward_scratch(network: &Network) -> usize {
     let (sizes, units) = (sizes(network), network.layout.num_units);
     let steps = match network.layout.mode {
         Mode::RnnRelu | Mode::RnnTanh => {
-            rnn::forward::forward_scratch(sizes.time, sizes.batch, units)
+            let products = products_len(sizes.time, sizes.batch, units);
+            rnn_weights_len(network).saturating_add(products)
         }
         Mode::Lstm => block_lstm::forward_scratch(&sizes),
         Mode::Gru => block_gru::forward_scratch(&sizes),
@@ -115,7 +115,9 @@ pub(super) fn backward_scratch(network: &Network) -> usize {
     let (sizes, units) = (sizes(network), network.layout.num_units);
     let weights = weights_len(network.layout.rows(), 1, units);
     let (sums, steps) = match network.layout.mode {
-        Mode::RnnRelu | Mode::RnnTanh => (rnn::grad::sums_len(sizes.batch, units), 0),
+        Mode::RnnRelu | Mode::RnnTanh => {
+            (rnn_sums_len(network), recurrence::backward_scratch(sizes.batch, units, 1))
+        }
         Mode::Lstm => (
             block_lstm::grad::sums_len(&sizes),
             block_lstm::grad::steps_scratch(sizes.batch, units),
@@ -130,8 +132,19 @@ pub(super) fn backward_scratch(network: &Network) -> usize {
 /// How many elements the packed weights of a projection have, or those of its transpose.
 fn projection_len(network: &Network) -> usize {
     let Layout { num_proj, num_units, .. } = network.layout;
-    let len = StepProduct::memory;
+    let len = Product::<f32, 1>::memory;
     if num_proj == 0 { 0 } else { len(num_units, num_proj).max(len(num_proj, num_units)) }
+}
+
+/// How many elements the packed weights of the state of a simple network have.
+fn rnn_weights_len(network: &Network) -> usize {
+    Product::<f32, 1>::memory(network.layout.num_units, network.layout.num_units)
+}
+
+/// How many elements of memory the sums over the batch of a simple network need.
+fn rnn_sums_len(network: &Network) -> usize {
+    let shape = (network.batch, network.layout.num_units);
+    recurrence::sums_len(1, shape, gemm::step_rows(shape, 1))
 }
 
 fn sizes(network: &Network) -> Sizes {
@@ -168,13 +181,6 @@ impl<'a> Cell<'a> {
             c_prev: self.c_prev.reborrow(),
             parameters: Parameters { w, r, p, biases },
         }
-    }
-
-    /// The number of steps, and the lengths of the rows if they differ.
-    fn steps(&self) -> (usize, Option<Lengths<'a>>) {
-        let steps = self.lengths.longest();
-        let differ = (0..self.network.batch).any(|b| self.lengths.of(b) != steps);
-        (steps, differ.then_some(self.lengths))
     }
 
     /// The vectors `[time, batch, num_units]` that are saved.

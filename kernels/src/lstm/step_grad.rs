@@ -1,0 +1,172 @@
+//! The backward step as a cell of the engine.
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip};
+
+use super::cell_grad::{gradients, peephole_gradients};
+use super::step::GateOrder;
+use crate::Storage;
+use crate::elementwise::Equation;
+use crate::recurrence::{At, CellGrad, GradStep, Phase, Product, Products};
+use crate::simd::Simd;
+use crate::tiles::{Tiling, every_row};
+
+/// Sums over the batch: the biases' gradients in the order of [`GateOrder`], then those of wci, wcf
+/// and wco.
+pub(crate) const SUMS: usize = 7;
+
+/// The tensors that a step reads: cs, co, and the gradients with respect to cs and h, if there are any.
+pub(crate) const SAVED: usize = 4;
+
+/// The gradient of [`Lstm`](super::step::Lstm). It works in place of i, ci, f and o.
+pub(crate) struct LstmGrad<'a, 'w, E> {
+    pub(crate) order: GateOrder,
+    /// wci, wcf, wco.
+    pub(crate) peepholes: Option<[ArrayView1<'a, E>; 3]>,
+    /// The transpose of the weights that h is multiplied by.
+    pub(crate) product: Product<'w, E, 1>,
+}
+
+impl<E: Storage> LstmGrad<'_, '_, E> {
+    /// The elementwise part, where `products` are gradients with respect to h.
+    fn run(
+        &self,
+        step: GradStep<'_, E, SAVED>,
+        products: &impl Products<1>,
+        outputs: [ArrayViewMut2<'_, E>; 4],
+    ) {
+        let GradStep { at, before: cs_prev, saved, d, carried, sums, .. } = step;
+        let [cs, co, cs_grad, h_grad] = saved;
+        let [d_i, d_ci, d_f, d_o] = gates_of(d, self.order);
+        let wide = [carried, d_i, d_ci, d_f, d_o];
+        let inputs = [cs_prev, co, cs_grad, h_grad];
+        let Some(peepholes) = self.peepholes else {
+            let equation = WithoutPeepholes;
+            return Phase { equation, inputs, outputs, wide, sums }.run(at, products);
+        };
+        let [wci, wcf, wco] = peepholes.map(|weights| every_row(weights, cs.nrows()));
+        let inputs = [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco];
+        Phase { equation: WithPeepholes, inputs, outputs, wide, sums }.run(at, products);
+    }
+}
+
+impl<E: Storage> CellGrad<E, SAVED, 4, 2> for LstmGrad<'_, '_, E> {
+    const SUMS: usize = SUMS;
+    const GATES: usize = 4;
+
+    fn tiles(&self) -> (Tiling, u64) {
+        (self.product.tiling, self.product.cost())
+    }
+
+    fn step(&self, step: GradStep<'_, E, SAVED>, gates: [ArrayViewMut2<'_, E>; 4]) {
+        let products = self.product.of(step.at.rows.next(), step.d_next);
+        self.run(step, &products, gates);
+    }
+
+    fn first(
+        &self,
+        at: At<'_>,
+        d: Option<ArrayView2<'_, f32>>,
+        carried: ArrayView2<'_, f32>,
+        [mut cs_prev_grad, h_prev_grad]: [ArrayViewMut2<'_, E>; 2],
+    ) {
+        self.product.of(at.rows, d).store(at.context, h_prev_grad, None);
+        Zip::from(&mut cs_prev_grad).and(&carried).for_each(|to, &d| *to = E::from_f32(d));
+    }
+}
+
+/// The gradient of [`Projected`](super::step::Projected). It works in place of the gradient with respect to the
+/// projection's products, too, which is the last tensor.
+pub(crate) struct ProjectedGrad<'a, 'w, 'p> {
+    /// Its product is that with the transpose of the projection's weights.
+    pub(crate) lstm: LstmGrad<'a, 'w, f32>,
+    /// The transpose of the weights that the projection is multiplied by.
+    pub(crate) product: Product<'p, f32, 1>,
+}
+
+impl CellGrad<f32, SAVED, 5, 2> for ProjectedGrad<'_, '_, '_> {
+    const SUMS: usize = SUMS;
+    const GATES: usize = 4;
+
+    fn tiles(&self) -> (Tiling, u64) {
+        self.lstm.tiles()
+    }
+
+    fn step(
+        &self,
+        step: GradStep<'_, f32, SAVED>,
+        [i, ci, f, o, mut h_grad]: [ArrayViewMut2<'_, f32>; 5],
+    ) {
+        let at = step.at;
+        if let Some(d) = step.d_next {
+            self.product.of(at.rows.next(), Some(d)).add(at.context, h_grad.view_mut());
+        }
+        let products = self.lstm.product.of(at.rows, Some(h_grad.view()));
+        self.lstm.run(step, &products, [i, ci, f, o]);
+    }
+
+    fn first(
+        &self,
+        at: At<'_>,
+        d: Option<ArrayView2<'_, f32>>,
+        carried: ArrayView2<'_, f32>,
+        [mut cs_prev_grad, h_prev_grad]: [ArrayViewMut2<'_, f32>; 2],
+    ) {
+        self.product.of(at.rows, d).store(at.context, h_prev_grad, None);
+        cs_prev_grad.assign(&carried);
+    }
+}
+
+/// The columns of each gate, in the order of [`GateOrder`].
+pub(crate) fn gates_of<T>(d: ArrayViewMut2<'_, T>, order: GateOrder) -> [ArrayViewMut2<'_, T>; 4] {
+    let cells = d.ncols() / 4;
+    let (first, rest) = d.split_at(Axis(1), cells);
+    let (second, rest) = rest.split_at(Axis(1), cells);
+    let (third, fourth) = rest.split_at(Axis(1), cells);
+    let mut gates = [first, second, third, fourth].map(Some);
+    order.map(|gate| gates[gate].take().expect("every gate once"))
+}
+
+#[derive(Clone, Copy)]
+struct WithoutPeepholes;
+
+impl Equation<4, 4, 4, 6> for WithoutPeepholes {
+    const READ: usize = 1;
+
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [cs_prev, co, cs_grad, h_grad]: [S::F32; 4],
+        [i, ci, f, o]: [S::F32; 4],
+        [dh, dcs, ..]: [S::F32; 6],
+    ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 4]) {
+        let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
+        let [dcs, dz @ ..] = gradients(simd, inputs);
+        let [di, dci, df, d_o] = dz;
+        (dz, [dh, dcs, di, dci, df, d_o], dz)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct WithPeepholes;
+
+impl Equation<8, 4, 7, 6> for WithPeepholes {
+    const READ: usize = 1;
+
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco]: [S::F32; 8],
+        [i, ci, f, o]: [S::F32; 4],
+        [dh, dcs, ..]: [S::F32; 6],
+    ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 7]) {
+        let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
+        let (gradients, [d_wci, d_wcf, d_wco]) =
+            peephole_gradients(simd, inputs, cs, [wci, wcf, wco]);
+        let [dcs, dz @ ..] = gradients;
+        let [di, dci, df, d_o] = dz;
+        let sums = [di, dci, df, d_o, d_wci, d_wcf, d_wco];
+        (dz, [dh, dcs, di, dci, df, d_o], sums)
+    }
+}

@@ -1,0 +1,46 @@
+//! Bands: rows of the batch that all steps can be computed for by themselves.
+
+use std::iter;
+use std::ops::Range;
+
+use ndarray::{ArrayViewMut3, Axis};
+
+use crate::executor::for_each;
+use crate::tiles::Tiling;
+use crate::{Context, Serial};
+
+/// The rows of a band. Where tiles are as wide as a matrix, none needs what another one computes, so each is a band,
+/// and one task computes all its steps. Otherwise the whole batch is one, and each step is cut into tiles.
+pub(super) fn band_rows(tiling: Tiling, (batch, cells): (usize, usize)) -> usize {
+    if cells <= tiling.columns { tiling.rows.min(batch) } else { batch }
+}
+
+/// Runs `work` on every band, several side by side, or one of which each step may be cut.
+pub(super) fn for_each_band<B: Send>(
+    context: &Context<'_>,
+    cost: u64,
+    bands: Vec<B>,
+    work: impl Fn(&Context<'_>, B) + Sync,
+) {
+    let Context { isa, executor } = *context;
+    if bands.len() == 1 {
+        return bands.into_iter().for_each(|band| work(context, band));
+    }
+    for_each(executor, cost, bands, |band| work(&Context { isa, executor: &Serial }, band));
+}
+
+/// The ranges of rows of bands of so many rows.
+pub(super) fn bands(batch: usize, rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..batch).step_by(rows).map(move |start| start..batch.min(start + rows))
+}
+
+/// The parts of tensors over all steps that bands of so many rows have.
+pub(super) fn cut<'a, T, const N: usize>(
+    tensors: &'a mut [ArrayViewMut3<'_, T>; N],
+    rows: usize,
+) -> impl Iterator<Item = [ArrayViewMut3<'a, T>; N]> {
+    let mut parts = tensors.each_mut().map(|tensor| tensor.axis_chunks_iter_mut(Axis(1), rows));
+    iter::repeat_with(move || {
+        parts.each_mut().map(|parts| parts.next().expect("a part for each band"))
+    })
+}

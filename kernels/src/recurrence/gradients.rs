@@ -1,0 +1,167 @@
+//! Products of all steps: those of x, and the gradients with respect to x and to weights.
+
+use std::ops::Range;
+use std::{iter, slice};
+
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
+
+use super::steps::clear_from;
+use super::{Lengths, Rows, all_rows, all_rows_mut};
+use crate::gemm::{self, Given, Right, Target, Tile};
+use crate::tiles::{self, Place};
+use crate::{Context, Storage};
+
+/// Sets `out` to products of the inputs of several steps: `x @ w` for each of the weights `w`, side by side, which may
+/// lie in memory as their transposes. Without weights, each gate's part is x itself.
+pub(super) fn input_products<E: Storage>(
+    context: &Context<'_>,
+    x: ArrayView2<'_, E>,
+    w: Option<&[ArrayView2<'_, E>]>,
+    out: ArrayViewMut2<'_, f32>,
+) {
+    let depth = x.ncols();
+    let Some(w) = w else {
+        let gates = side_by_side(out, iter::repeat(depth));
+        let results = gates.map(|out| Target { out, terms: () });
+        return gemm::products(context, Given::RowMajor, 1, results, |tile, (), place| {
+            tile.add_matrix(place.of(x));
+        });
+    };
+    let outs = side_by_side(out, w.iter().map(ArrayView2::ncols));
+    let results = w.iter().zip(outs).map(|(&w, out)| Target { out, terms: Right::of(w) });
+    gemm::products(context, Given::RowMajor, depth, results, |tile, w, place| {
+        tile.add(place.rows_of(x), w);
+    });
+}
+
+/// Parts of a matrix of so many columns each, as long as there are columns.
+fn side_by_side<T>(
+    matrix: ArrayViewMut2<'_, T>,
+    mut columns: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = ArrayViewMut2<'_, T>> {
+    let mut rest = Some(matrix);
+    iter::from_fn(move || {
+        let matrix = rest.take().filter(|matrix| matrix.ncols() > 0)?;
+        let (part, after) = matrix.split_at(Axis(1), columns.next()?);
+        rest = Some(after);
+        Some(part)
+    })
+}
+
+/// Sets the gradient with respect to x: the sum of `d @ w^T` over the gates, whose weights are `w`, or the sum of `d`
+/// where the gates have no weights. `d` has all rows of the steps. Weights may lie in memory as their transposes. Without
+/// memory nothing is computed.
+pub(crate) fn input_gradient<E: Storage, const N: usize>(
+    context: &Context<'_>,
+    lengths: Lengths<'_>,
+    d: [ArrayView2<'_, E>; N],
+    w: Option<[ArrayView2<'_, E>; N]>,
+    mut x_grad: ArrayViewMut3<'_, E>,
+) {
+    if x_grad.is_empty() {
+        return;
+    }
+    let (steps, batch) = (lengths.longest(), x_grad.len_of(Axis(1)));
+    clear_from(slice::from_mut(&mut x_grad), steps);
+    let depth: usize = d.iter().map(ArrayView2::ncols).sum();
+    let out = all_rows_mut(x_grad.view_mut(), 0..steps);
+    let results = [Target { out, terms: () }];
+    gemm::products(context, Given::RowMajor, depth, results, |tile, (), place| match w {
+        Some(w) => {
+            for (d, w) in d.into_iter().zip(w) {
+                tile.add(place.rows_of(d), Right::of(w.reversed_axes()));
+            }
+        }
+        None => d.into_iter().for_each(|d| tile.add_matrix(place.of(d))),
+    });
+    for (t, x_grad) in x_grad.outer_iter_mut().enumerate().take(steps) {
+        Rows { lengths, t }.clear_ended(0..batch, x_grad);
+    }
+}
+
+/// What weights were multiplied by.
+#[derive(Clone, Copy)]
+pub(crate) enum Left<'a, E> {
+    /// x of the steps.
+    Input,
+    /// The state before each step.
+    State,
+    /// A row for each row of the batch in each step.
+    Rows(ArrayView2<'a, E>),
+}
+
+/// A gradient with respect to the weights of a gate.
+pub(crate) struct WeightGradient<'a, 'o, E> {
+    pub(crate) left: Left<'a, E>,
+    /// With respect to the products, of all steps: zero in rows that have ended.
+    pub(crate) d: ArrayView2<'a, E>,
+    /// It may lie in memory as its transpose.
+    pub(crate) out: ArrayViewMut2<'o, E>,
+}
+
+/// What [`weight_gradients`] reads of a sequence.
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a, E> {
+    pub(crate) lengths: Lengths<'a>,
+    pub(crate) x: ArrayView3<'a, E>,
+    /// The state before the first step, and after each step.
+    pub(crate) h_prev: ArrayView2<'a, E>,
+    pub(crate) h: ArrayView3<'a, E>,
+}
+
+/// `left^T @ d` of all steps, for each of some weights. Where the memory holds their transposes, x and rows must
+/// be finite in steps that a row does not have.
+pub(crate) fn weight_gradients<'a, 'o, E: Storage>(
+    context: &Context<'_>,
+    inputs: Inputs<'_, E>,
+    gradients: impl IntoIterator<Item = WeightGradient<'a, 'o, E>>,
+) {
+    let Inputs { lengths, x, h_prev, h } = inputs;
+    let (batch, steps) = (h_prev.nrows(), lengths.longest());
+    // The factors of rows that have ended may hold anything, even NaN, though their d are zeros.
+    let valid = lengths.valid(steps);
+    let x = all_rows(x, 0..steps);
+    // The first step's state is an input, that of the others comes from the step before.
+    let h = all_rows(h, 0..steps - 1);
+    let results = gradients.into_iter().map(|WeightGradient { left, d, out }| {
+        let transposed = out.strides()[1] != 1;
+        let out = if transposed { out.reversed_axes() } else { out };
+        Target { out, terms: (left, d, transposed) }
+    });
+    let depth = steps * batch;
+    gemm::products(context, Given::Transposed, depth, results, |tile, terms, place| {
+        let (left, d, transposed) = terms;
+        let mut add = |left: ArrayView2<'_, E>, steps: Range<usize>| {
+            let rows = steps.start * batch..steps.end * batch;
+            let valid = valid.as_ref().map(|valid| &valid[rows.clone()]);
+            let d = tiles::rows(d, rows);
+            add_transposed(tile, place, left, valid, d, transposed);
+        };
+        match left {
+            Left::Input => add(x, 0..steps),
+            Left::Rows(rows) => add(rows, 0..steps),
+            Left::State => {
+                add(h_prev, 0..1);
+                add(h, 1..steps);
+            }
+        }
+    });
+}
+
+/// Adds `left^T @ d` of some rows to a tile, or its transpose. Rows of `left` that are false in `valid` count as zeros.
+/// Where the transpose is computed, `left` has no gaps.
+fn add_transposed<E: Storage>(
+    tile: &mut Tile<'_>,
+    place: &Place,
+    left: ArrayView2<'_, E>,
+    valid: Option<&[bool]>,
+    d: ArrayView2<'_, E>,
+    transposed: bool,
+) {
+    let part = |matrix| tiles::columns(matrix, place.rows.clone());
+    if transposed {
+        tile.add_transposed(part(d), None, left);
+    } else {
+        tile.add_transposed(part(left), valid, d);
+    }
+}

@@ -1,0 +1,112 @@
+//! A phase of a step: products, and an equation that completes them, tile by tile.
+
+use std::array;
+
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
+
+use super::product::Products;
+use super::{At, Rows, Sums};
+use crate::elementwise::{self, Equation};
+use crate::executor::for_each;
+use crate::tiles::Place;
+use crate::{Isa, Storage};
+
+/// What the equation of a phase works on, beside products: matrices of all rows and cells.
+pub(crate) struct Phase<'p, 's, E, Q, const I: usize, const O: usize, const W: usize> {
+    pub(crate) equation: Q,
+    pub(crate) inputs: [ArrayView2<'p, E>; I],
+    pub(crate) outputs: [ArrayViewMut2<'p, E>; O],
+    /// The equation's wide matrices after the products.
+    pub(crate) wide: [ArrayViewMut2<'p, f32>; W],
+    /// Where the equation's sums over the batch are added.
+    pub(crate) sums: Sums<'s>,
+}
+
+/// One tile of a [`Phase`].
+struct Part<'m, E, const O: usize, const W: usize, const R: usize> {
+    place: Place,
+    outputs: [ArrayViewMut2<'m, E>; O],
+    wide: [ArrayViewMut2<'m, f32>; W],
+    sums: [&'m mut [f32]; R],
+}
+
+impl<E, Q, const I: usize, const O: usize, const W: usize> Phase<'_, '_, E, Q, I, O, W>
+where
+    E: Storage,
+{
+    /// Applies the equation to the rows that have the step. In the others outputs become zero, and all else stays as it
+    /// is. The equation's wide matrices are the products, which are first, and those of the phase.
+    pub(crate) fn run<const G: usize, const R: usize, const ALL: usize>(
+        self,
+        at: At<'_>,
+        products: &impl Products<G>,
+    ) where
+        Q: Equation<I, O, R, ALL>,
+    {
+        let Phase { equation, inputs, outputs, wide, sums } = self;
+        let (At { context, rows }, isa) = (at, at.context.isa);
+        let compute = |Part { place, outputs, wide, sums }: Part<'_, E, O, W, R>| {
+            products.at(isa, &place, |strips| {
+                let mut all = strips.into_iter().chain(wide);
+                let wide = array::from_fn::<_, ALL, _>(|_| all.next().expect("as many matrices"));
+                let part = Part { place: place.clone(), outputs, wide, sums };
+                part.apply(isa, rows, equation, inputs);
+            });
+        };
+        let (tiling, shape) = (products.tiling(), outputs[0].dim());
+        let mut sums = sums.of_tiles(tiling.columns, shape.1);
+        let mut sums = || match R {
+            0 => [(); R].map(|()| Default::default()),
+            _ => sums.next().expect("a part for each tile"),
+        };
+        if outputs[0].is_empty() {
+            return;
+        }
+        if tiling.is_one_tile(shape) {
+            let place = Place { rows: 0..shape.0, columns: 0..shape.1 };
+            return compute(Part { place, outputs, wide, sums: sums() });
+        }
+        let mut outputs = outputs.map(|matrix| tiling.split(matrix));
+        let mut wide = wide.map(|matrix| tiling.split(matrix));
+        let parts = tiling.places(shape).map(|place| Part {
+            place,
+            outputs: outputs.each_mut().map(|tiles| tiles.next().expect("a tile for each place")),
+            wide: wide.each_mut().map(|tiles| tiles.next().expect("a tile for each place")),
+            sums: sums(),
+        });
+        for_each(context.executor, products.cost(), parts.collect(), compute);
+    }
+}
+
+impl<E: Storage, const O: usize, const W: usize, const R: usize> Part<'_, E, O, W, R> {
+    fn apply<Q, const I: usize>(
+        mut self,
+        isa: Isa,
+        of_step: Rows<'_>,
+        equation: Q,
+        inputs: [ArrayView2<'_, E>; I],
+    ) where
+        Q: Equation<I, O, R, W>,
+    {
+        let Place { rows, columns } = self.place.clone();
+        let mut spans = of_step.spans(rows.clone()).peekable();
+        if spans.next_if(|span| span.have_step && span.rows == rows).is_some() {
+            let inputs = inputs.map(|input| self.place.of(input));
+            let Part { outputs, wide, sums, .. } = self;
+            return isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
+        }
+        for span in spans {
+            let slice = Slice::from(span.rows.start - rows.start..span.rows.end - rows.start);
+            let mut outputs = self.outputs.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+            if span.have_step {
+                let place = Place { rows: span.rows, columns: columns.clone() };
+                let inputs = inputs.map(|input| place.of(input));
+                let wide = self.wide.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+                let sums = self.sums.each_mut().map(|sum| &mut **sum);
+                isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
+            } else {
+                outputs.iter_mut().for_each(|output| output.fill(E::ZERO));
+            }
+        }
+    }
+}

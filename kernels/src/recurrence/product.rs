@@ -1,0 +1,259 @@
+//! Products that every step of a sequence has.
+
+use std::ops::Range;
+
+use ndarray::{ArrayView2, ArrayViewMut2};
+
+use super::Rows;
+use crate::executor::for_each;
+use crate::gemm::{self, Right, Tile, Weights, weights_len};
+use crate::tiles::{Place, Tiling};
+use crate::{Context, Isa, Storage};
+
+/// Weights that a factor of every step is multiplied by, for `G` gates of each cell, in tiles of cells.
+#[derive(Clone, Copy)]
+pub(crate) struct Product<'w, E, const G: usize> {
+    pub(crate) tiling: Tiling,
+    weights: Factor<'w, E>,
+    depth: usize,
+    cells: usize,
+    /// The columns of each gate: how many times `cells` they start from the left.
+    order: [usize; G],
+}
+
+#[derive(Clone, Copy)]
+enum Factor<'w, E> {
+    Packed(Weights<'w>),
+    Plain(Right<'w, E>),
+}
+
+impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
+    /// How many elements of memory packed weights of so many terms need.
+    pub(crate) fn memory(depth: usize, cells: usize) -> usize {
+        weights_len(depth, G, cells)
+    }
+
+    /// Weights `[depth, G * cells]`, which may lie in memory as their transpose, as they are.
+    pub(crate) fn plain<'f: 'w>(
+        tiling: Tiling,
+        weights: ArrayView2<'f, E>,
+        order: [usize; G],
+    ) -> Self {
+        let (depth, columns) = weights.dim();
+        let weights = Factor::Plain(Right::of(weights.reborrow()));
+        Product { tiling, weights, depth, cells: columns / G, order }
+    }
+
+    /// The same weights, packed into memory of [`Product::memory`].
+    pub(crate) fn packed(self, context: &Context<'_>, memory: &'w mut [f32]) -> Self {
+        let Product { tiling, depth, cells, .. } = self;
+        let Factor::Plain(right) = self.weights else { return self };
+        let strips = |cells: &Range<usize>| self.strips(cells);
+        let weights = Weights::pack(context, tiling, cells, depth, right, strips, memory);
+        Product { weights: Factor::Packed(weights), ..self }
+    }
+
+    /// [`Product::packed`] if that pays in so many steps.
+    pub(crate) fn packed_for(
+        self,
+        context: &Context<'_>,
+        steps: usize,
+        memory: &'w mut [f32],
+    ) -> Self {
+        /// The number of steps from which on packing the weights pays.
+        const WORTH_PACKING: usize = 9;
+        if steps < WORTH_PACKING { self } else { self.packed(context, memory) }
+    }
+
+    /// The processor cycles that a tile may take.
+    pub(crate) fn cost(&self) -> u64 {
+        gemm::cost(self.tiling, G, self.depth)
+    }
+
+    /// The columns of all gates that belong to some cells.
+    fn strips(&self, cells: &Range<usize>) -> [Range<usize>; G] {
+        self.order.map(|gate| gate * self.cells + cells.start..gate * self.cells + cells.end)
+    }
+
+    /// The product with a left factor, or zeros without one: see [`Sum`].
+    pub(crate) fn of<'p, 'l: 'p, A>(
+        &'p self,
+        of: Rows<'p>,
+        left: Option<ArrayView2<'l, A>>,
+    ) -> Sum<'p, 'w, A, E, G, 1> {
+        self.after(Input::Zeros, of, left)
+    }
+
+    /// The same, added to an input.
+    pub(crate) fn after<'p, 'i: 'p, 'l: 'p, A>(
+        &'p self,
+        input: Input<'i, E>,
+        of: Rows<'p>,
+        left: Option<ArrayView2<'l, A>>,
+    ) -> Sum<'p, 'w, A, E, G, 1> {
+        let left = [left.map(|left| left.reborrow())];
+        Sum { of, input: input.reborrow(), products: [self], left }
+    }
+
+    /// Adds the product of the rows of `left` at `place`.
+    fn add<A: Storage>(&self, tile: &mut Tile<'_>, place: &Place, left: ArrayView2<'_, A>) {
+        let left = place.rows_of(left);
+        match self.weights {
+            Factor::Packed(weights) => tile.add(left, weights.at(place)),
+            Factor::Plain(weights) => tile.add(left, weights),
+        }
+    }
+}
+
+impl<'w, E: Storage> Product<'w, E, 1> {
+    /// A product with all cells of weights, of some rows, that stands for itself.
+    pub(crate) fn of_rows<'f: 'w>(
+        context: &Context<'_>,
+        rows: usize,
+        weights: ArrayView2<'f, E>,
+    ) -> Self {
+        let tiling = gemm::step_tiling(context, (rows, weights.ncols()), 1);
+        Product::plain(tiling, weights, [0])
+    }
+}
+
+/// What the sums of a step begin with.
+#[derive(Clone, Copy)]
+pub(crate) enum Input<'s, E> {
+    Zeros,
+    /// Products of x that were computed before.
+    Known(ArrayView2<'s, f32>),
+    /// x, and its weights.
+    Product(ArrayView2<'s, E>, ArrayView2<'s, E>),
+}
+
+impl<E> Input<'_, E> {
+    /// The same for a shorter time.
+    fn reborrow<'b>(self) -> Input<'b, E>
+    where
+        Self: 'b,
+    {
+        match self {
+            Input::Zeros => Input::Zeros,
+            Input::Known(products) => Input::Known(products.reborrow()),
+            Input::Product(x, weights) => Input::Product(x.reborrow(), weights.reborrow()),
+        }
+    }
+}
+
+/// Matrices of products, `G` gates of all cells, tile by tile.
+pub(crate) trait Products<const G: usize>: Sync {
+    fn tiling(&self) -> Tiling;
+
+    /// The processor cycles that a tile may take.
+    fn cost(&self) -> u64;
+
+    /// Gives `work` those of a tile. Rows that do not have the step may hold anything.
+    fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G]));
+}
+
+/// An input, and products of `M` left factors with weights.
+pub(crate) struct Sum<'p, 'w, A, E, const G: usize, const M: usize> {
+    /// The step that the left factors belong to: in rows that do not have it, the products are zero, also where weights
+    /// are not finite.
+    pub(crate) of: Rows<'p>,
+    pub(crate) input: Input<'p, E>,
+    pub(crate) products: [&'p Product<'w, E, G>; M],
+    /// None for zeros.
+    pub(crate) left: [Option<ArrayView2<'p, A>>; M],
+}
+
+impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
+    for Sum<'_, '_, A, E, G, M>
+{
+    fn tiling(&self) -> Tiling {
+        self.products[0].tiling
+    }
+
+    fn cost(&self) -> u64 {
+        let of_input = match self.input {
+            Input::Product(x, _) => gemm::cost(self.tiling(), G, x.ncols()),
+            _ => 0,
+        };
+        self.products.iter().map(|product| product.cost()).sum::<u64>() + of_input
+    }
+
+    fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G])) {
+        gemm::tile(isa, place.rows.len(), &self.products[0].strips(&place.columns), |tile| {
+            self.add_to(tile, place);
+            work(tile.strips_mut());
+        });
+    }
+}
+
+impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, A, E, G, M> {
+    fn add_to(&self, tile: &mut Tile<'_>, place: &Place) {
+        match self.input {
+            Input::Zeros => {}
+            Input::Known(products) => tile.set(place.rows_of(products)),
+            Input::Product(x, weights) => tile.add(place.rows_of(x), Right::RowMajor(weights)),
+        }
+        for (product, left) in self.products.into_iter().zip(self.left) {
+            let Some(left) = left else { continue };
+            product.add(tile, place, left);
+        }
+        for strip in tile.strips_mut::<G>() {
+            self.of.clear_ended(place.rows.clone(), strip);
+        }
+    }
+}
+
+impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, A, E, 1, M> {
+    /// Sets `out` to the sums, and to those of `carried` where there is one.
+    pub(crate) fn store<O: Storage>(
+        &self,
+        context: &Context<'_>,
+        out: ArrayViewMut2<'_, O>,
+        carried: Option<ArrayView2<'_, f32>>,
+    ) {
+        self.for_each(context, out, |tile, place, out| {
+            if let Some(carried) = carried {
+                tile.add_matrix(place.of(carried));
+            }
+            tile.store(out);
+        });
+    }
+
+    /// Adds the sums to `out`.
+    pub(crate) fn add<O: Storage>(&self, context: &Context<'_>, out: ArrayViewMut2<'_, O>) {
+        self.for_each(context, out, |tile, _, out| tile.add_to(out));
+    }
+
+    fn for_each<O: Storage>(
+        &self,
+        context: &Context<'_>,
+        out: ArrayViewMut2<'_, O>,
+        work: impl Fn(&mut Tile<'_>, &Place, ArrayViewMut2<'_, O>) + Sync,
+    ) {
+        let Context { isa, executor } = *context;
+        let tiles = self.tiling().tiles(out).collect();
+        for_each(executor, self.cost(), tiles, |(place, out)| {
+            gemm::tile_at(isa, &place, |tile| {
+                self.add_to(tile, &place);
+                work(tile, &place, out);
+            });
+        });
+    }
+}
+
+/// Products of gates, and those of another gate.
+impl<A: Products<2>, B: Products<1>> Products<3> for (A, B) {
+    fn tiling(&self) -> Tiling {
+        self.0.tiling()
+    }
+
+    fn cost(&self) -> u64 {
+        self.0.cost() + self.1.cost()
+    }
+
+    fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 3])) {
+        self.0.at(isa, place, |[first, second]| {
+            self.1.at(isa, place, |[third]| work([first, second, third]));
+        });
+    }
+}
