@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ndarray::{ArrayView1, ArrayViewMut2};
 
-use crate::Storage;
+use crate::{OutOfMemory, Storage};
 
 /// How many steps each row of the batch has.
 #[derive(Clone, Copy)]
@@ -41,7 +41,9 @@ impl<'a> Lengths<'a> {
     /// For each of the first steps and each row in it, whether the row has the step.
     pub(crate) fn valid(self, steps: usize) -> Vec<bool> {
         let rows = |t| (0..self.0.len()).map(move |b| self.has_step(b, t));
-        (0..steps).flat_map(rows).collect()
+        let mut valid = OutOfMemory::vec(steps.saturating_mul(self.0.len()));
+        valid.extend((0..steps).flat_map(rows));
+        valid
     }
 
     /// Cuts `rows` of the batch where one that has step `t` is beside one that has not.

@@ -61,6 +61,7 @@ pub mod layers;
 mod lengths;
 pub mod lstm;
 pub mod mat_mul;
+mod memory;
 pub mod ops;
 pub mod plain;
 mod rnn;
@@ -73,6 +74,7 @@ pub use element::Storage;
 pub use error::Error;
 pub use executor::{Executor, Serial};
 pub use instances::Element;
+pub use memory::OutOfMemory;
 pub use simd::Isa;
 
 /// What a call runs on.
