@@ -139,20 +139,20 @@ fn networks<E: Element>(round: fn(f64) -> f64) {
 fn networks_of_cudnn() {
     networks::<f32>(cudnn_rnn::to_float);
     networks::<f16>(cudnn_rnn::to_half);
-    on_both_sides("parameters of cuDNN", || cudnn_rnn::canonical::there_and_back());
+    on_both_sides("parameters of cuDNN", cudnn_rnn::canonical::there_and_back);
 }
 
 /// The tests of these, on both sides.
 #[test]
 fn products_and_plain_cells() {
-    on_both_sides("sums of products", || products::sums_of_products());
-    on_both_sides("slices of products", || products::slices_of_products());
-    on_both_sides("sums of rows", || products::sums_of_rows());
-    on_both_sides("forward steps of plain LSTMs", || plain::a_state_broadcasts_or_is_left_out());
-    on_both_sides("backward steps", || plain::gradients_are_lists_of_summands());
-    on_both_sides("sums in backward steps", || plain::a_state_larger_than_the_gates_is_added_up());
-    on_both_sides("backward steps of plain GRUs, c", || plain_gru::candidate_and_update_gate());
-    on_both_sides("backward steps of plain GRUs, r", || plain_gru::reset_gate());
+    on_both_sides("sums of products", products::sums_of_products);
+    on_both_sides("slices of products", products::slices_of_products);
+    on_both_sides("sums of rows", products::sums_of_rows);
+    on_both_sides("forward steps of plain LSTMs", plain::a_state_broadcasts_or_is_left_out);
+    on_both_sides("backward steps", plain::gradients_are_lists_of_summands);
+    on_both_sides("sums in backward steps", plain::a_state_larger_than_the_gates_is_added_up);
+    on_both_sides("backward steps of plain GRUs, c", plain_gru::candidate_and_update_gate);
+    on_both_sides("backward steps of plain GRUs, r", plain_gru::reset_gate);
 }
 
 /// The memory of a tile, which no caller passes: a call without it panics with what it lacks, and the next one works.
