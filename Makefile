@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs fuzz asan memcheck leaks tsan test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -72,6 +72,26 @@ FUZZ_FLAGS ?=
 
 fuzz-graphs: lib ## Run random graphs with and without the rewrites (FUZZ_FLAGS="--graphs=100000 --seed=1"; TF=1.15 too)
 	@PYTHONPATH=tests/python $(PYTHON) -m fuzzing --results build/fuzz $(FUZZ_FLAGS)
+
+# How long each target of `make fuzz` runs, and flags of libFuzzer, such as -runs=1000000.
+FUZZ_SECONDS ?= 30
+LIBFUZZER_FLAGS ?=
+
+fuzz: ## Call the kernels and the rewrites with arbitrary bytes, under AddressSanitizer (a minute; FUZZ_SECONDS=600)
+	@for target in kernels graphs; do \
+	  scripts/fuzz.sh $$target -max_total_time=$(FUZZ_SECONDS) $(LIBFUZZER_FLAGS) || exit; done
+
+asan: ## Run the Rust tests under AddressSanitizer
+	@scripts/asan.sh
+
+memcheck: lib ## Run every op in TensorFlow under valgrind (needs valgrind)
+	@$(PYTHON) scripts/memcheck.py
+
+leaks: lib ## Call every op 100,000 times, and watch the memory of the process
+	@PYTHONPATH=python:tests/python:tests/python/processes $(PYTHON) -m leaks
+
+tsan: ## Drive the thread pool under ThreadSanitizer (a minute)
+	@scripts/tsan.sh
 
 test-host: lib ## Test the library in a Rust program that hosts TensorFlow without Python
 	@scripts/test_host.sh $(PYTHON)
@@ -158,6 +178,8 @@ bench-keras: .venv-keras/.complete ## Train Keras classifiers before and after b
 
 include bench/figures.mk
 
+pool_test = $(shell find tests/pool -name "*.cc" -o -name "*.h")
+
 lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of Rust, C++ and Python
 	cargo fmt --all --check
 	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
@@ -165,14 +187,14 @@ lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of R
 	cargo clippy --locked --package blockcell-failpoints --all-features -- -D warnings
 	BLOCKCELL_WERROR=1 scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --package blockcell-kernels --package blockcell-graphs --no-deps --quiet
-	.venv-lint/bin/clang-format --dry-run -Werror cpp/*.* link/*.*
+	.venv-lint/bin/clang-format --dry-run -Werror cpp/*.* link/*.* $(pool_test)
 	.venv-lint/bin/ruff check .
 	.venv-lint/bin/ruff format --check .
 	.venv-lint/bin/mypy
 
 format: .venv-lint/.complete ## Format all sources
 	cargo fmt --all
-	.venv-lint/bin/clang-format -i cpp/*.* link/*.*
+	.venv-lint/bin/clang-format -i cpp/*.* link/*.* $(pool_test)
 	.venv-lint/bin/ruff check --fix-only --quiet .
 	.venv-lint/bin/ruff format --quiet .
 

@@ -17,6 +17,8 @@ tensorflow::Status ToTensorFlow(const Status& status) {
       return tensorflow::errors::InvalidArgument(message);
     case Code::Unimplemented:
       return tensorflow::errors::Unimplemented(message);
+    case Code::ResourceExhausted:
+      return tensorflow::errors::ResourceExhausted(message);
     default:
       return tensorflow::errors::Internal(message);
   }

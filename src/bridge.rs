@@ -122,6 +122,7 @@ mod ffi {
         Ok,
         InvalidArgument,
         Unimplemented,
+        ResourceExhausted,
         Internal,
     }
 

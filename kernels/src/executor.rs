@@ -5,6 +5,8 @@
 
 use std::sync::Mutex;
 
+use crate::OutOfMemory;
+
 /// Something that runs tasks, in any order, on any threads, and returns when all are done.
 pub trait Executor {
     /// Calls `task(0)`, ..., `task(tasks - 1)`, each exactly once.
@@ -52,7 +54,9 @@ pub(crate) fn for_each<T: Send>(
         return tiles.into_iter().for_each(work);
     }
     // A task is given only its number. The lock, which is never contended, moves the tile out of the vector.
-    let tiles: Vec<_> = tiles.into_iter().map(|tile| Mutex::new(Some(tile))).collect();
+    let mut locked = OutOfMemory::vec(tiles.len());
+    locked.extend(tiles.into_iter().map(|tile| Mutex::new(Some(tile))));
+    let tiles = locked;
     executor.run(tiles.len(), cost, &|n| {
         let tile = tiles[n].lock().ok().and_then(|mut tile| tile.take());
         if let Some(tile) = tile {

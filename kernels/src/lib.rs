@@ -60,6 +60,7 @@ mod instances;
 pub mod layers;
 pub mod lstm;
 pub mod mat_mul;
+mod memory;
 pub mod ops;
 pub mod plain;
 mod recurrence;
@@ -72,6 +73,7 @@ pub use element::Storage;
 pub use error::Error;
 pub use executor::{Executor, Serial};
 pub use instances::Element;
+pub use memory::OutOfMemory;
 pub use simd::Isa;
 
 /// What a call runs on.

@@ -4,14 +4,20 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::ffi::{Code, Status};
-use blockcell_kernels::Error;
+use blockcell_kernels::{Error, OutOfMemory};
 
 /// Runs `call` for the operation `op`. An error or a panic is in the status.
 pub(super) fn guarded(op: &str, call: impl FnOnce() -> Result<(), Error>) -> Status {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => Status { code: Code::Ok, message: String::new() },
         Ok(Err(error)) => Status { code: code_of(&error), message: error.to_string() },
-        Err(panic) => Status { code: Code::Internal, message: complaint(op, &*panic) },
+        Err(panic) => match panic.downcast_ref() {
+            Some(OutOfMemory { bytes }) => Status {
+                code: Code::ResourceExhausted,
+                message: format!("{op}: there is no memory for {bytes} bytes"),
+            },
+            None => Status { code: Code::Internal, message: complaint(op, &*panic) },
+        },
     }
 }
 

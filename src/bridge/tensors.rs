@@ -9,6 +9,7 @@ use bytemuck::Pod;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
 use super::ffi::{Input, Output};
+use blockcell_kernels::OutOfMemory;
 use blockcell_kernels::ops::{Op, Source};
 
 /// The inputs of a call that are only read, in the operation's order.
@@ -97,11 +98,15 @@ fn shape<D: Dimension>(dims: &[usize]) -> D {
 /// The numbers in an int32 tensor.
 pub(super) fn small_numbers(input: &Input<'_>) -> Vec<i32> {
     let (numbers, _) = input.data.as_chunks();
-    numbers.iter().map(|&bytes| i32::from_ne_bytes(bytes)).collect()
+    let mut all = OutOfMemory::vec(numbers.len());
+    all.extend(numbers.iter().map(|&bytes| i32::from_ne_bytes(bytes)));
+    all
 }
 
 /// The numbers in an int64 tensor.
 pub(super) fn steps(input: &Input<'_>) -> Vec<i64> {
     let (numbers, _) = input.data.as_chunks();
-    numbers.iter().map(|&bytes| i64::from_ne_bytes(bytes)).collect()
+    let mut all = OutOfMemory::vec(numbers.len());
+    all.extend(numbers.iter().map(|&bytes| i64::from_ne_bytes(bytes)));
+    all
 }

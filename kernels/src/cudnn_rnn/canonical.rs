@@ -60,10 +60,15 @@ fn regions_of<E>(
     layout: &Layout,
     [weights, biases]: [&[impl AsRef<[E]>]; 2],
 ) -> Result<[Vec<Region>; 2], Error> {
+    const NAMES: [&str; 2] = ["weights", "biases"];
+    // First of all: a network without units may have more layers than there is memory for their regions.
+    for ((name, expected), parts) in NAMES.into_iter().zip(layout.counts()).zip([weights, biases]) {
+        if parts.len() != expected {
+            return Err(Error::Count { op, what: name, expected, got: parts.len() });
+        }
+    }
     let lists = [layout.weights().collect::<Vec<_>>(), layout.biases().collect()];
-    for ((name, regions), parts) in
-        ["weights", "biases"].into_iter().zip(&lists).zip([weights, biases])
-    {
+    for ((name, regions), parts) in NAMES.into_iter().zip(&lists).zip([weights, biases]) {
         check_list(op, name, regions, parts.iter().map(|part| part.as_ref().len()))?;
     }
     Ok(lists)
@@ -74,12 +79,8 @@ fn check_list(
     op: &'static str,
     name: &'static str,
     regions: &[Region],
-    sizes: impl ExactSizeIterator<Item = usize>,
+    sizes: impl Iterator<Item = usize>,
 ) -> Result<(), Error> {
-    if sizes.len() != regions.len() {
-        let (expected, got) = (regions.len(), sizes.len());
-        return Err(Error::Count { op, what: name, expected, got });
-    }
     for (index, (region, size)) in regions.iter().zip(sizes).enumerate() {
         if size != region.range.len() {
             let expected = format!("{:?}, or as many elements", region.shape);

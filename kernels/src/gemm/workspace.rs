@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use crate::OutOfMemory;
 use crate::simd::LINE;
 
 /// The largest buffer, in bytes, that a thread keeps. The tiles of every op need less, whatever the shapes.
@@ -20,6 +21,8 @@ pub(super) fn with<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut memory = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
     let spare = LINE / size_of::<f32>();
     if memory.len() < len + spare {
+        let more = len + spare - memory.len();
+        OutOfMemory::reserve(&mut memory, more);
         memory.resize(len + spare, 0.0);
     }
     let start = memory.as_ptr().align_offset(LINE).min(spare);

@@ -118,7 +118,8 @@ pub(crate) fn compute<E: Storage>(
     } else {
         a[..parts].iter().map(ArrayView2::ncols).collect()
     };
-    let depth = b.iter().map(ArrayView2::nrows).sum();
+    // Matrices without columns may have any number of rows.
+    let depth = b.iter().map(ArrayView2::nrows).fold(0, usize::saturating_add);
     for (part, width) in widths.into_iter().enumerate() {
         let (sum, after) = rest.split_at(Axis(0), width);
         let tiling = gemm::product_tiling(Given::Transposed, sum.dim(), executor.threads());

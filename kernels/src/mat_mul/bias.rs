@@ -87,11 +87,12 @@ pub(crate) fn compute<E: Storage>(
     mut sum: ArrayViewMut1<'_, E>,
 ) {
     let Context { isa, executor } = *context;
-    let rows: usize = out_backprop.iter().map(ArrayView2::nrows).sum();
+    // Matrices without columns may have any number of rows.
+    let rows = out_backprop.iter().map(ArrayView2::nrows).fold(0, usize::saturating_add);
     let tasks = sum.axis_chunks_iter_mut(Axis(0), COLUMNS).enumerate().collect();
     for_each(
         executor,
-        (rows * COLUMNS / 4) as u64,
+        rows.saturating_mul(COLUMNS / 4) as u64,
         tasks,
         |(n, sum): (usize, ArrayViewMut1<'_, E>)| {
             isa.run(SumRows { addends, out_backprop, first: n * COLUMNS, sum });

@@ -68,8 +68,9 @@ pub fn gru_layer_shapes(shapes: &GruLayerShapes<'_>) -> Result<[Vec<Option<usize
     let state = &mut [Dim::new("batch", &mut batch), Dim::new("cell", &mut cell)];
     bind(op, ("h_prev", 0), h_prev, state)?;
     bind(op, ("b_c", 0), b_c, &mut [Dim::new("cell", &mut cell)])?;
-    let (mut rows, mut gates) =
-        (input.zip(cell).map(|(input, cell)| input + cell), cell.map(|cell| 2 * cell));
+    // What is too large to be counted cannot be addressed either.
+    let mut rows = input.zip(cell).map(|(input, cell)| input.saturating_add(cell));
+    let mut gates = cell.map(|cell| cell.saturating_mul(2));
     let dims = &mut [Dim::new("input + cell", &mut rows), Dim::new("2 * cell", &mut gates)];
     bind(op, ("w_ru", 0), w_ru, dims)?;
     let dims = &mut [Dim::new("input + cell", &mut rows), Dim::new("cell", &mut cell)];

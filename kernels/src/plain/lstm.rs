@@ -74,7 +74,7 @@ impl LstmCellShapes<'_> {
         bind(op, ("x", 0), x, &mut [Dim::new("batch", &mut batch), Dim::new("input", &mut input)])?;
         let dims = &mut [Dim::new("batch", &mut batch), Dim::new("output", &mut output)];
         bind(op, ("h_prev", 0), h_prev, dims)?;
-        rows = input.zip(output).map(|(input, output)| input + output).or(rows);
+        rows = input.zip(output).map(|(input, output)| input.saturating_add(output)).or(rows);
         let dims = &mut [Dim::new("input + output", &mut rows), Dim::new("4 * cell", &mut columns)];
         bind(op, ("w", 0), w, dims)?;
         bind(op, ("b", 0), b, &mut [Dim::new("4 * cell", &mut columns)])?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ndarray::{ArrayView1, ArrayViewMut2};
 
-use crate::Storage;
+use crate::{OutOfMemory, Storage};
 
 /// How many steps each row of the batch has.
 #[derive(Clone, Copy)]
@@ -68,7 +68,9 @@ impl<'a> Lengths<'a> {
     pub(crate) fn valid(self, steps: usize) -> Option<Vec<bool>> {
         let Lengths::Each(lengths) = self else { return None };
         let rows = |t| (0..lengths.len()).map(move |b| self.has_step(b, t));
-        Some((0..steps).flat_map(rows).collect())
+        let mut valid = OutOfMemory::vec(steps.saturating_mul(lengths.len()));
+        valid.extend((0..steps).flat_map(rows));
+        Some(valid)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use blockcell_kernels::{Executor, Serial};
+use blockcell_kernels::{Context, Executor, Isa, Serial};
 
 /// An executor with its name.
 pub(crate) type Named = (String, Box<dyn Executor + Send + Sync>);
@@ -16,6 +16,11 @@ impl Executor for Backwards {
             std::thread::scope(|scope| scope.spawn(|| task(n)).join()).expect("no panic");
         }
     }
+}
+
+/// The calling thread, on each instruction set.
+pub(crate) fn contexts() -> impl Iterator<Item = Context<'static>> {
+    Isa::available().into_iter().map(|isa| Context { isa, executor: &Serial })
 }
 
 /// Executors with their names, the serial one first.

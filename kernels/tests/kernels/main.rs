@@ -10,6 +10,7 @@ mod cudnn_rnn;
 mod determinism;
 mod empty;
 mod errors;
+mod guards;
 mod oracle_gradients;
 mod overflow;
 mod plain;
@@ -20,3 +21,7 @@ mod products;
 mod properties;
 mod sequences;
 mod values;
+
+/// For `guards`; it is the system's everywhere else.
+#[global_allocator]
+static ALLOCATOR: guards::allocator::Guards = guards::allocator::Guards;

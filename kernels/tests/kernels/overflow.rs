@@ -7,7 +7,12 @@ use crate::common::kernels::{
     LstmBlockCellGrad, kernels,
 };
 use crate::errors::check;
-use blockcell_kernels::{Error, block_gru, block_lstm, gru, ops};
+use blockcell_kernels::mat_mul::{AddNInputs, BiasInputs, add_n, bias_add_grad_add_n};
+use blockcell_kernels::plain::{
+    ElementShapes, GruLayerShapes, LstmCellShapes, gru_layer_shapes, lstm_cell_shapes,
+};
+use blockcell_kernels::{Context, Error, block_gru, block_lstm, gru, ops};
+use ndarray::{Array1, Array2};
 
 #[test]
 fn sizes_that_overflow_are_errors() {
@@ -109,4 +114,36 @@ fn scratch_of_sizes_that_overflow_saturates() {
             assert_eq!(lengths, [usize::MAX; 7], "{sizes:?}");
         }
     }
+}
+
+/// The shapes of plain cells are checked while a graph is built, when nobody has made the tensors.
+#[test]
+fn dimensions_of_plain_cells_that_overflow_are_errors() {
+    let known = |dims: &[usize]| Some(dims.iter().copied().map(Some).collect::<Vec<_>>());
+    for huge in [usize::MAX, usize::MAX / 2 + 1] {
+        let fixed = [[1, huge], [1, huge]].map(|dims| known(&dims));
+        let [x, h_prev] = fixed.clone();
+        let fixed = [x, h_prev, known(&[3, 4]), known(&[4])];
+        let shapes = LstmCellShapes { fixed: &fixed, cs_prev: None, peepholes: &[] };
+        assert!(lstm_cell_shapes(&shapes).is_err(), "{huge}");
+        let (x, h_prev) = (known(&[1, 1, huge]), known(&[1, huge]));
+        let fixed = [x, h_prev, known(&[3, 4]), known(&[3, 2]), known(&[4]), known(&[2])];
+        let elements = &ElementShapes::default();
+        let shapes = GruLayerShapes { scalars: &[], sequence_length: &[], fixed: &fixed, elements };
+        assert!(gru_layer_shapes(&shapes).is_err(), "{huge}");
+    }
+}
+
+/// Matrices without columns have no elements, and together more rows than can be counted.
+#[test]
+fn rows_of_products_that_overflow_are_no_work() {
+    const MANY: usize = 1 << 62;
+    let (context, tall) = (Context::default(), Array2::<f32>::zeros((MANY, 0)));
+    let tall = vec![tall.view(); 5];
+    let mut sum = Array1::zeros(0);
+    let inputs = BiasInputs { addends: &[], out_backprop: &tall };
+    assert_eq!(bias_add_grad_add_n(&context, inputs, sum.view_mut()), Ok(()));
+    let mut sum = Array2::zeros((0, 0));
+    let inputs = AddNInputs { addends: &[], a: &tall, b: &tall };
+    assert_eq!(add_n(&context, inputs, false, sum.view_mut()), Ok(()));
 }

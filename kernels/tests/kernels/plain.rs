@@ -9,6 +9,7 @@ use blockcell_kernels::{Context, Error};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, concatenate};
 
 use super::plain_numbers::{assert_close, matrix, numbers, wide};
+use crate::common::executors::contexts;
 
 const SIZES: [[usize; 4]; 8] = [
     [1, 1, 1, 1],
@@ -30,6 +31,7 @@ fn logistic(value: f64) -> f64 {
 
 /// A call: `[i, cs, f, o, ci, co, h]`.
 fn call(
+    context: &Context<'_>,
     attributes: &Attributes,
     [x, h_prev, w]: [ArrayView2<'_, f32>; 3],
     b: &Array1<f32>,
@@ -54,7 +56,7 @@ fn call(
         peepholes: peepholes.map(|all| all.each_ref().map(|one| one.view())),
     };
     let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
-    lstm_cell(&Context::default(), attributes, inputs, outputs, &mut scratch)?;
+    lstm_cell(context, attributes, inputs, outputs, &mut scratch)?;
     let [i, f, o, ci] = gates.map(|gate| gate.into_dyn());
     let [cs, co, h] = states;
     Ok([i, cs, f, o, ci, co, h])
@@ -79,16 +81,18 @@ fn check_forward([batch, input, cell, output]: [usize; 4], cs_prev: Option<&[usi
     let co = cs.mapv(f64::tanh);
     let h_new = &co * &o;
     let want = [i, cs, f, o, ci, co, h_new];
-    let views = [x.view(), h.view(), w.view()];
-    let got = call(&attributes, views, &b, cs_prev.as_ref(), None, want[1].shape());
     let names = ["i", "cs", "f", "o", "ci", "co", "h"];
-    for ((got, want), name) in got.expect("the shapes are right").iter().zip(&want).zip(names) {
-        assert_close(got, want, TOLERANCE, name);
+    for context in contexts() {
+        let views = [x.view(), h.view(), w.view()];
+        let got = call(&context, &attributes, views, &b, cs_prev.as_ref(), None, want[1].shape());
+        for ((got, want), name) in got.expect("the shapes are right").iter().zip(&want).zip(names) {
+            assert_close(got, want, TOLERANCE, name);
+        }
     }
 }
 
 #[test]
-fn a_state_broadcasts_or_is_left_out() {
+pub(crate) fn a_state_broadcasts_or_is_left_out() {
     for sizes in SIZES {
         let [batch, _, cell, _] = sizes;
         for clip in [-1.0, 0.3] {
@@ -112,7 +116,9 @@ fn peepholes_are_those_of_the_block_cell() {
     let attributes = Attributes { use_peephole: true, forget_bias: 1.0, cell_clip: 0.5 };
     let views = [x.view(), h.view(), w.view()];
     let c = c.into_dyn();
-    let got = call(&attributes, views, &b, Some(&c), Some(&peepholes), &[3, 7]).expect("right");
+    let context = Context::default();
+    let got = call(&context, &attributes, views, &b, Some(&c), Some(&peepholes), &[3, 7]);
+    let got = got.expect("right");
     let mut outputs = [(); 7].map(|()| Array2::<f32>::zeros((3, 7)));
     let [i, cs, f, o, ci, co, h_new] = outputs.each_mut().map(|output| output.view_mut());
     let [wci, wcf, wco] = peepholes.each_ref().map(|weights| weights.view());
@@ -128,8 +134,7 @@ fn peepholes_are_those_of_the_block_cell() {
         b: b.view(),
     };
     let block = blockcell_kernels::lstm::BlockCellOutputs { i, cs, f, o, ci, co, h: h_new };
-    blockcell_kernels::lstm::block_cell(&Context::default(), &attributes, inputs, block)
-        .expect("right");
+    blockcell_kernels::lstm::block_cell(&context, &attributes, inputs, block).expect("right");
     for (got, want) in got.iter().zip(outputs) {
         assert_eq!(*got, want.into_dyn());
     }
@@ -141,11 +146,14 @@ fn other_shapes_are_refused() {
     let (x, h, w) = (matrix(1, 3, 5), matrix(2, 3, 7), matrix(3, 12, 28));
     let b = Array1::zeros(28);
     let c = numbers(4, &[2, 7]);
-    let refused = call(&attributes, [x.view(), h.view(), w.view()], &b, Some(&c), None, &[3, 7]);
+    let context = &Context::default();
+    let views = [x.view(), h.view(), w.view()];
+    let refused = call(context, &attributes, views, &b, Some(&c), None, &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: cs_prev[0] must have shape"), "{message}");
     let fewer = matrix(2, 2, 7);
-    let refused = call(&attributes, [x.view(), fewer.view(), w.view()], &b, None, None, &[3, 7]);
+    let views = [x.view(), fewer.view(), w.view()];
+    let refused = call(context, &attributes, views, &b, None, None, &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: h_prev[0] must have shape"), "{message}");
 }
@@ -191,31 +199,33 @@ fn check_backward(
     let (new, kept) = (summed(&dcs, &size), summed(&(&dcs * &c), &size));
     let parts = [&new * &ci * slope(&i), &new * &i * tanh_slope(&ci), kept * slope(&f), d_o];
     let dicfo = concatenate(Axis(1), &parts.each_ref().map(|part| part.view())).expect("equal");
-    let mut cs_prev_grad = ArrayD::from_elem(state, f32::NAN);
-    let mut got = Array2::from_elem([size[0], 4 * size[1]], f32::NAN);
     let shapes =
         |list: &[ArrayD<f32>]| list.iter().map(|one| one.shape().to_vec()).collect::<Vec<_>>();
     let lists = [shapes(cs_prev.as_slice()), shapes(&cs_grad), shapes(&h_grad)];
     let lists = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let lists = lists.each_ref().map(Vec::as_slice);
-    let inputs = LstmCellGradInputs {
-        gates: gates.each_ref().map(|one| one.view()),
-        co: co.view(),
-        cs_prev: cs_prev.as_ref().map(|cs_prev| cs_prev.view()),
-        cs_grad: cs_grad.iter().map(|one| one.view()).collect(),
-        h_grad: h_grad.iter().map(|one| one.view()).collect(),
-    };
-    let outputs =
-        LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: got.view_mut() };
-    let mut scratch = vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists)];
-    lstm_cell_grad(&Context::default(), *state != size, inputs, outputs, &mut scratch)
-        .expect("right shapes");
-    assert_close(&got.into_dyn(), &dicfo, TOLERANCE, "dicfo");
-    assert_close(&cs_prev_grad, &(&dcs * &f), TOLERANCE, "cs_prev_grad");
+    for context in contexts() {
+        let mut cs_prev_grad = ArrayD::from_elem(state, f32::NAN);
+        let mut got = Array2::from_elem([size[0], 4 * size[1]], f32::NAN);
+        let inputs = LstmCellGradInputs {
+            gates: gates.each_ref().map(|one| one.view()),
+            co: co.view(),
+            cs_prev: cs_prev.as_ref().map(|cs_prev| cs_prev.view()),
+            cs_grad: cs_grad.iter().map(|one| one.view()).collect(),
+            h_grad: h_grad.iter().map(|one| one.view()).collect(),
+        };
+        let outputs =
+            LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: got.view_mut() };
+        let mut scratch = vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists)];
+        lstm_cell_grad(&context, *state != size, inputs, outputs, &mut scratch)
+            .expect("right shapes");
+        assert_close(&got.into_dyn(), &dicfo, TOLERANCE, "dicfo");
+        assert_close(&cs_prev_grad, &(&dcs * &f), TOLERANCE, "cs_prev_grad");
+    }
 }
 
 #[test]
-fn a_state_larger_than_the_gates_is_added_up() {
+pub(crate) fn a_state_larger_than_the_gates_is_added_up() {
     for (size, state) in [
         ([1, 4], &[5, 4][..]),
         ([3, 1], &[3, 6]),
@@ -252,7 +262,7 @@ fn other_states_are_refused_in_the_backward_step() {
 }
 
 #[test]
-fn gradients_are_lists_of_summands() {
+pub(crate) fn gradients_are_lists_of_summands() {
     for size in [[1, 1], [3, 7], [2, 16], [5, 17], [0, 4], [3, 0], [1, 33]] {
         let whole = &size[..];
         let row = &[1, size[1]][..];

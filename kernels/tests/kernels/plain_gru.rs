@@ -8,6 +8,7 @@ use blockcell_kernels::{Context, Error};
 use ndarray::{Array2, ArrayD, s};
 
 use super::plain_numbers::{self, assert_close, wide};
+use crate::common::executors::contexts;
 
 /// The largest error.
 const TOLERANCE: f64 = 1e-6;
@@ -28,10 +29,16 @@ fn gradients(size: [usize; 2]) -> [Vec<usize>; 4] {
     [size.to_vec(), vec![1, size[1]], vec![size[1]], Vec::new()]
 }
 
+/// Each of these on each instruction set.
+fn cases(size: [usize; 2]) -> impl Iterator<Item = (Vec<usize>, Context<'static>)> {
+    let shapes = gradients(size).into_iter();
+    shapes.flat_map(|shape| contexts().map(move |context| (shape.clone(), context)))
+}
+
 #[test]
-fn candidate_and_update_gate() {
+pub(crate) fn candidate_and_update_gate() {
     for size in SIZES {
-        for shape in gradients(size) {
+        for (shape, context) in cases(size) {
             let [u, h_prev, c] = [1, 2, 3].map(|seed| matrix(seed, size));
             let d_h = numbers(4, &shape);
             let mut got = [(); 3].map(|()| Array2::from_elem(size, f32::NAN));
@@ -42,7 +49,7 @@ fn candidate_and_update_gate() {
             };
             let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
             let mut scratch = vec![f32::NAN; gru_cell_grad_scratch((size[0], size[1]), &shape)];
-            gru_cell_grad_c(&Context::default(), inputs, outputs, &mut scratch).expect("right");
+            gru_cell_grad_c(&context, inputs, outputs, &mut scratch).expect("right");
             let d_h = d_h.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
             let [u, h_prev, c] = [u, h_prev, c].map(|input| wide(&input));
             let rest = u.mapv(|u| 1.0 - u);
@@ -54,9 +61,9 @@ fn candidate_and_update_gate() {
 }
 
 #[test]
-fn reset_gate() {
+pub(crate) fn reset_gate() {
     for size in SIZES {
-        for shape in gradients(size) {
+        for (shape, context) in cases(size) {
             let [r, h_prev, d_u_bar] = [1, 2, 3].map(|seed| matrix(seed, size));
             let d_hr = numbers(4, &shape);
             let mut both = Array2::from_elem([size[0], 2 * size[1]], f32::NAN);
@@ -68,7 +75,7 @@ fn reset_gate() {
             let outputs =
                 GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
             let mut scratch = vec![f32::NAN; gru_cell_grad_scratch((size[0], size[1]), &shape)];
-            gru_cell_grad_ru(&Context::default(), inputs, outputs, &mut scratch).expect("right");
+            gru_cell_grad_ru(&context, inputs, outputs, &mut scratch).expect("right");
             let d_hr = d_hr.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
             let [r, h_prev] = [r, h_prev].map(|input| wide(&input));
             let d_r_bar = &d_hr * &h_prev * r.mapv(|r| r * (1.0 - r));

@@ -1,16 +1,16 @@
 //! Loops over a sequence whose rounds are steps of a cell, against loops of steps.
 
-mod call;
+pub(crate) mod call;
 mod errors;
 
-use blockcell_kernels::{Context, Element, Isa, Serial};
+use blockcell_kernels::{Context, Element};
 use half::f16;
 use ndarray::{ArrayD, Axis, Slice};
 
 use crate::common::Tensors;
 use crate::common::compare::{Failures, close_to_scale, rows_of, same_bits, scale};
 use crate::common::data::{Data, Sizes};
-use crate::common::executors::executors;
+use crate::common::executors::{contexts, executors};
 use crate::common::kernels::Attributes;
 use crate::common::kernels::tensors::round;
 use call::{Call, Cell};
@@ -31,10 +31,6 @@ fn grid() -> impl Iterator<Item = Sizes> {
         let (batch, cell) = (BATCHES[rest % 5], rest / 5);
         Sizes::new(time, batch, CELL_SIZES[(n + cell) % 9], CELL_SIZES[cell])
     })
-}
-
-fn contexts() -> impl Iterator<Item = Context<'static>> {
-    Isa::available().into_iter().map(|isa| Context { isa, executor: &Serial })
 }
 
 /// Calls on `sizes`: all rows in all steps, and fewer rounds, by `seed`, and rows that end.

@@ -120,7 +120,7 @@ fn sums<E: Element>(failures: &mut Failures) {
 }
 
 #[test]
-fn sums_of_products() {
+pub(crate) fn sums_of_products() {
     let mut failures = Failures::default();
     sums::<f32>(&mut failures);
     sums::<f16>(&mut failures);
@@ -173,7 +173,7 @@ fn slices<E: Element>(failures: &mut Failures) {
 }
 
 #[test]
-fn slices_of_products() {
+pub(crate) fn slices_of_products() {
     let mut failures = Failures::default();
     slices::<f32>(&mut failures);
     slices::<f16>(&mut failures);
@@ -208,7 +208,7 @@ fn biases<E: Element>(failures: &mut Failures) {
 }
 
 #[test]
-fn sums_of_rows() {
+pub(crate) fn sums_of_rows() {
     let mut failures = Failures::default();
     biases::<f32>(&mut failures);
     biases::<f16>(&mut failures);

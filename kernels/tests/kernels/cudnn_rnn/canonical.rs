@@ -71,7 +71,7 @@ fn regions_fill_the_buffer() {
 }
 
 #[test]
-fn there_and_back() {
+pub(crate) fn there_and_back() {
     for mode in MODES {
         let mut case = Case::new(mode, [1, 1, 2, 3]);
         case.num_layers = 2;
@@ -105,4 +105,15 @@ fn there_and_back() {
             "{error:?}"
         );
     }
+}
+
+/// The lists are counted before anything is made for each layer.
+#[test]
+fn layers_without_units_take_neither_time_nor_memory() {
+    let mut case = Case::new(Mode::Lstm, [1, 1, 0, 0]);
+    case.num_layers = 1 << 40;
+    let layout = layout(&case);
+    let (none, mut params) = ([(); 0].map(|()| &[0.0_f32][..]), Array1::zeros(0));
+    let error = canonical_to_params(OP, &layout, &none, &none, params.view_mut());
+    assert!(matches!(error, Err(Error::Count { what: "weights", .. })), "{error:?}");
 }

@@ -6,8 +6,9 @@ use half::f16;
 use ndarray::{Array1, Array3};
 
 use super::values::networks;
-use super::{Case, Given, MODES, both, contexts, oracle, to_float, to_half};
+use super::{Case, Given, MODES, both, oracle, to_float, to_half};
 use crate::common::compare::{Failures, close};
+use crate::common::executors::contexts;
 
 /// The loss whose gradients with respect to the outputs are those given.
 pub(super) fn loss(case: &Case, given: &Given, masks: &[Array3<f64>]) -> f64 {

@@ -1,41 +1,41 @@
 //! The networks of cuDNN's operations against an oracle in float64.
 
-mod canonical;
+pub(crate) mod canonical;
 mod dropout;
 mod errors;
 mod gradients;
 mod oracle;
-mod values;
+pub(crate) mod values;
 
 use blockcell_kernels::cudnn_rnn::{
     self, Attributes, BackpropInputs, BackpropOutputs, InputMode, Inputs, Mode, Network, Outputs,
     Shapes,
 };
-use blockcell_kernels::{Context, Element, Error, Isa, Serial};
+use blockcell_kernels::{Context, Element, Error};
 use half::f16;
 use ndarray::{Array1, Array3, Ix1, Ix3};
 
 use crate::common::data::Data;
 
-pub(super) const OP: &str = "CudnnRNNV3";
+pub(crate) const OP: &str = "CudnnRNNV3";
 
-pub(super) const MODES: [Mode; 4] = [Mode::RnnRelu, Mode::RnnTanh, Mode::Lstm, Mode::Gru];
+pub(crate) const MODES: [Mode; 4] = [Mode::RnnRelu, Mode::RnnTanh, Mode::Lstm, Mode::Gru];
 
 /// A call without data.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
-    pub(super) attributes: Attributes,
-    pub(super) num_layers: usize,
-    pub(super) time: usize,
-    pub(super) batch: usize,
-    pub(super) input_size: usize,
-    pub(super) num_units: usize,
-    pub(super) lengths: Option<Vec<i32>>,
+pub(crate) struct Case {
+    pub(crate) attributes: Attributes,
+    pub(crate) num_layers: usize,
+    pub(crate) time: usize,
+    pub(crate) batch: usize,
+    pub(crate) input_size: usize,
+    pub(crate) num_units: usize,
+    pub(crate) lengths: Option<Vec<i32>>,
 }
 
 impl Case {
     /// A network of one layer in one direction.
-    pub(super) fn new(mode: Mode, [time, batch, input_size, num_units]: [usize; 4]) -> Self {
+    pub(crate) fn new(mode: Mode, [time, batch, input_size, num_units]: [usize; 4]) -> Self {
         let attributes = Attributes {
             rnn_mode: mode,
             input_mode: InputMode::LinearInput,
@@ -51,12 +51,12 @@ impl Case {
         Case { attributes, num_layers: 1, time, batch, input_size, num_units, lengths: None }
     }
 
-    pub(super) fn directions(&self) -> usize {
+    pub(crate) fn directions(&self) -> usize {
         self.attributes.directions()
     }
 
     /// The number of steps of each row.
-    pub(super) fn all_lengths(&self) -> Vec<usize> {
+    pub(crate) fn all_lengths(&self) -> Vec<usize> {
         match &self.lengths {
             Some(lengths) => lengths.iter().map(|&length| length as usize).collect(),
             None => vec![self.time; self.batch],
@@ -68,7 +68,7 @@ impl Case {
         if self.attributes.time_major { [first, batch, last] } else { [batch, first, last] }
     }
 
-    pub(super) fn network(&self) -> Result<Network, Error> {
+    pub(crate) fn network(&self) -> Result<Network, Error> {
         let [h, c] = self.states().map(|state| self.in_order(state));
         let params = self.params_size();
         let input = self.in_order([self.time, self.batch, self.input_size]);
@@ -83,7 +83,7 @@ impl Case {
     }
 
     /// The number of columns of the state h.
-    pub(super) fn output_size(&self) -> usize {
+    pub(crate) fn output_size(&self) -> usize {
         if self.attributes.num_proj == 0 {
             self.num_units
         } else {
@@ -98,7 +98,7 @@ impl Case {
     }
 
     /// The number of parameters, by the definition of the buffer.
-    pub(super) fn params_size(&self) -> usize {
+    pub(crate) fn params_size(&self) -> usize {
         let (units, directions) = (self.num_units, self.directions());
         let skip = match self.attributes.input_mode {
             InputMode::LinearInput => false,
@@ -115,7 +115,7 @@ impl Case {
     }
 
     /// Random tensors, rounded to an element type.
-    pub(super) fn tensors(&self, seed: u64, round: fn(f64) -> f64) -> Given {
+    pub(crate) fn tensors(&self, seed: u64, round: fn(f64) -> f64) -> Given {
         let mut data = Data::new(seed, round);
         let mut tensor = |sizes: [usize; 3], limit| {
             let tensor = data.uniform(&self.in_order(sizes), limit);
@@ -138,39 +138,35 @@ impl Case {
 
 /// The inputs of the forward and the backward pass. The first of two states is h, the second c.
 #[derive(Clone, Debug)]
-pub(super) struct Given {
-    pub(super) input: Array3<f64>,
-    pub(super) states: [Array3<f64>; 2],
-    pub(super) params: Array1<f64>,
-    pub(super) output_backprop: Array3<f64>,
-    pub(super) states_backprop: [Array3<f64>; 2],
+pub(crate) struct Given {
+    pub(crate) input: Array3<f64>,
+    pub(crate) states: [Array3<f64>; 2],
+    pub(crate) params: Array1<f64>,
+    pub(crate) output_backprop: Array3<f64>,
+    pub(crate) states_backprop: [Array3<f64>; 2],
 }
 
 /// The outputs of a forward pass.
-pub(super) struct Forward {
-    pub(super) output: Array3<f64>,
-    pub(super) states: [Array3<f64>; 2],
-    pub(super) reserve_space: Vec<f32>,
+pub(crate) struct Forward {
+    pub(crate) output: Array3<f64>,
+    pub(crate) states: [Array3<f64>; 2],
+    pub(crate) reserve_space: Vec<f32>,
 }
 
 /// The outputs of a backward pass.
-pub(super) struct Backward {
-    pub(super) input: Array3<f64>,
-    pub(super) states: [Array3<f64>; 2],
-    pub(super) params: Array1<f64>,
-}
-
-pub(super) fn contexts() -> impl Iterator<Item = Context<'static>> {
-    Isa::available().into_iter().map(|isa| Context { isa, executor: &Serial })
+pub(crate) struct Backward {
+    pub(crate) input: Array3<f64>,
+    pub(crate) states: [Array3<f64>; 2],
+    pub(crate) params: Array1<f64>,
 }
 
 /// Rounds to half.
-pub(super) fn to_half(value: f64) -> f64 {
+pub(crate) fn to_half(value: f64) -> f64 {
     f16::from_f64(value).to_f64()
 }
 
 /// Rounds to float.
-pub(super) fn to_float(value: f64) -> f64 {
+pub(crate) fn to_float(value: f64) -> f64 {
     f64::from(value as f32)
 }
 
@@ -192,7 +188,7 @@ fn filled<E: Element>(shape: [usize; 3]) -> Array3<E> {
 }
 
 /// A forward pass.
-pub(super) fn forward<E: Element>(
+pub(crate) fn forward<E: Element>(
     context: &Context<'_>,
     case: &Case,
     given: &Given,
@@ -234,7 +230,7 @@ pub(super) fn forward<E: Element>(
 }
 
 /// A backward pass.
-pub(super) fn backward<E: Element>(
+pub(crate) fn backward<E: Element>(
     context: &Context<'_>,
     case: &Case,
     given: &Given,
@@ -286,7 +282,7 @@ pub(super) fn backward<E: Element>(
 }
 
 /// A forward and then a backward pass.
-pub(super) fn both<E: Element>(
+pub(crate) fn both<E: Element>(
     context: &Context<'_>,
     case: &Case,
     given: &Given,

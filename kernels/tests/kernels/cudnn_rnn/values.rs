@@ -5,14 +5,14 @@ use blockcell_kernels::{Context, Isa};
 use half::f16;
 use ndarray::{Array3, s};
 
-use super::{Case, Given, MODES, both, contexts, forward, oracle, to_float, to_half};
+use super::{Case, Given, MODES, both, forward, oracle, to_float, to_half};
 use crate::common::compare::{Failures, close, same_bits};
-use crate::common::executors::executors;
+use crate::common::executors::{contexts, executors};
 
 const SIZES: [[usize; 4]; 4] = [[1, 1, 1, 1], [4, 3, 2, 5], [5, 2, 17, 16], [3, 20, 6, 33]];
 
 /// Networks of one and two layers in one and two directions, of rows of all lengths, in both orders of axes.
-pub(super) fn networks(mode: Mode, sizes: [usize; 4]) -> Vec<Case> {
+pub(crate) fn networks(mode: Mode, sizes: [usize; 4]) -> Vec<Case> {
     let [time, batch, input_size, num_units] = sizes;
     let mut all = Vec::new();
     for n in 0..8 {

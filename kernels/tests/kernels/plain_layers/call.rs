@@ -20,14 +20,14 @@ use crate::common::kernels::{Attributes, GruBlockCell, Kernel, LstmBlockCell};
 
 /// The cell of a loop.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Lstm(Attributes),
     Gru,
 }
 
 impl Cell {
     /// All that there are, for all elements.
-    pub(super) fn all() -> impl Iterator<Item = Cell> {
+    pub(crate) fn all() -> impl Iterator<Item = Cell> {
         Attributes::of_floats().into_iter().map(Cell::Lstm).chain(iter::once(Cell::Gru))
     }
 
@@ -42,20 +42,20 @@ impl Cell {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Call {
-    pub(super) cell: Cell,
-    pub(super) steps: Steps,
-    pub(super) elements: ElementShapes,
+pub(crate) struct Call {
+    pub(crate) cell: Cell,
+    pub(crate) steps: Steps,
+    pub(crate) elements: ElementShapes,
     /// x, h_prev, cs_prev, w, b and the peephole weights; of a GRU x, h_prev, w_ru, w_c, b_ru and b_c.
-    pub(super) inputs: Tensors,
+    pub(crate) inputs: Tensors,
     /// The contents of h, h_last, and of an LSTM cs_last before the call.
-    pub(super) outputs: Tensors,
-    pub(super) scratch: [usize; 2],
+    pub(crate) outputs: Tensors,
+    pub(crate) scratch: [usize; 2],
 }
 
 impl Call {
     /// All rows take part in all steps. The inputs depend on `seed`.
-    pub(super) fn new<E: Element>(cell: Cell, sizes: Sizes, seed: u64) -> Self {
+    pub(crate) fn new<E: Element>(cell: Cell, sizes: Sizes, seed: u64) -> Self {
         let Sizes { time, batch, input_size, cell_size } = sizes;
         let mut data = Data::new(seed, round::<E>);
         let (rows, state) = (input_size + cell_size, [batch, cell_size]);
@@ -90,7 +90,7 @@ impl Call {
     }
 
     /// Makes `rounds`, and lets rows end after different numbers of them.
-    pub(super) fn end_rows(&mut self, rounds: i64) {
+    pub(crate) fn end_rows(&mut self, rounds: i64) {
         let all = rounds.max(0) as i32;
         let lengths = [all, all / 2, i32::MAX, 0, -3, 1, all + 1, i32::MIN, all - 1];
         let batch = self.outputs[1].shape()[0];
@@ -99,7 +99,7 @@ impl Call {
     }
 
     /// The elements' shapes are known in part, and outputs are wanted.
-    pub(super) fn know_elements(&mut self) {
+    pub(crate) fn know_elements(&mut self) {
         let sizes = |tensor: &ArrayD<f64>| -> Vec<_> {
             tensor.shape()[1..].iter().copied().map(Some).collect()
         };
@@ -108,14 +108,14 @@ impl Call {
     }
 
     /// How many steps a row takes part in.
-    pub(super) fn length(&self, row: usize) -> usize {
+    pub(crate) fn length(&self, row: usize) -> usize {
         let rounds = usize::try_from(self.steps.rounds).unwrap_or(0);
         let length = |lengths: &Vec<i32>| usize::try_from(lengths[row]).unwrap_or(0);
         self.steps.sequence_length.as_ref().map_or(rounds, length).min(rounds)
     }
 
     /// Calls the operation. Panics if one that fails writes to its outputs.
-    pub(super) fn run<E: Element>(&self, context: &Context<'_>) -> Result<Tensors, Error> {
+    pub(crate) fn run<E: Element>(&self, context: &Context<'_>) -> Result<Tensors, Error> {
         let inputs: Vec<ArrayD<E>> = stored(&self.inputs);
         let mut results: Vec<ArrayD<E>> = stored(&self.outputs);
         let mut numbers = vec![f32::NAN; self.scratch[0]];
@@ -164,7 +164,7 @@ impl Call {
     }
 
     /// In float64, with states rounded as they are stored.
-    pub(super) fn want<E: Element>(&self) -> Tensors {
+    pub(crate) fn want<E: Element>(&self) -> Tensors {
         let rounded = |state: &ArrayD<f64>| typed(&state.mapv(round::<E>));
         self.of_loop(|x, states| {
             let tensors = self.tensors_of_step(x, states);
@@ -179,7 +179,7 @@ impl Call {
     }
 
     /// With steps of the library, which has those of a GRU for float alone.
-    pub(super) fn of_cells<E: Element>(&self, context: &Context<'_>) -> Tensors {
+    pub(crate) fn of_cells<E: Element>(&self, context: &Context<'_>) -> Tensors {
         self.of_loop(|x, states| match self.cell {
             Cell::Lstm(attributes) => self.lstm_step::<E>(context, attributes, x, states),
             Cell::Gru => {

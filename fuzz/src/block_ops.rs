@@ -1,0 +1,167 @@
+//! Calls of the operations in the table of the kernels: steps and sequences.
+
+use arbitrary::Result;
+use blockcell_kernels::block_lstm::Variant::{BlockLstm, BlockLstmV2};
+use blockcell_kernels::ops::{self, DataType, Dim, Keeps, Op, Sizes};
+use blockcell_kernels::{Context, Element, Error, block_gru, block_lstm, gru, lstm};
+
+use crate::choices::{Choices, elements};
+use crate::tensor::{Held, Inputs, Outputs, Tensor};
+use crate::twice::{Role, scratch_len, twice};
+
+/// The attributes of all operations, of which each has some.
+struct Attributes {
+    /// Whether the optional vectors are used: `use_peephole` or `reset_after`.
+    use_optional: bool,
+    lstm: lstm::Attributes,
+    keeps: Keeps,
+}
+
+fn sizes(choices: &mut Choices<'_>, use_optional: bool) -> Sizes {
+    let [time, batch, input_size, cell_size] = [(); 4].map(|()| choices.size());
+    let optional = if use_optional { [cell_size; 3] } else { [(); 3].map(|()| choices.small()) };
+    Sizes { time, batch, input_size, cell_size, optional }
+}
+
+fn input<E: Element + Held>(
+    choices: &mut Choices<'_>,
+    tensor: &ops::Tensor,
+    shape: &[usize],
+    time: usize,
+) -> Result<Tensor> {
+    if !tensor.is_steps {
+        return Tensor::of::<E>(choices, shape);
+    }
+    let steps = (0..elements(shape)?).map(|_| choices.steps(time)).collect();
+    Ok(Tensor::new::<i64>(shape, steps))
+}
+
+/// How much scratch memory a call needs.
+fn scratch(op: &Op, sizes: &Sizes, is_half: bool) -> usize {
+    match op.name {
+        "GRUBlockCell" => gru::block_cell_scratch(sizes),
+        "BlockLSTM" | "BlockLSTMV2" => block_lstm::forward_scratch(sizes),
+        "BlockLSTMGrad" | "BlockLSTMGradV2" => block_lstm::grad_scratch(sizes, is_half),
+        "BlockGRU" => block_gru::forward_scratch(sizes),
+        "BlockGRUGrad" => block_gru::grad_scratch(sizes, is_half),
+        _ => 0,
+    }
+}
+
+pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
+    let op = ops::ALL[choices.below(ops::ALL.len())];
+    let is_half = size_of::<E>() == 2 && op.types.contains(&DataType::Half);
+    let use_optional = choices.flag();
+    let keeps = if choices.flag() { Keeps::All } else { Keeps::WhatIsRead };
+    let lstm = choices.lstm_attributes(use_optional);
+    let attributes = Attributes { use_optional, lstm, keeps };
+    if is_half || size_of::<E>() == 4 {
+        of_type::<E>(choices, op, &attributes)
+    } else {
+        of_type::<f32>(choices, op, &attributes)
+    }
+}
+
+fn of_type<E: Element + Held>(
+    choices: &mut Choices<'_>,
+    op: &'static Op,
+    attributes: &Attributes,
+) -> Result<()> {
+    let sizes = sizes(choices, attributes.use_optional);
+    let shape = |tensor: &ops::Tensor| tensor.dims.iter().map(|&dim| sizes.of(dim)).collect();
+    let mut shapes: Vec<Vec<usize>> = op.inputs.iter().map(shape).collect();
+    choices.disturb(4, &mut shapes);
+    let inputs = op.inputs.iter().zip(&shapes);
+    let inputs: Vec<_> = inputs
+        .map(|(tensor, shape)| input::<E>(choices, tensor, shape, sizes.time))
+        .collect::<Result<_>>()?;
+
+    let mut shapes: Vec<Vec<usize>> = op.outputs.iter().map(shape).collect();
+    choices.disturb(8, &mut shapes);
+    let mut written = Vec::new();
+    for (tensor, shape) in op.outputs.iter().zip(&mut shapes) {
+        let may_shrink =
+            attributes.keeps == Keeps::WhatIsRead && tensor.dims.contains(&Dim::TimeOrOne);
+        let is_unread = may_shrink && choices.flag();
+        if is_unread && !shape.is_empty() {
+            shape[0] = shape[0].min(1);
+        }
+        let role = if is_unread { Role::Scratch } else { Role::Output };
+        written.push((role, Tensor::zeros::<E>(shape)?));
+    }
+    let is_in_place = |tensor: &ops::Tensor| op.in_place.contains(&tensor.name);
+    let (in_place, read): (Vec<_>, Vec<_>) =
+        inputs.iter().zip(op.inputs).partition(|(_, tensor)| is_in_place(tensor));
+    written.extend(in_place.iter().map(|(input, _)| (Role::InPlace, (*input).clone())));
+
+    let shapes: Vec<_> = inputs.iter().map(|input| &input.shape[..]).collect();
+    let checked = op.check(attributes.use_optional, &shapes);
+    let needed = checked.as_ref().map_or(0, |sizes| scratch(op, sizes, size_of::<E>() == 2));
+    let len = scratch_len(choices, needed);
+    written.push((Role::Scratch, Tensor::zeros::<f32>(&[len])?));
+    twice(choices, written, |context, written| {
+        let inputs = Inputs(read.iter().map(|(input, _)| *input).collect());
+        let ended = run::<E>(context, op, attributes, inputs, written);
+        assert!(checked.is_ok() || ended.is_err(), "{checked:?}");
+        ended
+    })
+}
+
+fn run<E: Element + Held>(
+    context: &Context<'_>,
+    op: &Op,
+    &Attributes { use_optional, ref lstm, keeps }: &Attributes,
+    mut inputs: Inputs<'_>,
+    written: &mut [Tensor],
+) -> std::result::Result<(), Error> {
+    let (outputs, rest) = written.split_at_mut(op.outputs.len());
+    let (in_place, scratch) = rest.split_at_mut(op.in_place.len());
+    let (mut outputs, mut in_place) = (Outputs(outputs.iter_mut()), Outputs(in_place.iter_mut()));
+    let scratch = scratch[0].elements_mut::<f32>();
+    let (i, p, o) = (&mut inputs, &mut in_place, &mut outputs);
+    match op.name {
+        // These are of float alone.
+        "GRUBlockCell" => {
+            let inputs = gru::BlockCellInputs::from_source(i);
+            gru::block_cell(context, inputs, gru::BlockCellOutputs::from_source(o), scratch)
+        }
+        "GRUBlockCellGrad" => {
+            let inputs = gru::BlockCellGradInputs::from_source(i);
+            gru::block_cell_grad(context, inputs, gru::BlockCellGradOutputs::from_source(o))
+        }
+        "LSTMBlockCell" => {
+            let inputs = lstm::BlockCellInputs::<E>::from_source(i);
+            lstm::block_cell(context, lstm, inputs, lstm::BlockCellOutputs::from_source(o))
+        }
+        "LSTMBlockCellGrad" => {
+            let inputs = lstm::BlockCellGradInputs::<E>::from_source(i);
+            let outputs = lstm::BlockCellGradOutputs::from_source(o);
+            lstm::block_cell_grad(context, use_optional, inputs, outputs)
+        }
+        "BlockLSTM" | "BlockLSTMV2" => {
+            let variant = if op.name == "BlockLSTM" { BlockLstm } else { BlockLstmV2 };
+            let inputs = block_lstm::Inputs::<E>::from_source(i);
+            let outputs = block_lstm::Outputs::from_source(o);
+            block_lstm::forward(context, variant, lstm, inputs, outputs, keeps, scratch)
+        }
+        "BlockLSTMGrad" | "BlockLSTMGradV2" => {
+            let variant = if op.name == "BlockLSTMGrad" { BlockLstm } else { BlockLstmV2 };
+            let inputs = block_lstm::GradInputs::<E>::from_source(i);
+            let in_place = block_lstm::GradInPlace::from_source(p);
+            let outputs = block_lstm::GradOutputs::from_source(o);
+            block_lstm::grad(context, variant, use_optional, inputs, in_place, outputs, scratch)
+        }
+        "BlockGRU" => {
+            let inputs = block_gru::Inputs::<E>::from_source(i);
+            let outputs = block_gru::Outputs::from_source(o);
+            block_gru::forward(context, use_optional, inputs, outputs, keeps, scratch)
+        }
+        "BlockGRUGrad" => {
+            let inputs = block_gru::GradInputs::<E>::from_source(i);
+            let in_place = block_gru::GradInPlace::from_source(p);
+            let outputs = block_gru::GradOutputs::from_source(o);
+            block_gru::grad(context, use_optional, inputs, in_place, outputs, scratch)
+        }
+        _ => unreachable!("all operations of the table"),
+    }
+}

@@ -1,0 +1,200 @@
+//! Calls of the steps of plain cells, whose tensors broadcast.
+
+use arbitrary::Result;
+use blockcell_kernels::Element;
+use blockcell_kernels::plain::{
+    self, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
+    LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes, LstmCellInputs, LstmCellOutputs,
+    LstmCellShapes,
+};
+
+use crate::choices::{Choices, elements};
+use crate::tensor::{Held, Tensor, views};
+use crate::twice::{Role, scratch_len, twice};
+use crate::{known, sizes};
+
+/// A shape that is, or broadcasts to, or is broadcast with `[batch, cell]`.
+fn broadcasting(choices: &mut Choices<'_>, [batch, cell]: [usize; 2]) -> Vec<usize> {
+    match choices.below(10) {
+        0..=4 => vec![batch, cell],
+        5 => vec![1, cell],
+        6 => vec![cell],
+        7 => vec![batch, 1],
+        8 => vec![],
+        _ => vec![choices.small(), batch, cell],
+    }
+}
+
+fn outputs<E: Element + Held>(shapes: &[Vec<usize>]) -> Result<Vec<(Role, Tensor)>> {
+    shapes.iter().map(|shape| Ok((Role::Output, Tensor::zeros::<E>(shape)?))).collect()
+}
+
+/// Memory of the element type for a call that is known to need so much.
+fn scratch<E: Element + Held>(choices: &mut Choices<'_>, needed: usize) -> Result<(Role, Tensor)> {
+    let len = scratch_len(choices, needed);
+    Ok((Role::Scratch, Tensor::zeros::<E>(&[len])?))
+}
+
+/// `BlockcellLSTMCell`.
+pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
+    let [batch, input, output, cell] = [(); 4].map(|()| choices.size());
+    let gates = cell.wrapping_mul(4);
+    let mut shapes = vec![
+        vec![batch, input],
+        vec![batch, output],
+        vec![input.wrapping_add(output), gates],
+        vec![gates],
+    ];
+    let [has_state, has_peepholes] = [(); 2].map(|()| choices.flag());
+    let mut state = vec![broadcasting(choices, [batch, cell]); usize::from(has_state)];
+    let mut peepholes = vec![vec![cell]; if has_peepholes { 3 } else { 0 }];
+    choices.disturb(4, shapes.iter_mut().chain(&mut state).chain(&mut peepholes));
+    let attributes = choices.lstm_attributes(has_peepholes);
+    let fixed: Vec<_> = shapes.iter().map(known).collect();
+    let (state_known, peepholes_known) =
+        (state.first().map(known), peepholes.iter().map(known).collect::<Vec<_>>());
+    let found = plain::lstm_cell_shapes(&LstmCellShapes {
+        fixed: fixed.first_chunk().expect("four"),
+        cs_prev: state_known.as_ref(),
+        peepholes: &peepholes_known,
+    });
+    let mut wanted: Vec<_> = match &found {
+        Ok(shapes) => shapes.iter().map(|shape| sizes(shape)).collect(),
+        Err(_) => vec![vec![batch, cell]; 7],
+    };
+    choices.disturb(16, &mut wanted);
+    let inputs = Tensor::all::<E>(choices, &shapes)?;
+    let cs_prev = Tensor::all::<E>(choices, &state)?;
+    let peepholes = Tensor::all::<E>(choices, &peepholes)?;
+    let mut written = outputs::<E>(&wanted)?;
+    let needed =
+        plain::lstm_cell_scratch(batch, shapes[3][0] / 4, state.first().map(Vec::as_slice));
+    written.push(scratch::<E>(choices, if found.is_ok() { needed } else { 0 })?);
+    twice(choices, written, |context, written| {
+        let [i, cs, f, o, ci, co, h, scratch] = written else { unreachable!("as many") };
+        let inputs = LstmCellInputs::<E> {
+            x: inputs[0].view(),
+            h_prev: inputs[1].view(),
+            w: inputs[2].view(),
+            b: inputs[3].view(),
+            cs_prev: cs_prev.first().map(Tensor::view),
+            peepholes: views(&peepholes).try_into().ok(),
+        };
+        let outputs = LstmCellOutputs {
+            i: two(i),
+            cs: cs.view_mut(),
+            f: two(f),
+            o: two(o),
+            ci: two(ci),
+            co: co.view_mut(),
+            h: h.view_mut(),
+        };
+        let ended = plain::lstm_cell(context, &attributes, inputs, outputs, scratch.elements_mut());
+        assert!(found.is_ok() || ended.is_err(), "{found:?}");
+        ended
+    })
+}
+
+/// A matrix, whatever rank its shape was given.
+fn two<E: Held>(tensor: &mut Tensor) -> ndarray::ArrayViewMut2<'_, E> {
+    tensor.view_mut()
+}
+
+/// `BlockcellLSTMCellGrad`.
+pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
+    let [batch, cell] = [(); 2].map(|()| choices.size());
+    let mut gates = vec![vec![batch, cell]; 4];
+    let sums_to_gates = choices.flag();
+    let mut co =
+        vec![if choices.flag() { vec![batch, cell] } else { broadcasting(choices, [batch, cell]) }];
+    let state = [co[0].first().copied().unwrap_or(1), co[0].last().copied().unwrap_or(1)];
+    let counts = [choices.below(2), choices.below(3), choices.below(3)];
+    let mut lists =
+        counts.map(|count| (0..count).map(|_| broadcasting(choices, state)).collect::<Vec<_>>());
+    choices.disturb(4, gates.iter_mut().chain(&mut co).chain(lists.iter_mut().flatten()));
+    let saved: Vec<_> = gates.iter().chain(&co).map(known).collect();
+    let [cs_prev, cs_grad, h_grad] =
+        lists.each_ref().map(|list| list.iter().map(known).collect::<Vec<_>>());
+    let (cs_prev, cs_grad, h_grad) = (&cs_prev[..], &cs_grad[..], &h_grad[..]);
+    let shapes = LstmCellGradShapes { saved: &saved, cs_prev, cs_grad, h_grad, sums_to_gates };
+    let found = plain::lstm_cell_grad_shapes(&shapes);
+    let mut wanted: Vec<_> = match &found {
+        Ok(shapes) => shapes.iter().map(|shape| sizes(shape)).collect(),
+        Err(_) => vec![co[0].clone(), vec![batch, cell.wrapping_mul(4)]],
+    };
+    choices.disturb(16, &mut wanted);
+    let needed = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let needed = needed.each_ref().map(Vec::as_slice);
+    let needed = found
+        .as_ref()
+        .map_or(0, |_| plain::lstm_cell_grad_scratch((gates[0][0], gates[0][1]), &co[0], needed));
+    let mut written = outputs::<E>(&wanted)?;
+    written.push(scratch::<E>(choices, needed)?);
+    let gates = Tensor::all::<E>(choices, &gates)?;
+    let co = Tensor::of::<E>(choices, &co[0])?;
+    let [cs_prev, cs_grad, h_grad] = lists.map(|list| Tensor::all::<E>(choices, &list));
+    let (cs_prev, cs_grad, h_grad) = (cs_prev?, cs_grad?, h_grad?);
+    twice(choices, written, |context, written| {
+        let [cs_prev_grad, dicfo, scratch] = written else { unreachable!("as many") };
+        let inputs = LstmCellGradInputs::<E> {
+            gates: std::array::from_fn(|n| gates[n].view()),
+            co: co.view(),
+            cs_prev: cs_prev.first().map(Tensor::view),
+            cs_grad: views(&cs_grad),
+            h_grad: views(&h_grad),
+        };
+        let outputs =
+            LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: two(dicfo) };
+        let scratch = scratch.elements_mut();
+        let ended = plain::lstm_cell_grad(context, sums_to_gates, inputs, outputs, scratch);
+        assert!(found.is_ok() || ended.is_err(), "{found:?}");
+        ended
+    })
+}
+
+/// `BlockcellGRUCellGradC` and `BlockcellGRUCellGradRU`.
+pub(crate) fn gru_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
+    let size = [(); 2].map(|()| choices.size());
+    let is_ru = choices.flag();
+    let mut shapes = vec![size.to_vec(); 3];
+    shapes.push(broadcasting(choices, size));
+    choices.disturb(4, &mut shapes);
+    let all: Vec<_> = shapes.iter().map(known).collect();
+    let found = if is_ru {
+        plain::gru_cell_grad_ru_shapes(&all)
+            .map(|shapes| shapes.map(|shape| sizes(&shape)).to_vec())
+    } else {
+        plain::gru_cell_grad_c_shapes(&all).map(|shape| vec![sizes(&shape); 3])
+    };
+    let any = || vec![size.to_vec(); if is_ru { 2 } else { 3 }];
+    let mut wanted = found.clone().unwrap_or_else(|_| any());
+    choices.disturb(16, &mut wanted);
+    let needed = found
+        .as_ref()
+        .map_or(0, |_| plain::gru_cell_grad_scratch((shapes[0][0], shapes[0][1]), &shapes[3]));
+    elements(&shapes[3])?;
+    let mut written = outputs::<E>(&wanted)?;
+    written.push(scratch::<E>(choices, needed)?);
+    let inputs = Tensor::all::<E>(choices, &shapes)?;
+    let saved = || std::array::from_fn(|n| inputs[n].view());
+    twice(choices, written, |context, written| {
+        let ended = if is_ru {
+            let [d_r_bar_u_bar, d_hr_r, scratch] = written else { unreachable!("as many") };
+            let outputs =
+                GruCellGradRuOutputs { d_r_bar_u_bar: two(d_r_bar_u_bar), d_hr_r: two(d_hr_r) };
+            let inputs = GruCellGradRuInputs::<E> { saved: saved(), d_hr: inputs[3].view() };
+            plain::gru_cell_grad_ru(context, inputs, outputs, scratch.elements_mut())
+        } else {
+            let [d_c_bar, d_u_bar, d_h_u, scratch] = written else { unreachable!("as many") };
+            let outputs = GruCellGradCOutputs {
+                d_c_bar: two(d_c_bar),
+                d_u_bar: two(d_u_bar),
+                d_h_u: two(d_h_u),
+            };
+            let inputs = GruCellGradCInputs::<E> { saved: saved(), d_h: inputs[3].view() };
+            plain::gru_cell_grad_c(context, inputs, outputs, scratch.elements_mut())
+        };
+        assert!(found.is_ok() || ended.is_err(), "{found:?}");
+        ended
+    })
+}

@@ -1,0 +1,123 @@
+// Drives the pool in `cpp/pool.cc` as kernels do, without TensorFlow: built with ThreadSanitizer by
+// `make tsan`.
+//
+// Each call writes to memory that no lock protects. ThreadSanitizer sees whether a section orders
+// what its tasks did before what follows. The program itself sees whether each task ran exactly
+// once, and it ends if a call hangs.
+//
+//   pool_test SECONDS    for each row of the table
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "blockcell/src/bridge.rs.h"
+#include "cpp/pool.h"
+
+namespace {
+
+using blockcell::Pool;
+using blockcell::Task;
+using tensorflow::thread::ThreadPool;
+using Way = ThreadPool::Way;
+
+// A row of the table.
+struct Case {
+  const char* name;
+  int threads;
+  Way way;
+  // Threads that call kernels at the same time.
+  int callers;
+  // Whether tasks call kernels themselves.
+  bool nested;
+};
+
+constexpr Case kCases[] = {
+    {"one caller", 2, Way::kRuns, 1, false},
+    {"many callers", 4, Way::kRuns, 8, false},
+    {"nested calls", 4, Way::kRuns, 4, true},
+    {"helpers never come", 4, Way::kKeeps, 4, false},
+    {"nested, helpers never come", 4, Way::kKeeps, 2, true},
+    {"the queue is full", 4, Way::kIsFull, 4, true},
+    {"16 threads", 16, Way::kRuns, 4, true},
+    {"64 threads", 64, Way::kRuns, 4, true},
+    {"64 threads, 16 callers", 64, Way::kRuns, 16, true},
+};
+
+// Costs of a task in cycles: from what stays on one thread to what may move helpers.
+constexpr std::uint64_t kCosts[] = {10, 20000, 40000, 700000};
+
+// Ends the program if nothing calls it for so long.
+constexpr unsigned kPatience = 60;
+
+std::atomic<std::size_t> sections{0};
+
+[[noreturn]] void Fail(const char* what, std::size_t got, std::size_t wanted) {
+  std::fprintf(stderr, "%s: %zu instead of %zu\n", what, got, wanted);
+  std::_Exit(1);
+}
+
+// A call of a kernel: some sections, each of which reads what the one before it wrote.
+void Call(ThreadPool* workers, std::mt19937* random, bool nested) {
+  const Pool pool(workers);
+  std::vector<std::size_t> runs(1 + (*random)() % 70);
+  const std::size_t count = 1 + (*random)() % 6;
+  for (std::size_t section = 0; section < count; ++section) {
+    const std::uint64_t cost = kCosts[(*random)() % 4];
+    const std::size_t inner = nested ? (*random)() % runs.size() : runs.size();
+    const unsigned seed = (*random)();
+    const Task task{[&](std::size_t n) {
+      // Written in the section before, maybe by another thread.
+      if (runs[n] != section) Fail("a task reads", runs[n], section);
+      if (n == inner) {
+        std::mt19937 own(seed);
+        Call(workers, &own, false);
+      }
+      ++runs[n];
+    }};
+    pool.parallel_for(runs.size(), cost, task);
+    for (const std::size_t times : runs) {
+      if (times != section + 1) Fail("a task ran", times, section + 1);
+    }
+    sections.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void Run(const Case& the, double seconds) {
+  const std::size_t before = sections.load();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  std::size_t calls = 0;
+  // Pools that keep what they are given are ended now and then, so that helpers come after their
+  // calls.
+  while (std::chrono::steady_clock::now() < end) {
+    alarm(kPatience);
+    ThreadPool workers(the.threads, the.way);
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < the.callers; ++caller) {
+      callers.emplace_back([&workers, &the, seed = calls + caller] {
+        std::mt19937 random(seed);
+        for (int call = 0; call < 50; ++call) Call(&workers, &random, the.nested);
+      });
+    }
+    for (auto& caller : callers) caller.join();
+    calls += 50 * the.callers;
+  }
+  std::printf("| %s | %d | %d | %zu | %zu |\n", the.name, the.threads, the.callers, calls,
+              sections.load() - before);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const double seconds = count > 1 ? std::atof(arguments[1]) : 1;
+  std::printf("| case | threads | callers | calls | sections |\n|---|---|---|---|---|\n");
+  for (const Case& the : kCases) Run(the, seconds);
+  return 0;
+}
