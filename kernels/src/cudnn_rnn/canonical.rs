@@ -54,6 +54,26 @@ pub fn canonical_to_params<E: Copy>(
     Ok(())
 }
 
+/// Checks the shapes of all weights and of all biases. One may have another shape with as many elements, as in
+/// TensorFlow.
+///
+/// # Errors
+///
+/// [`Error::Count`] for a list of another length, [`Error::ListShape`] for the first part of another size.
+pub fn check_canonical(
+    op: &'static str,
+    layout: &Layout,
+    weights: &[&[usize]],
+    biases: &[&[usize]],
+) -> Result<(), Error> {
+    let lists = [("weights", weights), ("biases", biases)];
+    let regions = [layout.weights().collect::<Vec<_>>(), layout.biases().collect()];
+    lists
+        .into_iter()
+        .zip(&regions)
+        .try_for_each(|((name, shapes), regions)| check_list(op, name, regions, shapes))
+}
+
 /// The regions of all weights and of all biases, which have the sizes of these parts.
 fn regions_of<E>(
     op: &'static str,
@@ -64,26 +84,29 @@ fn regions_of<E>(
     for ((name, regions), parts) in
         ["weights", "biases"].into_iter().zip(&lists).zip([weights, biases])
     {
-        check_list(op, name, regions, parts.iter().map(|part| part.as_ref().len()))?;
+        let shapes: Vec<_> = parts.iter().map(|part| [part.as_ref().len()]).collect();
+        check_list(op, name, regions, &shapes)?;
     }
     Ok(lists)
 }
 
-/// Checks the sizes of a list. A part may have another shape of the same size, as in TensorFlow.
+/// Checks the shapes of a list by their sizes.
 fn check_list(
     op: &'static str,
     name: &'static str,
     regions: &[Region],
-    sizes: impl ExactSizeIterator<Item = usize>,
+    shapes: &[impl AsRef<[usize]>],
 ) -> Result<(), Error> {
-    if sizes.len() != regions.len() {
-        let (expected, got) = (regions.len(), sizes.len());
+    if shapes.len() != regions.len() {
+        let (expected, got) = (regions.len(), shapes.len());
         return Err(Error::Count { op, what: name, expected, got });
     }
-    for (index, (region, size)) in regions.iter().zip(sizes).enumerate() {
-        if size != region.range.len() {
+    for (index, (region, shape)) in regions.iter().zip(shapes).enumerate() {
+        let shape = shape.as_ref();
+        // A tensor that exists has a size that fits.
+        if shape.iter().product::<usize>() != region.range.len() {
             let expected = format!("{:?}, or as many elements", region.shape);
-            let got = vec![Some(size)];
+            let got = shape.iter().copied().map(Some).collect();
             return Err(Error::ListShape { op, tensor: name, index, expected, got });
         }
     }

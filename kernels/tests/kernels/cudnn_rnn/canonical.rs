@@ -106,3 +106,29 @@ fn there_and_back() {
         );
     }
 }
+
+/// A part may have another shape with as many elements; what is wrong is told by its shape.
+#[test]
+fn shapes_of_parts() {
+    let layout = layout(&Case::new(Mode::Gru, [1, 1, 2, 3]));
+    let shapes = |regions: &mut dyn Iterator<Item = Region>| {
+        regions.map(|region| region.shape).collect::<Vec<_>>()
+    };
+    let mut weights = shapes(&mut layout.weights());
+    let biases = shapes(&mut layout.biases());
+    let check = |weights: &[Vec<usize>], biases: &[Vec<usize>]| {
+        let weights: Vec<_> = weights.iter().map(Vec::as_slice).collect();
+        let biases: Vec<_> = biases.iter().map(Vec::as_slice).collect();
+        check_canonical(OP, &layout, &weights, &biases)
+    };
+    assert_eq!(check(&weights, &biases), Ok(()));
+    weights[1] = vec![weights[1].iter().product()];
+    assert_eq!(check(&weights, &biases), Ok(()));
+    assert!(matches!(check(&weights[1..], &biases), Err(Error::Count { what: "weights", .. })));
+    weights[1] = vec![2, 5];
+    let error = check(&weights, &biases).expect_err("it has another size").to_string();
+    assert_eq!(
+        error,
+        format!("{OP}: weights[1] must have shape [3, 2], or as many elements, got [2, 5]")
+    );
+}

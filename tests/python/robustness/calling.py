@@ -1,0 +1,131 @@
+"""Runs an op in one of several ways, with the shapes of its inputs unknown beforehand."""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from blockcell import loader
+from blockcell.op_table import OPS
+from robustness.judging import Answer
+
+v1 = tf.compat.v1
+
+
+def function(op):
+    """The Python function of an op."""
+    if hasattr(tf.raw_ops, op):
+        return getattr(tf.raw_ops, op)
+    own = OPS[op].function if op in OPS else None
+    return getattr(loader.module(), own or _snake(op))
+
+
+def _snake(name):
+    """BlockcellLSTMCellGrad: blockcell_lstm_cell_grad, as TensorFlow has it."""
+    words = ""
+    for k, letter in enumerate(name):
+        before, after = name[k - 1 : k], name[k + 1 : k + 2]
+        if letter.isupper() and before and (before.islower() or after.islower()):
+            words += "_"
+        words += letter.lower()
+    return words
+
+
+def _kinds(inputs):
+    """Names of the inputs, each with its type, or the types of its list."""
+    return tuple(
+        (name, tuple(v.dtype.name for v in value))
+        if isinstance(value, list)
+        else (name, np.asarray(value).dtype.name)
+        for name, value in inputs.items()
+    )
+
+
+def _flat(inputs):
+    """All arrays of the inputs."""
+    values = []
+    for value in inputs.values():
+        values += value if isinstance(value, list) else [value]
+    return values
+
+
+def _packed(kinds, tensors):
+    """The arguments of an op, from all its tensors."""
+    tensors, arguments = iter(tensors), {}
+    for name, kind in kinds:
+        if isinstance(kind, tuple):
+            arguments[name] = [next(tensors) for _ in kind]
+        else:
+            arguments[name] = next(tensors)
+    return arguments
+
+
+def _outputs(result):
+    return tf.nest.flatten(result)
+
+
+def _types(kinds):
+    for _, kind in kinds:
+        yield from kind if isinstance(kind, tuple) else (kind,)
+
+
+class _Frozen(dict):
+    """Attributes as the key of a cache."""
+
+    def __hash__(self):
+        return hash(repr(sorted(self.items())))
+
+    def __eq__(self, other):  # NaN is not equal to itself.
+        return repr(sorted(self.items())) == repr(sorted(other.items()))
+
+
+@functools.lru_cache(maxsize=8)
+def _session(op, kinds, attributes):
+    with tf.Graph().as_default() as graph:
+        feeds = [v1.placeholder(kind) for kind in _types(kinds)]
+        fetches = _outputs(function(op)(**_packed(kinds, feeds), **attributes))
+    return v1.Session(graph=graph), feeds, fetches
+
+
+def _in_session(op, inputs, attributes):
+    session, feeds, fetches = _session(op, _kinds(inputs), _Frozen(attributes))
+    return session.run(fetches, dict(zip(feeds, _flat(inputs))))
+
+
+def _eagerly(op, inputs, attributes):
+    tensors = [tf.constant(value) for value in _flat(inputs)]
+    result = function(op)(**_packed(_kinds(inputs), tensors), **attributes)
+    return [tensor.numpy() for tensor in _outputs(result)]
+
+
+@functools.lru_cache(maxsize=8)
+def _function(op, kinds, attributes):
+    signature = [tf.TensorSpec(None, kind) for kind in _types(kinds)]
+    return tf.function(
+        lambda *tensors: _outputs(function(op)(**_packed(kinds, tensors), **attributes)),
+        input_signature=signature,
+    )
+
+
+def _in_function(op, inputs, attributes):
+    call = _function(op, _kinds(inputs), _Frozen(attributes))
+    return [tensor.numpy() for tensor in call(*map(tf.constant, _flat(inputs)))]
+
+
+MODES = {"session": _in_session, "eager": _eagerly, "function": _in_function}
+"""The ways, by name. TensorFlow 1.15 has the first one only: elsewhere it keeps its own kernels."""
+
+
+def answer(mode, op, inputs, attributes):
+    """Runs an op; returns an `Answer`."""
+    try:
+        return Answer(MODES[mode](op, inputs, attributes), None, "")
+    except tf.errors.OpError as error:
+        return Answer(None, type(error).__name__, error.message)
+    except ValueError as error:
+        # While it builds a graph, TensorFlow makes a ValueError of this kind of error.
+        if mode == "eager" or f"{op}: " not in str(error):
+            return Answer(None, "ValueError", str(error))
+        return Answer(None, "InvalidArgumentError", str(error))
+    except Exception as error:
+        return Answer(None, type(error).__name__, str(error))
