@@ -53,6 +53,11 @@ class Worker:
         self._process.terminate()
         self._process.join()
 
+    def kill(self):
+        """Ends the process at once, as the system does where memory is short."""
+        self._process.kill()
+        self._process.join()
+
     def ask(self, what, *arguments):
         """Calls a method of the trainer.
 

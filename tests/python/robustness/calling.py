@@ -1,6 +1,7 @@
 """Runs an op in one of several ways, with the shapes of its inputs unknown beforehand."""
 
 import functools
+from typing import Any, Dict, List, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -79,11 +80,31 @@ class _Frozen(dict):
         return repr(sorted(self.items())) == repr(sorted(other.items()))
 
 
+class Node(NamedTuple):
+    """An op in a graph."""
+
+    feeds: Dict[Any, Any]
+    """The values of its inputs, by their placeholders."""
+    fetches: List[Any]
+    """Its outputs."""
+
+
+def node(op, inputs, attributes):
+    """Makes a `Node` in the default graph. The shapes of its inputs are unknown there."""
+    feeds, fetches = _made(op, _kinds(inputs), attributes)
+    return Node(dict(zip(feeds, _flat(inputs))), fetches)
+
+
+def _made(op, kinds, attributes):
+    """Placeholders, and the outputs of the op on them."""
+    feeds = [v1.placeholder(kind) for kind in _types(kinds)]
+    return feeds, _outputs(function(op)(**_packed(kinds, feeds), **attributes))
+
+
 @functools.lru_cache(maxsize=8)
 def _session(op, kinds, attributes):
     with tf.Graph().as_default() as graph:
-        feeds = [v1.placeholder(kind) for kind in _types(kinds)]
-        fetches = _outputs(function(op)(**_packed(kinds, feeds), **attributes))
+        feeds, fetches = _made(op, kinds, attributes)
     return v1.Session(graph=graph), feeds, fetches
 
 

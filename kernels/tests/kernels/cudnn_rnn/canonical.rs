@@ -2,7 +2,7 @@
 
 use blockcell_kernels::Error;
 use blockcell_kernels::cudnn_rnn::{
-    InputMode, Layout, Mode, canonical_to_params, params_to_canonical,
+    InputMode, Layout, Mode, canonical_to_params, check_canonical, params_to_canonical,
 };
 use ndarray::Array1;
 
@@ -111,11 +111,7 @@ fn there_and_back() {
 #[test]
 fn shapes_of_parts() {
     let layout = layout(&Case::new(Mode::Gru, [1, 1, 2, 3]));
-    let shapes = |regions: &mut dyn Iterator<Item = Region>| {
-        regions.map(|region| region.shape).collect::<Vec<_>>()
-    };
-    let mut weights = shapes(&mut layout.weights());
-    let biases = shapes(&mut layout.biases());
+    let [mut weights, biases] = shapes(&layout);
     let check = |weights: &[Vec<usize>], biases: &[Vec<usize>]| {
         let weights: Vec<_> = weights.iter().map(Vec::as_slice).collect();
         let biases: Vec<_> = biases.iter().map(Vec::as_slice).collect();
