@@ -83,4 +83,5 @@ class RowFile:
 
     def close(self):
         """Closes the file."""
-        self._file.close()
+        with self._writing():
+            self._file.close()
