@@ -48,11 +48,13 @@ def verdict(case, inputs, answer, is_ours=True):
       case: The `Case`.
       inputs: What its `make` returned.
       answer: The `Answer`.
-      is_ours: Whether the message has to be clear.
+      is_ours: Whether valid calls must be accepted, and messages clear: else any error will do.
 
     Returns:
       One of the words above, and an explanation.
     """
+    if answer.error and not is_ours:
+        return HANDLED, ""
     problem = case.problem(inputs)
     if problem is None:
         if answer.error:
@@ -62,8 +64,6 @@ def verdict(case, inputs, answer, is_ours=True):
         return (SILENT, inaccuracy) if inaccuracy else (HANDLED, "")
     if not answer.error:
         return SILENT, f"accepted, though {problem}"
-    if not is_ours:
-        return HANDLED, ""
     if answer.error != "InvalidArgumentError":
         return UNCLEAR, f"{answer.error}: {_own_words(case.op, answer.message)}"
     if case.blame:

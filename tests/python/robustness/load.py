@@ -21,6 +21,8 @@ from robustness import calling, cudnn_ops, own_ops
 
 v1 = tf.compat.v1
 THREADS, SESSIONS_OF_A_GRAPH = 8, 2
+TOGETHER = 8
+"""How many ops most steps have; some have all."""
 SIZES = [(3, 2, 4, 5), (33, 65, 130, 4), (2, 256, 256, 3)]
 """Batch, input_size, cell_size and time of the ops in the table: some are worth many threads."""
 
@@ -54,27 +56,36 @@ class _Graph:
     """Calls in a graph, whose inputs are fed, and what each has to return."""
 
     def __init__(self, some):
-        self.nodes = []
+        self._names = [call.op for call in some]
         with tf.Graph().as_default() as graph:
-            for call in some:
-                self.nodes.append(calling.node(call.op, call.inputs, call.attributes))
-        self.sessions = [v1.Session(graph=graph) for _ in range(SESSIONS_OF_A_GRAPH)]
-        self.names = [call.op for call in some]
-        self.wanted = [self._bytes(self.sessions[0], [k])[0] for k in range(len(some))]
+            self._nodes = [calling.node(*call) for call in some]
+        # One op after the other, each on one thread.
+        alone = v1.ConfigProto(
+            intra_op_parallelism_threads=1,
+            inter_op_parallelism_threads=1,
+            use_per_session_threads=True,
+        )
+        every = list(range(len(some)))
+        with v1.Session(graph=graph, config=alone) as session:
+            self._wanted = self._bytes(session, every)
+        self._sessions = [v1.Session(graph=graph) for _ in range(SESSIONS_OF_A_GRAPH)]
+        # A session is slow where it gets to know a new set of fetches, so there are few.
+        mixed = random.Random(0).sample(every, len(every))
+        self._sets = [every, *(mixed[k : k + TOGETHER] for k in range(0, len(mixed), TOGETHER))]
 
     def _bytes(self, session, some):
         """What some calls return, all of them in one step."""
         feeds = {}
         for k in some:
-            feeds.update(self.nodes[k].feeds)
-        found = session.run([self.nodes[k].fetches for k in some], feeds)
+            feeds.update(self._nodes[k].feeds)
+        found = session.run([self._nodes[k].fetches for k in some], feeds)
         return [b"".join(array.tobytes() for array in arrays) for arrays in found]
 
     def differing(self, draw):
-        """Runs some calls, or all, in one step; the ops whose results are other ones."""
-        some = draw.sample(range(len(self.nodes)), draw.choice((1, 2, 8, len(self.nodes))))
-        found = self._bytes(draw.choice(self.sessions), some)
-        return [self.names[k] for k, got in zip(some, found) if got != self.wanted[k]], len(some)
+        """Runs some calls in one step; returns the ops with other results, and how many ran."""
+        some = draw.choice(self._sets)
+        found = self._bytes(draw.choice(self._sessions), some)
+        return [self._names[k] for k, got in zip(some, found) if got != self._wanted[k]], len(some)
 
 
 def run(seconds):
