@@ -18,8 +18,8 @@ def found():
 @pytest.mark.parametrize("job", OURS, ids=str)
 def test_every_call_is_handled(found, job):
     assert not runner.failures(found[job])
-    assert set(found[job]) == set(worker.all_ops(is_ours=True))
-    assert sum(counts[HANDLED] for counts, _ in found[job].values()) > 250
+    assert set(found[job]) == set(worker.all_ops(True, job.mode))
+    assert sum(counts[HANDLED] for counts, _ in found[job].values()) > 80
 
 
 def test_a_kernel_that_dies_or_accepts_everything_is_found():

@@ -26,10 +26,10 @@ class Job(collections.namedtuple("Job", "is_ours mode")):
 
 def jobs(is_tensorflow_1):
     """All jobs of a TensorFlow. Eager mode of 1.15 never runs the library's kernels."""
+    graphs = [Job(True, mode) for mode in ("session", "known shapes")]
     if is_tensorflow_1:
-        return [Job(True, "session"), Job(False, "session")]
-    ours = [Job(True, mode) for mode in ("session", "eager", "function")]
-    return [*ours, Job(False, "eager")]
+        return [*graphs, Job(False, "session")]
+    return [*graphs, Job(True, "eager"), Job(True, "function"), Job(False, "eager")]
 
 
 def run(some_jobs, python=sys.executable, share=1, ops=()):
