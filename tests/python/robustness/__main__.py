@@ -8,6 +8,8 @@ of the library's kernels is not handled.
 """
 
 import argparse
+import collections
+import json
 import sys
 import time
 from pathlib import Path
@@ -20,33 +22,57 @@ from robustness import runner
 def main(argv=None):
     options = _options(argv)
     started = time.monotonic()
-    jobs = runner.jobs(tf.__version__.startswith("1."))
-    if not options.stock:
-        jobs = [job for job in jobs if job.is_ours]
-    found = runner.run(jobs, share=options.share, ops=options.ops)
-    ours = [one for job, one in found.items() if job.is_ours]
-    for job, one in found.items():
+    jobs = [
+        job
+        for job in runner.jobs(tf.__version__.startswith("1."))
+        if not options.modes or (job.mode if job.is_ours else "stock") in options.modes
+    ]
+    minor = ".".join(tf.__version__.split(".")[:2])
+    file = options.results / f"tf-{minor}.json"
+    found = _kept(file) if options.keep else {}
+    found.update(runner.run(jobs, share=options.share, ops=options.ops))
+    for job in jobs:
         if job.is_ours:
-            for text in runner.failures(one):
+            for text in runner.failures(found[job]):
                 print(f"FAILED {job}: {text}")
-    modes = ", ".join(str(job) for job in jobs)
-    table = runner.table(found)
-    seconds = time.monotonic() - started
-    text = f"TensorFlow {tf.__version__} ({modes}), {seconds:.0f} s:\n\n{table}\n"
-    print(text)
-    if options.results:
-        options.results.mkdir(parents=True, exist_ok=True)
-        minor = ".".join(tf.__version__.split(".")[:2])
-        (options.results / f"tf-{minor}.md").write_text(text, encoding="utf-8")
-    return 0 if all(map(runner.is_good, ours)) else 1
+    modes = "; ".join(str(job) for job in found)
+    print(f"TensorFlow {tf.__version__} ({modes}), {time.monotonic() - started:.0f} s:\n")
+    print(runner.table(found))
+    _keep(file, found)
+    return 0 if all(runner.is_good(one) for job, one in found.items() if job.is_ours) else 1
+
+
+def _kept(file):
+    """What former runs have found, by their jobs."""
+    if not file.exists():
+        return {}
+    return {
+        runner.Job(*job): {op: (collections.Counter(n), shown) for op, (n, shown) in found.items()}
+        for job, found in json.loads(file.read_text(encoding="utf-8"))
+    }
+
+
+def _keep(file, found):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(list(found.items())), encoding="utf-8")
 
 
 def _options(argv):
     parser = argparse.ArgumentParser(prog="robustness", description=__doc__)
     parser.add_argument("--share", type=int, default=1, help="run one case of so many")
     parser.add_argument("--ops", nargs="*", default=[], help="only these ops")
-    parser.add_argument("--no-stock", dest="stock", action="store_false", help="ours alone")
-    parser.add_argument("--results", type=Path, help="a folder for the table")
+    parser.add_argument(
+        "--modes",
+        nargs="*",
+        default=[],
+        help="only these ways; stock: TensorFlow's kernels",
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep what former runs found in other ways"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("build/robustness"), help="a folder for what was found"
+    )
     return parser.parse_args(argv)
 
 
