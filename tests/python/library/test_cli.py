@@ -104,7 +104,8 @@ def test_rows_on_a_full_disk():
 def test_bench_with_a_file_in_the_place_of_its_folder(tmp_path):
     (tmp_path / "file").write_text("")
     words = ["--ops", "GRUBlockCell", "--shapes", "2x3", "--threads", 1, "--memory", "off"]
-    _, said = run("bench", *words, "--seconds", 0.01, "--output", tmp_path / "file" / "x", code=2)
+    words += ["--seconds", 0.01, "--output", tmp_path / "file" / "x"]
+    _, said = run("bench", *words, code=2, PATH=str(Path(sys.executable).parent))
     assert "blockcell: cannot write " in said and "Traceback" not in said
 
 
