@@ -30,7 +30,8 @@ def main(argv=None):
     minor = ".".join(tf.__version__.split(".")[:2])
     file = options.results / f"tf-{minor}.json"
     found = _kept(file) if options.keep else {}
-    found.update(runner.run(jobs, share=options.share, ops=options.ops))
+    for job, of_job in runner.run(jobs, share=options.share, ops=options.ops).items():
+        found.setdefault(job, {}).update(of_job)
     for job in jobs:
         if job.is_ours:
             for text in runner.failures(found[job]):
@@ -68,7 +69,9 @@ def _options(argv):
         help="only these ways; stock: TensorFlow's kernels",
     )
     parser.add_argument(
-        "--keep", action="store_true", help="keep what former runs found in other ways"
+        "--keep",
+        action="store_true",
+        help="keep what former runs found, of other ops and in other ways",
     )
     parser.add_argument(
         "--results", type=Path, default=Path("build/robustness"), help="a folder for what was found"
