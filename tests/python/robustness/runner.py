@@ -95,7 +95,8 @@ def table(found):
         "| deaths | silent |",
         "|---|" + "--:|" * 9,
     ]
-    rows = [(op, ours[op], stock.get(op)) for op in ours]
+    none = collections.Counter()
+    rows = [(op, ours.get(op, none), stock.get(op)) for op in {**ours, **stock}]
     rows.append(("all", sum(ours.values(), collections.Counter()), _sum(stock)))
     for op, counts, theirs in rows:
         cells = [sum(counts.values()), *(counts[w] for w in (HANDLED, DIED, SILENT, UNCLEAR))]
