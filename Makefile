@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs fuzz asan memcheck leaks tsan test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -72,6 +72,24 @@ FUZZ_FLAGS ?=
 
 fuzz-graphs: lib ## Run random graphs with and without the rewrites (FUZZ_FLAGS="--graphs=100000 --seed=1"; TF=1.15 too)
 	@PYTHONPATH=tests/python $(PYTHON) -m fuzzing --results build/fuzz $(FUZZ_FLAGS)
+
+# Where the checks of robustness run, and flags for `python -m robustness`, such as "--share=10 --ops BlockLSTM".
+ROBUSTNESS_TF ?= 2.21 1.15
+ROBUSTNESS_FLAGS ?=
+
+robustness: ## Call every op in thousands of malformed ways, and all at once in many threads, in 2.21 and 1.15
+	@for tf in $(ROBUSTNESS_TF); do $(MAKE) --no-print-directory robustness-$$tf || exit; done
+
+robustness-%:
+	@$(MAKE) --no-print-directory lib TF=$*
+	@PYTHONPATH=tests/python:python $(call venv,$*)/bin/python -m robustness --results build/robustness $(ROBUSTNESS_FLAGS)
+	@PYTHONPATH=tests/python:python $(call venv,$*)/bin/python -m robustness.load --seconds 120
+
+# How long the demo's models train.
+MINUTES ?= 20
+
+soak: lib ## Train the demo's models for a long time; losses, memory and steps must be steady (MINUTES=20)
+	@$(PYTHON) examples/char_lm/soak.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" --minutes $(MINUTES)
 
 # How long each target of `make fuzz` runs, and flags of libFuzzer, such as -runs=1000000.
 FUZZ_SECONDS ?= 30

@@ -77,11 +77,11 @@ mod ffi {
     }
 
     /// The dimensions of an output: the first `rank` of `dims`. One that is not known is
-    /// `usize::MAX`, which is TensorFlow's -1.
+    /// `usize::MAX`, which is TensorFlow's -1. Only what broadcasts has more than three.
     #[derive(Clone, Copy, Default)]
     struct Shape {
         rank: usize,
-        dims: [usize; 3],
+        dims: [usize; 8],
     }
 
     /// What is known of an input's shape while a graph is built. A dimension not known is -1.

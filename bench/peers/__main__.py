@@ -9,7 +9,7 @@ from bench.options import positive
 from bench.peers import nets, report
 from blockcell.cli.console import new_console, new_progress
 from blockcell_tools.bench import machine, shapes
-from blockcell_tools.bench.rows import ResumeError, RowFile
+from blockcell_tools.bench.rows import RowFile, RowsError
 from blockcell_tools.bench.run import at, best_limits, circumstances
 from blockcell_tools.bench.turns import Sides, Turns
 from blockcell_tools.bench.workers import WorkerError
@@ -21,7 +21,7 @@ def main():
     console = new_console()
     try:
         found = measure(arguments, console)
-    except (WorkerError, machine.MachineError, ResumeError) as error:
+    except (WorkerError, machine.MachineError, RowsError) as error:
         sys.exit(f"bench.peers: {error}")
     if found.left_out:
         console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")

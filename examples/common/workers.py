@@ -58,6 +58,16 @@ class Worker:
         self._process.terminate()
         self._process.join()
 
+    def resident_bytes(self):
+        """How much of the machine's memory the process has."""
+        with open(f"/proc/{self._process.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def kill(self):
+        """Ends the process at once, as the system does where memory is short."""
+        self._process.kill()
+        self._process.join()
+
     def ask(self, what, *arguments):
         """Calls a method of the trainer.
 

@@ -79,6 +79,20 @@ class Trainer:
         ]
         return losses, {name: variable.numpy() for name, variable in self._variables.items()}
 
+    def save(self, path):
+        """Writes a checkpoint of the weights and of the optimizer."""
+        self._checkpoint().write(path)
+
+    def restore(self, path):
+        """Reads a checkpoint."""
+        self._checkpoint().read(path).assert_consumed()
+
+    def _checkpoint(self):
+        if not self._optimizer.built:
+            with self._strategy.scope():
+                self._optimizer.build(list(self._variables.values()))
+        return self._tf.train.Checkpoint(optimizer=self._optimizer, **self._variables)
+
     def taken_over(self):
         """Returns the names of the ops that run on the library's kernels in this process."""
         return self._blockcell.info()["taken_over"]
@@ -137,13 +151,15 @@ class Trainer:
         return self._strategy.reduce(self._tf.distribute.ReduceOp.SUM, loss, axis=None)
 
 
-def arguments():
-    """Parses the command line."""
-    parser = commands.parser_of(
-        "Train on several workers by MultiWorkerMirroredStrategy, and in one process.",
-        "build/distributed",
-        "the logs of the processes",
-    )
+def arguments(
+    words="Train on several workers by MultiWorkerMirroredStrategy, and in one process.",
+):
+    """Parses the command line.
+
+    Args:
+      words: What the program does.
+    """
+    parser = commands.parser_of(words, "build/distributed", "the logs of the processes")
     parser.add_argument("--workers", type=int, default=2, help="workers (default: 2)")
     parser.add_argument("--units", type=int, default=64, help="units of a layer (default: 64)")
     parser.add_argument("--steps", type=int, default=60, help="training steps (default: 60)")
@@ -156,30 +172,49 @@ def arguments():
     return result
 
 
+def windows_of(options):
+    """The symbols read and those to predict in each step."""
+    text = np.frombuffer(standard_library.sources(1 << 18), np.uint8)
+    return standard_library.windows(text, BATCH, TIME)[: options.steps]
+
+
+def start(processes, options, workers):
+    """Starts this number of workers, or for 0 one process without a strategy.
+
+    Args:
+      processes: A `cluster.Cluster`.
+      options: Of the command line.
+      workers: How many.
+
+    Returns:
+      The `Worker` of each.
+    """
+    library = str(options.library.resolve())
+    where = cluster.addresses(workers)
+    started = [
+        processes.start(f"worker {index}", Trainer, library, options.units, where, index)
+        for index in range(workers)
+    ] or [processes.start("one process", Trainer, library, options.units)]
+    for ops in processes.ask(started, "taken_over"):
+        if "BlockLSTMV2" not in ops:
+            raise WorkerError(f"a process has not taken over BlockLSTMV2, only {ops}")
+    return started
+
+
 def train(options, windows, workers):
     """Trains with this number of workers, 0 for one process without a strategy.
 
     Returns:
       For each process its losses and weights.
     """
-    library = str(options.library.resolve())
     with cluster.Cluster(options.output, SECONDS) as processes:
-        where = cluster.addresses(workers)
-        started = [
-            processes.start(f"worker {index}", Trainer, library, options.units, where, index)
-            for index in range(workers)
-        ] or [processes.start("one process", Trainer, library, options.units)]
-        for ops in processes.ask(started, "taken_over"):
-            if "BlockLSTMV2" not in ops:
-                raise WorkerError(f"a process has not taken over BlockLSTMV2, only {ops}")
-        return processes.ask(started, "train", windows)
+        return processes.ask(start(processes, options, workers), "train", windows)
 
 
 def main():
     """Command line."""
     options = arguments()
-    text = np.frombuffer(standard_library.sources(1 << 18), np.uint8)
-    windows = standard_library.windows(text, BATCH, TIME)[: options.steps]
+    windows = windows_of(options)
     try:
         ((losses, weights),) = train(options, windows, 0)
         found = train(options, windows, options.workers)

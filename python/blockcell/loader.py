@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
-from blockcell import building, linked, private
+from blockcell import building, elf, linked, private
 from blockcell.version import __version__
 
 LIBRARY = building.LIBRARY
@@ -249,10 +249,11 @@ def find_library(path: Optional[Union[str, Path]] = None) -> Path:
             _check_folder(library, minor)
             return library
     named = f" (named by {asked})" if asked else ""
+    there_is = ("there is no file {}{}", "{}{} is a folder, not a file")
     raise LibraryNotFoundError(
         _explain(
             f"no library for TensorFlow {tf.__version__} was found",
-            [f"there is no file {candidate}{named}" for candidate in candidates],
+            [there_is[one.is_dir()].format(one, named) for one in candidates],
         )
     )
 
@@ -310,6 +311,14 @@ def _ways_out() -> Iterator[str]:
     )
 
 
+def _check_length(library: Path) -> None:
+    """Refuses a file that was cut short: to load it would end the process."""
+    has, needs = library.stat().st_size, elf.length(library)
+    if has < needs:
+        problem = f"{library} is cut short: it has {has:,} bytes of {needs:,}"
+        raise LibraryError(_explain(problem, ["copy it again, and look for a full disk"]))
+
+
 def _load_into_tensorflow(library: Path) -> Any:
     """Loads a file that `find_library` has found, for eager mode too."""
     import tensorflow as tf
@@ -330,6 +339,7 @@ def _load_first(library: Path) -> Any:
     """The module of a file that this process has not loaded before; None if it has no ops."""
     import tensorflow as tf
 
+    _check_length(library)
     try:
         return _with_ops(tf.load_op_library(str(library)))
     except tf.errors.OpError as error:

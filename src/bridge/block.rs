@@ -156,7 +156,7 @@ impl<A: Send + Sync> Node for BlockNode<A> {
             op.check_steps(&sizes, tensors::steps(input).into_iter().map(i128::from))?;
         }
         for (shape, tensor) in outputs.iter_mut().zip(op.outputs) {
-            describe(shape, tensor.dims.iter().map(|&dim| Some(sizes.of(dim))));
+            describe(op.name, shape, tensor.dims.iter().map(|&dim| Some(sizes.of(dim))))?;
         }
         Plan::with_scratch(op.name, scratch(&sizes, &self.attributes, self.is_half))
     }

@@ -243,7 +243,7 @@ impl Node for CudnnNode {
     fn plan(&self, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Result<Plan, Error> {
         let (shapes, floats) = self.needs(inputs, outputs.len())?;
         for (to, dims) in outputs.iter_mut().zip(shapes) {
-            describe(to, dims.into_iter().map(Some));
+            describe(self.op.name, to, dims.into_iter().map(Some))?;
         }
         Plan::with_scratch(self.op.name, floats)
     }
@@ -286,6 +286,9 @@ impl CudnnNode {
             Kind::CanonicalToParams => {
                 let layout = self.layout(inputs)?;
                 self.check_counts(&layout, inputs.len() - 3)?;
+                let shapes: Vec<_> = inputs[3..].iter().map(|input| input.dims).collect();
+                let (weights, biases) = shapes.split_at(layout.counts()[0]);
+                cudnn_rnn::check_canonical(self.op.name, &layout, weights, biases)?;
                 Ok((vec![vec![layout.len()]], 0))
             }
         }
@@ -339,7 +342,7 @@ impl CudnnNode {
         let names = ["num_layers", "num_units", "input_size"];
         for ((size, tensor), input) in sizes.iter_mut().zip(names).zip(inputs) {
             let op = self.op.name;
-            let &[number] = elements::<i32>(input.data) else {
+            let ([], &[number]) = (input.dims, elements::<i32>(input.data)) else {
                 let (expected, got) = ("[]".to_owned(), input.dims.to_vec());
                 return Err(Error::Shape { op, tensor, expected, got });
             };

@@ -169,11 +169,19 @@ impl Kernel {
     }
 }
 
-/// Tells C++ a shape. What is not known of it is `usize::MAX`, TensorFlow's -1.
-pub(super) fn describe(shape: &mut Shape, dims: impl ExactSizeIterator<Item = Option<usize>>) {
+/// Tells C++ a shape of an output of `op`. What is not known of it is `usize::MAX`, TensorFlow's -1.
+pub(super) fn describe(
+    op: &'static str,
+    shape: &mut Shape,
+    dims: impl ExactSizeIterator<Item = Option<usize>>,
+) -> Result<(), Error> {
     shape.rank = dims.len();
-    assert!(shape.rank <= shape.dims.len(), "an output of rank {}", shape.rank);
+    if shape.rank > shape.dims.len() {
+        let expected = format!("an output must have at most {} dimensions", shape.dims.len());
+        return Err(Error::Attribute { op, expected, got: shape.rank.to_string() });
+    }
     for (to, dim) in shape.dims.iter_mut().zip(dims) {
         *to = dim.unwrap_or(usize::MAX);
     }
+    Ok(())
 }

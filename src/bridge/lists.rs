@@ -72,14 +72,14 @@ impl<P: Lists> Node for ListsNode<P> {
     fn plan(&self, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Result<Plan, Error> {
         if let Some(shapes) = self.op.shapes_without_work(inputs)? {
             for (output, dims) in outputs.iter_mut().zip(shapes) {
-                describe(output, dims.into_iter().map(Some));
+                describe(P::NAME, output, dims.into_iter().map(Some))?;
             }
             return Plan::with_scratch(P::NAME, 0);
         }
         let dims = |input: &Input<'_>| Some(input.dims.iter().copied().map(Some).collect());
         let shapes = self.op.shapes(&inputs.iter().map(dims).collect::<Vec<_>>())?;
         for (output, dims) in outputs.iter_mut().zip(shapes) {
-            describe(output, dims.into_iter());
+            describe(P::NAME, output, dims.into_iter())?;
         }
         let forward_input = self.op.forward_input();
         let forward_input = forward_input.and_then(|n| i32::try_from(n).ok()).unwrap_or(-1);

@@ -79,7 +79,10 @@ impl Loop {
         inputs: &[Input<'_>],
         states: usize,
     ) -> Result<Option<Vec<Vec<usize>>>, Error> {
-        let (_, tensors) = self.lists(inputs);
+        let ([scalars, _], tensors) = self.lists(inputs);
+        if scalars.iter().any(|scalar| !scalar.dims.is_empty()) {
+            return Ok(None); // The check of all shapes refuses it.
+        }
         let h = self.steps(inputs).without_rounds(op, &self.elements, tensors[0].dims)?;
         Ok(h.map(|h| {
             let states = tensors[1..].iter().take(states).map(|state| state.dims.to_vec());

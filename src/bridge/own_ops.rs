@@ -243,7 +243,7 @@ pub(super) fn infer(
         let inputs: Vec<_> = inputs.iter().map(known).collect();
         let shapes = (own.infer)(Attributes::new(own.name, attributes), &inputs)?;
         for (output, dims) in outputs.iter_mut().zip(shapes) {
-            describe(output, dims.into_iter());
+            describe(own.name, output, dims.into_iter())?;
         }
         Ok(())
     })

@@ -54,37 +54,65 @@ pub fn canonical_to_params<E: Copy>(
     Ok(())
 }
 
+/// Checks the shapes of all weights and of all biases. One may have another shape with as many elements, as in
+/// TensorFlow.
+///
+/// # Errors
+///
+/// [`Error::Count`] for a list of another length, [`Error::ListShape`] for the first part of another size.
+pub fn check_canonical(
+    op: &'static str,
+    layout: &Layout,
+    weights: &[&[usize]],
+    biases: &[&[usize]],
+) -> Result<(), Error> {
+    checked_regions(op, layout, [weights, biases]).map(|_| ())
+}
+
 /// The regions of all weights and of all biases, which have the sizes of these parts.
 fn regions_of<E>(
     op: &'static str,
     layout: &Layout,
-    [weights, biases]: [&[impl AsRef<[E]>]; 2],
+    parts: [&[impl AsRef<[E]>]; 2],
+) -> Result<[Vec<Region>; 2], Error> {
+    let shapes =
+        parts.map(|list| list.iter().map(|part| [part.as_ref().len()]).collect::<Vec<_>>());
+    checked_regions(op, layout, shapes.each_ref().map(Vec::as_slice))
+}
+
+/// The regions of all weights and of all biases, if these are the shapes of their parts.
+fn checked_regions(
+    op: &'static str,
+    layout: &Layout,
+    shapes: [&[impl AsRef<[usize]>]; 2],
 ) -> Result<[Vec<Region>; 2], Error> {
     const NAMES: [&str; 2] = ["weights", "biases"];
     // First of all: a network without units may have more layers than there is memory for their regions.
-    for ((name, expected), parts) in NAMES.into_iter().zip(layout.counts()).zip([weights, biases]) {
-        if parts.len() != expected {
-            return Err(Error::Count { op, what: name, expected, got: parts.len() });
+    for ((what, expected), shapes) in NAMES.into_iter().zip(layout.counts()).zip(shapes) {
+        if shapes.len() != expected {
+            return Err(Error::Count { op, what, expected, got: shapes.len() });
         }
     }
     let lists = [layout.weights().collect::<Vec<_>>(), layout.biases().collect()];
-    for ((name, regions), parts) in NAMES.into_iter().zip(&lists).zip([weights, biases]) {
-        check_list(op, name, regions, parts.iter().map(|part| part.as_ref().len()))?;
+    for ((name, regions), shapes) in NAMES.into_iter().zip(&lists).zip(shapes) {
+        check_sizes(op, name, regions, shapes)?;
     }
     Ok(lists)
 }
 
-/// Checks the sizes of a list. A part may have another shape of the same size, as in TensorFlow.
-fn check_list(
+/// Checks the shapes of a list by their sizes.
+fn check_sizes(
     op: &'static str,
     name: &'static str,
     regions: &[Region],
-    sizes: impl Iterator<Item = usize>,
+    shapes: &[impl AsRef<[usize]>],
 ) -> Result<(), Error> {
-    for (index, (region, size)) in regions.iter().zip(sizes).enumerate() {
-        if size != region.range.len() {
+    for (index, (region, shape)) in regions.iter().zip(shapes).enumerate() {
+        let shape = shape.as_ref();
+        // A tensor that exists has a size that fits.
+        if shape.iter().product::<usize>() != region.range.len() {
             let expected = format!("{:?}, or as many elements", region.shape);
-            let got = vec![Some(size)];
+            let got = shape.iter().copied().map(Some).collect();
             return Err(Error::ListShape { op, tensor: name, index, expected, got });
         }
     }

@@ -35,7 +35,7 @@ mod rows;
 mod switch;
 
 pub use backprop::{BackpropInputs, BackpropOutputs, backprop, backprop_scratch};
-pub use canonical::{canonical_to_params, params_to_canonical};
+pub use canonical::{canonical_to_params, check_canonical, params_to_canonical};
 pub use check::{BackpropShapes, Network, Shapes};
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub use layout::{Layout, Region};

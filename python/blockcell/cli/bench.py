@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import click
 
-from blockcell.cli.console import CommandError, new_console, quiet_tensorflow
+from blockcell.cli.console import CommandError, new_console, quiet_tensorflow, writing
 from blockcell.cli.options import Listed, Parsed
 from blockcell_tools.bench import files, machine, report, run, shapes
 from blockcell_tools.bench.ops import DTYPES
-from blockcell_tools.bench.rows import ResumeError
+from blockcell_tools.bench.rows import RowsError
 from blockcell_tools.bench.tables import OPS, USUAL_OPS
 from blockcell_tools.bench.workers import WorkerError
 
@@ -163,7 +163,7 @@ def command(**options):
     console = new_console(wanted.quiet)
     try:
         found = run.measure(wanted, console)
-    except (WorkerError, machine.MachineError, ResumeError) as error:
+    except (WorkerError, machine.MachineError, RowsError) as error:
         raise CommandError(str(error)) from error
     except KeyboardInterrupt:
         console.print(
@@ -177,7 +177,8 @@ def command(**options):
     if not found.rows:
         raise CommandError("nothing to measure with these ops, dtypes and shapes")
     report.print_tables(console, found)
-    files.write(wanted.output, found, console)
+    with writing(wanted.output):
+        files.write(wanted.output, found, console)
     sys.exit(0 if _check(found, wanted.check_ratio, console) else 1)
 
 

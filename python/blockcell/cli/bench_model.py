@@ -2,7 +2,7 @@
 
 import os
 
-from blockcell.cli.console import CommandError, new_console, table, waiting
+from blockcell.cli.console import CommandError, new_console, table, waiting, writing
 from blockcell_tools.bench import models
 from blockcell_tools.bench.run import circumstances
 from blockcell_tools.bench.workers import WorkerError
@@ -35,7 +35,8 @@ def run(wanted):
     console.print(table(wanted.model, _COLUMNS, [_cells(row) for row in found.rows], 0, _NOTE))
     for line in _what_ran(found):
         console.print(line, soft_wrap=True, highlight=False)
-    written = models.write(wanted.output, found)
+    with writing(wanted.output):
+        written = models.write(wanted.output, found)
     console.print(f"Written to {os.path.relpath(written)}", soft_wrap=True)
     slow = [row for row in found.rows if row.ratio < (wanted.check_ratio or 0.0)]
     for row in slow:

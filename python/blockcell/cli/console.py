@@ -14,6 +14,19 @@ class CommandError(Exception):
     """A command cannot do what it is asked to; one line that names a way out."""
 
 
+@contextlib.contextmanager
+def writing(path):
+    """What is done within writes to a path, and says in one line why it cannot.
+
+    Raises:
+      CommandError: It cannot: the disk is full, for example.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+
+
 def new_console(quiet=False):
     """A console; wide enough for the tables where there is no terminal to ask."""
     console = Console(quiet=quiet)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from blockcell.cli.console import CommandError
+from blockcell.cli.console import CommandError, writing
 
 
 @click.command(
@@ -42,8 +42,20 @@ def command(report, keras, is_module, script, arguments):
     finally:
         found = _found(said)
         _print(found)
-        if report:
+        is_written = not report or _is_written(report, found)
+    if not is_written:
+        sys.exit(2)
+
+
+def _is_written(report, found):
+    """Writes the report. If it cannot, it says why: an error of the program itself goes on."""
+    try:
+        with writing(report):
             Path(report).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    except CommandError as error:
+        print(f"blockcell: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _prepare(keras):

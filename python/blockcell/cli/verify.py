@@ -15,6 +15,7 @@ from blockcell.cli.console import (
     quiet_tensorflow,
     table,
     waiting,
+    writing,
 )
 from blockcell.cli.options import Listed
 from blockcell.op_table import OPS
@@ -103,7 +104,8 @@ def command(
         print(text)
     for file, content in ((report, text), (junit, verification.as_junit(results))):
         if file:
-            Path(file).write_text(content + "\n", encoding="utf-8")
+            with writing(file):
+                Path(file).write_text(content + "\n", encoding="utf-8")
     if quiet or as_json:
         for result in failed:
             print(f"{result.case}: {result.problem}", file=sys.stderr)

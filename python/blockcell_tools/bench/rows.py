@@ -1,11 +1,16 @@
 """A file of measured rows, one line of JSON each, written as they are measured."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 
-class ResumeError(Exception):
+class RowsError(Exception):
+    """Rows cannot be kept; says why."""
+
+
+class ResumeError(RowsError):
     """The rows that are there were measured in another way; says how."""
 
 
@@ -25,16 +30,18 @@ class RowFile:
 
         Raises:
           ResumeError: They were measured in another way.
+          RowsError: The file cannot be written.
         """
         self.path = path
         self._found: List[Tuple[Any, Any]] = []
         how = json.loads(json.dumps(how))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if resume and path.exists():
-            self._read(how)
-            self._file = path.open("a", encoding="utf-8")
-        else:
-            self._file = path.open("w", encoding="utf-8")
+        with self._writing():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            goes_on = resume and path.exists()
+            if goes_on:
+                self._read(how)
+            self._file = path.open("a" if goes_on else "w", encoding="utf-8")
+        if not goes_on:
             self._write(how)
 
     def _read(self, how):
@@ -63,9 +70,18 @@ class RowFile:
         self._write({"key": key, "result": result})
 
     def _write(self, content):
-        self._file.write(json.dumps(content) + "\n")
-        self._file.flush()
+        with self._writing():
+            self._file.write(json.dumps(content) + "\n")
+            self._file.flush()
+
+    @contextlib.contextmanager
+    def _writing(self):
+        try:
+            yield
+        except OSError as error:
+            raise RowsError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def close(self):
         """Closes the file."""
-        self._file.close()
+        with self._writing():
+            self._file.close()

@@ -30,6 +30,13 @@ def test_mirrored_workers_train_as_one_process(tmp_path):
     assert "the same training" in printed and "worker 1 of 2" in printed
 
 
+@pytest.mark.skipif(TF1, reason="the example is for TensorFlow 2")
+def test_a_killed_worker_is_noticed_and_training_resumes(tmp_path):
+    printed = train("lost_worker.py", tmp_path, "--steps", 6, "--units", 17)
+    assert "the other worker said: the worker worker 0" in printed
+    assert "the same training" in printed
+
+
 def test_parameter_server_trains_as_one_process(tmp_path):
     printed = train("parameter_server.py", tmp_path, "--steps", 3)
     assert "the same training" in printed and "worker 1 beside the other" in printed

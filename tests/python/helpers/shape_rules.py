@@ -54,9 +54,9 @@ def some_mutations():
     return sampling.sample(list(every_mutation()), features)
 
 
-def mutated(op, on, tensor, shape):
+def mutated(op, on, tensor, shape, dtype=np.float32):
     """Good inputs but for one, which has another shape."""
-    inputs = good_inputs(op, on)
+    inputs = good_inputs(op, on, dtype)
     inputs[tensor] = np.ones(shape, inputs[tensor].dtype)
     return inputs
 

@@ -70,6 +70,45 @@ def test_run(tmp_path):
     run("run", tmp_path / "absent.py", code=2)
 
 
+FULL = "/dev/full"
+"""A disk without room, as Linux has it."""
+
+
+def test_run_with_a_report_on_a_full_disk(tmp_path):
+    """It is one line; the program's own error and exit code go first."""
+    program = tmp_path / "program.py"
+    program.write_text("print('done')")
+    printed, said = run("run", "--report", FULL, program, code=2)
+    assert printed == "done\n" and "Traceback" not in said
+    assert f"blockcell: cannot write {FULL}: No space left on device" in said
+    program.write_text("raise SystemExit(3)")
+    assert f"cannot write {FULL}" in run("run", "--report", FULL, program, code=3)[1]
+    program.write_text("open('absent')")
+    said = run("run", "--report", FULL, program, code=1)[1]
+    assert "No such file or directory: 'absent'" in said and f"cannot write {FULL}" in said
+
+
+@pytest.mark.parametrize("option", ["--report", "--junit"])
+def test_verify_with_a_report_on_a_full_disk(option):
+    words = ["verify", "--quick", "--ops", "GRUBlockCell", option, FULL]
+    _, said = run(*words, code=2)
+    assert f"blockcell: cannot write {FULL}: No space left on device" in said
+    assert "Traceback" not in said
+
+
+def test_rows_on_a_full_disk():
+    with pytest.raises(rows.RowsError, match=f"cannot write {FULL}: No space left on device"):
+        rows.RowFile(Path(FULL), {"seconds": 1}, resume=False)
+
+
+def test_bench_with_a_file_in_the_place_of_its_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    words = ["--ops", "GRUBlockCell", "--shapes", "2x3", "--threads", 1, "--memory", "off"]
+    words += ["--seconds", 0.01, "--output", tmp_path / "file" / "x"]
+    _, said = run("bench", *words, code=2, PATH=str(Path(sys.executable).parent))
+    assert "blockcell: cannot write " in said and "Traceback" not in said
+
+
 def test_info():
     answer = json.loads(run("info", "--json")[0])
     assert answer["loaded"] and answer["tensorflow_running"] == tf.__version__

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import blockcell
-from blockcell import loader
+from blockcell import elf, loader
 from blockcell.op_table import CUDNN, OPS, STOCK
 from helpers import isolated
 
@@ -115,6 +115,31 @@ def test_no_such_file(nothing_loaded, tmp_path):
     with pytest.raises(blockcell.LibraryNotFoundError) as error:
         blockcell.load(tmp_path / "absent.so")
     assert_says(error, tmp_path / "absent.so", "the argument of load", "tf-" + MINOR)
+
+
+def test_folder_in_the_place_of_a_file(nothing_loaded, tmp_path):
+    folder = tmp_path / "libblockcell.so"
+    folder.mkdir()
+    with pytest.raises(blockcell.LibraryNotFoundError) as error:
+        blockcell.load(folder)
+    assert_says(error, f"{folder} (named by the argument of load) is a folder")
+
+
+@pytest.mark.parametrize("share", [0.0001, 0.01, 0.5, 0.9, 0.9999])
+def test_library_cut_short(nothing_loaded, tmp_path, share):
+    """The dynamic linker would end the process."""
+    whole = blockcell.find_library().read_bytes()
+    library = tmp_path / "libblockcell.so"
+    library.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(blockcell.LibraryError) as error:
+        blockcell.load(library)
+    assert_says(error, library, f"is cut short: it has {int(len(whole) * share):,} bytes of")
+
+
+def test_library_with_more_at_its_end_is_not_cut_short(tmp_path):
+    library = tmp_path / "libblockcell.so"
+    library.write_bytes(blockcell.find_library().read_bytes() + b"more")
+    assert 0 < elf.length(library) <= library.stat().st_size
 
 
 def test_variable_comes_before_the_package(nothing_loaded, monkeypatch, tmp_path):

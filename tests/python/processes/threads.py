@@ -43,6 +43,12 @@ def digests():
     return found
 
 
+def digests_of_deterministic_ops():
+    """As above, where TensorFlow refuses whatever it knows to be nondeterministic."""
+    tf.config.experimental.enable_op_determinism()
+    return digests()
+
+
 def processors():
     """Returns the sets of processors that the threads of this process may run on, as text."""
     found = set()

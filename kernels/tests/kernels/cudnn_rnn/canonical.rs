@@ -2,7 +2,7 @@
 
 use blockcell_kernels::Error;
 use blockcell_kernels::cudnn_rnn::{
-    InputMode, Layout, Mode, canonical_to_params, params_to_canonical,
+    InputMode, Layout, Mode, canonical_to_params, check_canonical, params_to_canonical,
 };
 use ndarray::Array1;
 
@@ -116,4 +116,26 @@ fn layers_without_units_take_neither_time_nor_memory() {
     let (none, mut params) = ([(); 0].map(|()| &[0.0_f32][..]), Array1::zeros(0));
     let error = canonical_to_params(OP, &layout, &none, &none, params.view_mut());
     assert!(matches!(error, Err(Error::Count { what: "weights", .. })), "{error:?}");
+}
+
+/// A part may have another shape with as many elements; what is wrong is told by its shape.
+#[test]
+fn shapes_of_parts() {
+    let layout = layout(&Case::new(Mode::Gru, [1, 1, 2, 3]));
+    let [mut weights, biases] = shapes(&layout);
+    let check = |weights: &[Vec<usize>], biases: &[Vec<usize>]| {
+        let weights: Vec<_> = weights.iter().map(Vec::as_slice).collect();
+        let biases: Vec<_> = biases.iter().map(Vec::as_slice).collect();
+        check_canonical(OP, &layout, &weights, &biases)
+    };
+    assert_eq!(check(&weights, &biases), Ok(()));
+    weights[1] = vec![weights[1].iter().product()];
+    assert_eq!(check(&weights, &biases), Ok(()));
+    assert!(matches!(check(&weights[1..], &biases), Err(Error::Count { what: "weights", .. })));
+    weights[1] = vec![2, 5];
+    let error = check(&weights, &biases).expect_err("it has another size").to_string();
+    assert_eq!(
+        error,
+        format!("{OP}: weights[1] must have shape [3, 2], or as many elements, got [2, 5]")
+    );
 }

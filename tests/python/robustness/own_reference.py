@@ -1,0 +1,320 @@
+"""The ops of the graph passes in float64 NumPy, and what is wrong with a malformed call of them.
+
+Each function takes an op's inputs and attributes by name, and returns its outputs by name.
+"""
+
+import numpy as np
+
+from blockcell_tools.reference import oracle
+
+
+class Malformed(ValueError):
+    """The call is not what the op takes."""
+
+
+def _expect(condition, text):
+    if not condition:
+        raise Malformed(text)
+
+
+def _shape(name, value, dims):
+    """Checks a shape; None stands for any size."""
+    got = np.shape(value)
+    fits = len(got) == len(dims) and all(d in (None, n) for d, n in zip(dims, got))
+    _expect(fits, f"{name} has the shape {got}, not {dims}")
+    return got
+
+
+def _double(values):
+    return [np.asarray(value, np.float64) for value in values]
+
+
+def _broadcast(*shapes):
+    try:
+        return np.broadcast(*(np.empty(shape, bool) for shape in shapes)).shape
+    except ValueError:
+        raise Malformed(f"shapes do not broadcast: {shapes}") from None
+
+
+def _broadcasts_to(name, value, shape):
+    _expect(_broadcast(np.shape(value), shape) == tuple(shape), f"{name} is not like {shape}")
+
+
+def mat_mul_add_n(a, b, addends):
+    """`BlockcellMatMulAddN`."""
+    parts = len(a) // len(b) if b else 0
+    sums = []
+    widths = [np.shape(one)[1:] for one in a[:parts]]
+    n = None
+    for i, right in enumerate(b):
+        k, n = _shape("b", right, (None, n))
+        for p in range(parts):
+            _expect(len(widths[p]) == 1, "a is no matrix")
+            _shape("a", a[i * parts + p], (k, widths[p][0]))
+        left = np.concatenate(_double(a[i * parts : (i + 1) * parts]), axis=1)
+        sums.append(left.T @ np.asarray(right, np.float64))
+    sums += _double(addends)
+    for one in sums:
+        _expect(one.ndim == 2, "an addend is no matrix")
+        _shape("addends", one, sums[0].shape)
+    return {"sum": sum(sums)}
+
+
+def mat_mul_slice(a, b, P, begins, sizes, rows):  # noqa: N803 (the attribute's name)
+    """`BlockcellMatMulSlice`."""
+    k, n = _shape("a", a, (None, None))
+    m, _ = _shape("b", b, (None, n))
+    _expect(len(begins) == len(sizes) == P, "begins and sizes have other lengths than P")
+    _expect(rows == -1 or 0 <= rows <= k, "rows are outside")
+    product = np.asarray(a, np.float64) @ np.asarray(b, np.float64).T
+    found = {}
+    for p, (begin, size) in enumerate(zip(begins, sizes)):
+        end = m if size == -1 else begin + size
+        _expect(0 <= begin <= end <= m and size >= -1, "columns are outside")
+        found[f"parts{p}"] = product[: k if rows == -1 else rows, begin:end]
+    return found
+
+
+def bias_add_grad_add_n(out_backprop, addends):
+    """`BlockcellBiasAddGradAddN`."""
+    n, sums = None, []
+    for one in out_backprop:
+        n = _shape("out_backprop", one, (None, n))[1]
+        sums.append(np.asarray(one, np.float64).sum(0))
+    for one in addends:
+        (n,) = _shape("addends", one, (n,))
+        sums.append(np.asarray(one, np.float64))
+    return {"sum": sum(sums)}
+
+
+def _lstm_weights(x, h_prev, w, b, peepholes):
+    batch, width = _shape("x", x, (None, None))
+    _, output = _shape("h_prev", h_prev, (batch, None))
+    _, columns = _shape("w", w, (width + output, None))
+    _expect(columns % 4 == 0, "w has no four gates")
+    _shape("b", b, (columns,))
+    for weights in peepholes:
+        _shape("peepholes", weights, (columns // 4,))
+    return batch, columns // 4
+
+
+def lstm_cell(x, h_prev, w, b, cs_prev, peepholes, forget_bias=1.0, cell_clip=-1.0):
+    """`BlockcellLSTMCell`."""
+    batch, cell = _lstm_weights(x, h_prev, w, b, peepholes)
+    state = cs_prev[0] if cs_prev else np.zeros((batch, cell), x.dtype)
+    if peepholes:
+        _shape("cs_prev", state, (batch, cell))
+    _broadcast((batch, cell), np.shape(state))
+    wci, wcf, wco = peepholes or [np.zeros(cell, x.dtype)] * 3
+    attributes = dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=bool(peepholes))
+    return oracle.lstm_block_cell(x, state, h_prev, w, wci, wcf, wco, b, **attributes)
+
+
+def _sum_to(value, shape):
+    """The sum over what was broadcast."""
+    value = np.asarray(value)
+    value = value.sum(axis=tuple(range(value.ndim - len(shape))))
+    for axis, size in enumerate(shape):
+        if value.shape[axis] != size:
+            value = value.sum(axis=axis, keepdims=True)
+    return value
+
+
+def lstm_cell_grad(i, f, o, ci, co, cs_prev, cs_grad, h_grad, sums_to_gates=False):
+    """`BlockcellLSTMCellGrad`."""
+    gate = _shape("i", i, (None, None))
+    for name, value in (("f", f), ("o", o), ("ci", ci)):
+        _shape(name, value, gate)
+    state = _broadcast(gate, np.shape(cs_prev[0])) if sums_to_gates and cs_prev else gate
+    _shape("co", co, state)
+    for name, values in (("cs_prev", cs_prev), ("cs_grad", cs_grad), ("h_grad", h_grad)):
+        for value in values:
+            _broadcasts_to(name, value, state)
+    i, f, o, ci, co = _double((i, f, o, ci, co))
+    zeros = np.zeros(state)
+    before = np.asarray(cs_prev[0], np.float64) if cs_prev else zeros
+    dh, dcs = sum(_double(h_grad), zeros), sum(_double(cs_grad), zeros)
+    do = _sum_to(dh * co, gate) * o * (1 - o)
+    dcs = dcs + dh * o * (1 - co * co)
+    di = _sum_to(dcs, gate) * ci * i * (1 - i)
+    dci = _sum_to(dcs, gate) * i * (1 - ci * ci)
+    df = _sum_to(dcs * before, gate) * f * (1 - f)
+    return {"cs_prev_grad": dcs * f, "dicfo": np.concatenate([di, dci, df, do], axis=1)}
+
+
+def gru_cell_grad_c(u, h_prev, c, d_h):
+    """`BlockcellGRUCellGradC`."""
+    shape = _shape("u", u, (None, None))
+    _shape("h_prev", h_prev, shape)
+    _shape("c", c, shape)
+    _broadcasts_to("d_h", d_h, shape)
+    u, h_prev, c, d_h = _double((u, h_prev, c, d_h))
+    return {
+        "d_c_bar": d_h * (1 - u) * (1 - c * c),
+        "d_u_bar": d_h * (h_prev - c) * u * (1 - u),
+        "d_h_u": d_h * u,
+    }
+
+
+def gru_cell_grad_ru(r, h_prev, d_u_bar, d_hr):
+    """`BlockcellGRUCellGradRU`."""
+    shape = _shape("r", r, (None, None))
+    _shape("h_prev", h_prev, shape)
+    _shape("d_u_bar", d_u_bar, shape)
+    _broadcasts_to("d_hr", d_hr, shape)
+    r, h_prev, d_u_bar, d_hr = _double((r, h_prev, d_u_bar, d_hr))
+    d_r_bar = d_hr * h_prev * r * (1 - r)
+    return {"d_r_bar_u_bar": np.concatenate([d_r_bar, d_u_bar], axis=1), "d_hr_r": d_hr * r}
+
+
+# Loops over a sequence.
+
+
+def _steps(time, rounds, x):
+    """How many steps the loop makes."""
+    for name, value in [("time", time), *(("rounds", one) for one in rounds)]:
+        _shape(name, value, ())
+    return max(0, min(int(one) for one in rounds))
+
+
+def _sizes(name, sizes):
+    _expect(len(sizes) in (0, 2), f"{name} has neither no numbers nor two")
+    return [None if size < 0 else size for size in sizes]
+
+
+def _without_steps(time, x, states, x_sizes, h_sizes, needs_h):
+    """The zeros of a loop that makes no step; None of the other tensors is looked at."""
+    if x_sizes:
+        _shape("x", x, (None, *x_sizes))
+    steps = np.shape(x)[0] if np.ndim(x) else 0
+    _expect(steps == int(time), "time is another than that of x")
+    known = bool(h_sizes) and None not in h_sizes
+    _expect(known or not needs_h, "h_sizes is not known")
+    h = [steps, *(size or 0 for size in h_sizes)] if needs_h else [steps, 0, 0]
+    return {"h": np.zeros(h), **dict(zip(("h_last", "cs_last"), states))}
+
+
+def _check_loop(time, rounds, lengths, x, sizes, shape):
+    """The number of steps of each row."""
+    steps, batch, cell = shape
+    x_sizes, h_sizes = sizes
+    if x_sizes:
+        _shape("x", x, (None, *x_sizes))
+    if h_sizes:
+        _shape("h", np.empty((batch, cell)), h_sizes)
+    _expect(int(time) == steps, "time is another than that of x")
+    _expect(rounds <= steps, "there are more rounds than steps")
+    of_rows = np.full(batch, rounds)
+    for one in lengths:
+        _expect(np.shape(one) in ((), (batch,)), "sequence_length is not that of the rows")
+        of_rows = np.clip(np.broadcast_to(one, (batch,)), 0, rounds)
+    return of_rows
+
+
+def _looped(x, states, of_rows, step):
+    """Steps of the rows that take part: h of all steps, and the last states."""
+    states = [np.array(state, np.float64) for state in states]
+    last = [state.copy() for state in states]
+    h = np.zeros((len(x), *states[0].shape))
+    for t in range(int(of_rows.max()) if of_rows.size else 0):
+        rows = of_rows > t
+        made = step(x[t][rows], *(state[rows] for state in states))
+        for state, end, value in zip(states, last, made):
+            end[rows] = value
+            state[rows] = value.astype(x.dtype)
+        h[t][rows] = made[0]
+    return h, last
+
+
+def lstm_layer(
+    time,
+    rounds,
+    sequence_length,
+    x,
+    h_prev,
+    cs_prev,
+    w,
+    b,
+    peepholes,
+    forget_bias=1.0,
+    cell_clip=-1.0,
+    x_sizes=(),
+    h_sizes=(),
+    needs_h=True,
+):
+    """`BlockcellLSTMLayer`."""
+    x_sizes, h_sizes = _sizes("x_sizes", x_sizes), _sizes("h_sizes", h_sizes)
+    steps = _steps(time, rounds, x)
+    if steps == 0:
+        return _without_steps(time, x, (h_prev, cs_prev), x_sizes, h_sizes, needs_h)
+    shape = _shape("x", x, (None, None, None))
+    batch, cell = _lstm_weights(np.empty(shape[1:]), h_prev, w, b, peepholes)
+    _shape("h_prev", h_prev, (batch, cell))
+    if peepholes or sequence_length:
+        _shape("cs_prev", cs_prev, (batch, cell))
+    _broadcasts_to("cs_prev", cs_prev, (batch, cell))
+    of_rows = _check_loop(
+        time, steps, sequence_length, x, (x_sizes, h_sizes), (shape[0], batch, cell)
+    )
+    wci, wcf, wco = peepholes or [np.zeros(cell, x.dtype)] * 3
+    attributes = dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=bool(peepholes))
+
+    def step(inputs, h, cs):
+        made = oracle.lstm_block_cell(inputs, cs, h, w, wci, wcf, wco, b, **attributes)
+        return made["h"], made["cs"]
+
+    h, (h_last, cs_last) = _looped(
+        x, (h_prev, np.broadcast_to(cs_prev, (batch, cell))), of_rows, step
+    )
+    return {"h": h, "h_last": h_last, "cs_last": cs_last}
+
+
+def gru_layer(
+    time,
+    rounds,
+    sequence_length,
+    x,
+    h_prev,
+    w_ru,
+    w_c,
+    b_ru,
+    b_c,
+    x_sizes=(),
+    h_sizes=(),
+    needs_h=True,
+):
+    """`BlockcellGRULayer`."""
+    x_sizes, h_sizes = _sizes("x_sizes", x_sizes), _sizes("h_sizes", h_sizes)
+    steps = _steps(time, rounds, x)
+    if steps == 0:
+        return _without_steps(time, x, (h_prev,), x_sizes, h_sizes, needs_h)
+    shape = _shape("x", x, (None, None, None))
+    batch, cell = _shape("h_prev", h_prev, (shape[1], None))
+    rows = shape[2] + cell
+    _shape("w_ru", w_ru, (rows, 2 * cell))
+    _shape("w_c", w_c, (rows, cell))
+    _shape("b_ru", b_ru, (2 * cell,))
+    _shape("b_c", b_c, (cell,))
+    of_rows = _check_loop(
+        time, steps, sequence_length, x, (x_sizes, h_sizes), (shape[0], batch, cell)
+    )
+
+    def step(inputs, h):
+        return (oracle.gru_block_cell(inputs, h, w_ru, w_c, b_ru, b_c)["h"],)
+
+    h, (h_last,) = _looped(x, (h_prev,), of_rows, step)
+    return {"h": h, "h_last": h_last}
+
+
+REFERENCES = {
+    "BlockcellMatMulAddN": mat_mul_add_n,
+    "BlockcellMatMulSlice": mat_mul_slice,
+    "BlockcellBiasAddGradAddN": bias_add_grad_add_n,
+    "BlockcellLSTMCell": lstm_cell,
+    "BlockcellLSTMCellGrad": lstm_cell_grad,
+    "BlockcellGRUCellGradC": gru_cell_grad_c,
+    "BlockcellGRUCellGradRU": gru_cell_grad_ru,
+    "BlockcellLSTMLayer": lstm_layer,
+    "BlockcellGRULayer": gru_layer,
+}
+"""The function of each op."""
