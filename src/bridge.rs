@@ -8,6 +8,7 @@ mod attributes;
 mod block;
 mod cudnn;
 mod info;
+mod keras;
 mod kernels;
 mod lists;
 mod loops;

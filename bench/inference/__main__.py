@@ -1,6 +1,7 @@
 """The command line of the comparison of inference."""
 
 import argparse
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -29,9 +30,11 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m bench.inference", description=__doc__)
     add = parser.add_argument
     forms = list(dict.fromkeys(net.form for net in nets.NETS))
+    # TensorFlow 1.15 has its Keras inside, and cannot load what Keras 3 exports.
+    usual = [form for form in forms if form != nets.KERAS3 or importlib.util.find_spec("keras")]
     kinds = ["lstm", "gru", "both"]
     add("--cells", nargs="+", choices=kinds, default=kinds)
-    add("--forms", nargs="+", choices=forms, default=forms, metavar="FORM", help=f"of {forms}")
+    add("--forms", nargs="+", choices=forms, default=usual, metavar="FORM", help=f"of {forms}")
     add("--rivals", nargs="+", choices=RIVALS, default=RIVALS, help="default: all")
     add("--threads", nargs="+", type=positive(int), default=[1, 2], metavar="N")
     add("--seconds", type=positive(float), default=4.0, help="time for the rounds of a row")

@@ -17,6 +17,9 @@ PLAIN, LENGTHS, STACK, BIDIRECTIONAL = "plain", "lengths", "2 layers", "bidirect
 KERAS2 = "Keras 2"
 """A SavedModel of Keras 2: an `LSTM` layer, and a `Bidirectional(GRU)` of half the units."""
 
+KERAS3 = "Keras 3"
+"""A SavedModel of Keras 3: one layer. TensorFlow 1.15 does not know its ops."""
+
 
 class Net(NamedTuple):
     """Layers, and their sizes. Initial states are zero."""
@@ -42,7 +45,7 @@ class Net(NamedTuple):
     def file(self) -> Path:
         """The frozen graph, or the folder of a SavedModel: of any number of steps and rows."""
         name = f"{self.cell}-{self.form.replace(' ', '-')}-{self.input_size}-{self.units}"
-        return FOLDER / (name if self.form == KERAS2 else name + ".pb")
+        return FOLDER / (name if self.form in (KERAS2, KERAS3) else name + ".pb")
 
     @property
     def cells(self) -> int:
@@ -57,7 +60,7 @@ class Net(NamedTuple):
 
         SavedModels have the output alone.
         """
-        if self.form == KERAS2:
+        if self.form in (KERAS2, KERAS3):
             return ["output"]
         states = self.cells * {"lstm": 2, "gru": 1}[self.cell]
         return ["output", *(f"state_{k}" for k in range(states))]
@@ -77,4 +80,7 @@ NETS = [Net(cell, PLAIN, 50, *sizes) for cell in ("lstm", "gru") for sizes in ((
 NETS += [Net(cell, LENGTHS, 50, *LARGE) for cell in ("lstm", "gru")]
 NETS += [Net("lstm", form, 50, *LARGE) for form in (STACK, BIDIRECTIONAL)]
 NETS += [Net("both", KERAS2, 50, batch, 64, 256) for batch in (1, 8, 32)]
+NETS += [
+    Net(cell, KERAS3, 50, *sizes) for cell in ("lstm", "gru") for sizes in ((1, 64, 128), LARGE)
+]
 """Those that are measured."""

@@ -2,10 +2,13 @@
 
 import os
 import platform
+import re
 from collections import defaultdict
 
+import numpy as np
+
 import blockcell
-from bench.inference.nets import BIDIRECTIONAL, KERAS2
+from bench.inference.nets import BIDIRECTIONAL, KERAS2, KERAS3
 from bench.sessions import GraphSide
 from blockcell import block_gru_ops
 from blockcell_tools.bench.graphs import library_info
@@ -26,7 +29,7 @@ class TensorFlow(GraphSide):
     def prepare(self, net, arrays):
         """Makes the graph, and runs it once."""
         self._net = net
-        if net.form == KERAS2:
+        if net.form in (KERAS2, KERAS3):
             inputs, results = self._load(net)
         else:
             definition = self._tf.compat.v1.GraphDef.FromString(net.file.read_bytes())
@@ -88,8 +91,8 @@ class Ours(TensorFlow):
         super().prepare(net, arrays)
         after = self._info()["rewritten"]
         self._rewritten = {op: n - before[op] for op, n in after.items() if n > before[op]}
-        is_layer = lambda op: op.endswith("Layer") or op.startswith("Cudnn")  # noqa: E731
-        layers = {op: n for op, n in self._rewritten.items() if is_layer(op)}
+        names = re.compile("Blockcell.*Layer|BlockcellKeras|Cudnn")
+        layers = {op: n for op, n in self._rewritten.items() if names.match(op)}
         wanted = self._wanted(net)
         if layers != wanted:
             raise LoopError(f"{net}: layers are {layers}, expected {wanted}")
@@ -98,6 +101,8 @@ class Ours(TensorFlow):
         """How many layers the graph should have got, by op."""
         if net.form == KERAS2:
             return {"CudnnRNN": net.cells}
+        if net.form == KERAS3:
+            return {f"BlockcellKeras{net.cell.upper()}": 1}
         return {f"Blockcell{net.cell.upper()}Layer": net.cells}
 
 
@@ -112,6 +117,37 @@ class Unrewritten(Ours):
 
 class Layer(Unrewritten):
     """The layers by hand: an op for each, from the same weights."""
+
+    def _load(self, net):
+        """The layer of a SavedModel."""
+        tf = self._tf
+        with tf.Graph().as_default() as graph, np.load(net.file / "weights.npz") as weights:
+            x = tf.compat.v1.placeholder(tf.float32, [None, None, net.input_size])
+            call = {"lstm": self._keras_lstm, "gru": self._keras_gru}[net.cell]
+            given = {name: tf.constant(value) for name, value in weights.items()}
+            h = call(tf.transpose(x, [1, 0, 2]), **given)
+            output = tf.transpose(h, [1, 0, 2])
+            self._open(graph)
+        return [x], [output]
+
+    def _keras_lstm(self, x, kernel, recurrent_kernel, bias):
+        tf = self._tf
+        shape, units = tf.shape(x), recurrent_kernel.shape[0]
+        state, peepholes = tf.zeros([shape[1], units]), tf.zeros([units])
+        call = {"seq_len_max": tf.cast(shape[0], tf.int64), "cs_prev": state, "h_prev": state}
+        call.update(dict.fromkeys(["wci", "wcf", "wco"], peepholes), x=x, b=bias)
+        # A constant, as it is folded.
+        w = tf.concat([kernel, recurrent_kernel], 0)
+        return tf.raw_ops.BlockLSTMV2(**call, w=w, cell_clip=0.0, use_peephole=False).h
+
+    def _keras_gru(self, x, kernel, recurrent_kernel, bias):
+        """The columns in the order of `BlockGRU`, with biases as Keras has them."""
+        tf = self._tf
+        z, r, c = tf.split(tf.concat([kernel, recurrent_kernel], 0), 3, 1)
+        b_z, b_r, b_c = tf.split(bias, 3, 1)
+        gates = tf.concat([tf.reduce_sum(b, 0) for b in (b_r, b_z)], 0)
+        weights = (tf.concat([r, z], 1), c, gates, b_c[0])
+        return block_gru_ops.block_gru(x, *weights, b_hc=b_c[1], reset_after=True).h
 
     def _build(self, net, definition, inputs):
         tf = self._tf

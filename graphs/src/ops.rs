@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use blockcell_kernels::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
 pub use blockcell_kernels::plain::{
-    GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, GRU_LAYER, LSTM_CELL, LSTM_CELL_GRAD, LSTM_LAYER,
+    GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, GRU_LAYER, KERAS_GRU, KERAS_LSTM, LSTM_CELL, LSTM_CELL_GRAD,
+    LSTM_LAYER,
 };
 
 use crate::graph::{Graph, Output};
@@ -21,11 +22,13 @@ pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
 
 /// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 14] = [
+pub const REPLACEMENTS: [&str; 16] = [
     BIAS_ADD_GRAD_ADD_N,
     GRU_CELL_GRAD_C,
     GRU_CELL_GRAD_RU,
     GRU_LAYER,
+    KERAS_GRU,
+    KERAS_LSTM,
     LSTM_CELL,
     LSTM_CELL_GRAD,
     LSTM_LAYER,
@@ -208,6 +211,8 @@ pub fn has_attributes(op: &str) -> bool {
                 | "StridedSlice"
                 | "TensorArrayV3"
                 | "TensorArrayGatherV3"
+                | "TensorListSetItem"
+                | "TensorListStack"
                 | "Unpack"
                 | MAT_MUL_SLICE
         )
@@ -288,6 +293,8 @@ pub fn has_memory_of_its_own(op: &str) -> bool {
                 | GRU_CELL_GRAD_C
                 | GRU_CELL_GRAD_RU
                 | GRU_LAYER
+                | KERAS_GRU
+                | KERAS_LSTM
                 | LSTM_LAYER
                 | LSTM_CELL
                 | LSTM_CELL_GRAD

@@ -175,4 +175,22 @@ instances! {
         scratch: &mut [f32],
         memory: &mut [Self],
     ) = plain::compute_gru_layer;
+
+    fn plain_keras_lstm(
+        context: &Context<'_>,
+        steps: &plain::KerasSteps,
+        inputs: plain::KerasLstmInputs<'_, Self>,
+        outputs: plain::KerasLstmOutputs<'_, Self>,
+        scratch: &mut [f32],
+        memory: &mut [Self],
+    ) = plain::compute_keras_lstm;
+
+    fn plain_keras_gru(
+        context: &Context<'_>,
+        steps: &plain::KerasSteps,
+        inputs: plain::KerasGruInputs<'_, Self>,
+        outputs: plain::KerasGruOutputs<'_, Self>,
+        scratch: &mut [f32],
+        memory: &mut [Self],
+    ) = plain::compute_keras_gru;
 }

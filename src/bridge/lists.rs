@@ -27,6 +27,12 @@ pub(super) trait Lists: Send + Sync + Sized + 'static {
     /// Checks what is known of the inputs' shapes, and tells what follows for those of the outputs.
     fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error>;
 
+    /// The shapes of the outputs of a call, where they depend on more than the shapes of its inputs.
+    fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
+        let dims = |input: &Input<'_>| Some(input.dims.iter().copied().map(Some).collect());
+        self.shapes(&inputs.iter().map(dims).collect::<Vec<_>>())
+    }
+
     /// The shapes of the outputs of a call that computes nothing, whatever shapes its inputs have. None for others.
     fn shapes_without_work(&self, _: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
         Ok(None)
@@ -76,8 +82,7 @@ impl<P: Lists> Node for ListsNode<P> {
             }
             return Plan::with_scratch(P::NAME, 0);
         }
-        let dims = |input: &Input<'_>| Some(input.dims.iter().copied().map(Some).collect());
-        let shapes = self.op.shapes(&inputs.iter().map(dims).collect::<Vec<_>>())?;
+        let shapes = self.op.shapes_of_call(inputs)?;
         for (output, dims) in outputs.iter_mut().zip(shapes) {
             describe(P::NAME, output, dims.into_iter())?;
         }

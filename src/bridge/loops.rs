@@ -12,7 +12,7 @@ use blockcell_kernels::{Element, Error};
 use bytemuck::Pod;
 
 use super::attributes::Attributes;
-use super::ffi::Input;
+use super::ffi::{Input, Output};
 use super::kernels::{Call, Operation};
 use super::lists::{Lists, ListsOp, lists, views};
 use super::own_ops::Shapes;
@@ -32,30 +32,13 @@ struct Loop {
 
 impl Loop {
     fn read(op: &'static str, attributes: Attributes<'_>) -> Result<Self, Error> {
-        let element = |name: &str| -> Result<Known, Error> {
-            let sizes = attributes.numbers(name)?;
-            match sizes.len() {
-                0 => Ok(None),
-                2 => Ok(Some(sizes.into_iter().map(|size| usize::try_from(size).ok()).collect())),
-                _ => Err(Error::Attribute {
-                    op,
-                    expected: format!("{name} must have no numbers, or two"),
-                    got: format!("{sizes:?}"),
-                }),
-            }
-        };
         let (rounds, sequence_length) = (attributes.count("R")?, attributes.count("L")?);
         if rounds == 0 || sequence_length > 1 {
             let expected = "R must be at least 1, and L 0 or 1".to_owned();
             let got = format!("{rounds} and {sequence_length}");
             return Err(Error::Attribute { op, expected, got });
         }
-        let elements = ElementShapes {
-            x: element("x_sizes")?,
-            h: element("h_sizes")?,
-            needs_h: attributes.flag("needs_h")?,
-        };
-        Ok(Loop { rounds, sequence_length, elements })
+        Ok(Loop { rounds, sequence_length, elements: element_shapes(op, attributes)? })
     }
 
     /// Cuts a call's inputs into the scalars, the lengths, and the rest.
@@ -100,11 +83,7 @@ impl Loop {
         let has_none = self.shapes_without_rounds(op, call.inputs, states)?.is_some();
         if has_none {
             let (_, tensors) = self.lists(call.inputs);
-            let (h, last) = call.outputs.split_first_mut().expect("h is the first output");
-            h.data.fill(0);
-            for (output, first) in last.iter_mut().zip(&tensors[1..]) {
-                output.data.copy_from_slice(first.data);
-            }
+            copy_first_states(call.outputs, &tensors[1..]);
         }
         Ok(has_none)
     }
@@ -126,8 +105,41 @@ impl Loop {
     }
 }
 
+/// What the attributes say of the elements of a loop's arrays or lists.
+pub(super) fn element_shapes(
+    op: &'static str,
+    attributes: Attributes<'_>,
+) -> Result<ElementShapes, Error> {
+    let element = |name: &str| -> Result<Known, Error> {
+        let sizes = attributes.numbers(name)?;
+        match sizes.len() {
+            0 => Ok(None),
+            2 => Ok(Some(sizes.into_iter().map(|size| usize::try_from(size).ok()).collect())),
+            _ => Err(Error::Attribute {
+                op,
+                expected: format!("{name} must have no numbers, or two"),
+                got: format!("{sizes:?}"),
+            }),
+        }
+    };
+    Ok(ElementShapes {
+        x: element("x_sizes")?,
+        h: element("h_sizes")?,
+        needs_h: attributes.flag("needs_h")?,
+    })
+}
+
+/// The outputs of a loop without a round: zeros, and the first states.
+pub(super) fn copy_first_states(outputs: &mut [Output<'_>], states: &[Input<'_>]) {
+    let (h, last) = outputs.split_first_mut().expect("h is the first output");
+    h.data.fill(0);
+    for (output, first) in last.iter_mut().zip(states) {
+        output.data.copy_from_slice(first.data);
+    }
+}
+
 /// Cuts scratch memory into numbers and elements.
-fn parts<E: Pod>(scratch: &mut [f32], numbers: usize) -> (&mut [f32], &mut [E]) {
+pub(super) fn parts<E: Pod>(scratch: &mut [f32], numbers: usize) -> (&mut [f32], &mut [E]) {
     let (numbers, elements) = scratch.split_at_mut(numbers);
     (numbers, bytemuck::cast_slice_mut(elements))
 }

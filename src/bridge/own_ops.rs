@@ -10,6 +10,7 @@ use blockcell_kernels::plain as plain_cells;
 
 use super::attributes::Attributes;
 use super::ffi::{NodeAttributes, OpDefinition, PartialShape, Shape, Status};
+use super::keras;
 use super::kernels::describe;
 use super::lists::Lists;
 use super::loops;
@@ -41,7 +42,18 @@ enum Tensors {
     Listed(&'static [&'static str], &'static [&'static str]),
 }
 
-static ALL: [OwnOp; 12] = [
+const KERAS_ATTRIBUTES: &[&str] = &[
+    "T: {half, float}",
+    "R: int >= 1",
+    "M: int >= 0",
+    "last_only: bool = false",
+    "repeats: bool = true",
+    "x_sizes: list(int) = []",
+    "h_sizes: list(int) = []",
+    "needs_h: bool = true",
+];
+
+static ALL: [OwnOp; 14] = [
     OwnOp {
         name: ops::BLOCK_GRU.name,
         tensors: Tensors::Of(&ops::BLOCK_GRU),
@@ -213,6 +225,50 @@ static ALL: [OwnOp; 12] = [
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellGRULayer.txt"),
         infer: |attributes, inputs| loops::GruLayer::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::KERAS_LSTM,
+        tensors: Tensors::Listed(
+            &[
+                "size: int32",
+                "rounds: R * int32",
+                "mask: M * bool",
+                "before: M * T",
+                "x: T",
+                "h_prev: T",
+                "cs_prev: T",
+                "w_x: T",
+                "w_h: T",
+                "b: T",
+            ],
+            &["h: T", "h_last: T", "cs_last: T"],
+        ),
+        attributes: KERAS_ATTRIBUTES,
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellKerasLSTM.txt"),
+        infer: |attributes, inputs| keras::KerasLstm::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::KERAS_GRU,
+        tensors: Tensors::Listed(
+            &[
+                "size: int32",
+                "rounds: R * int32",
+                "mask: M * bool",
+                "before: M * T",
+                "x: T",
+                "h_prev: T",
+                "w_x: T",
+                "w_h: T",
+                "b_x: T",
+                "b_h: T",
+            ],
+            &["h: T", "h_last: T"],
+        ),
+        attributes: KERAS_ATTRIBUTES,
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellKerasGRU.txt"),
+        infer: |attributes, inputs| keras::KerasGru::read(attributes)?.shapes(inputs),
     },
     OwnOp {
         name: "BlockcellInfo",

@@ -5,31 +5,31 @@ use crate::constants::{constant, integers};
 use crate::graph::{Graph, NodeId, Output, Use};
 
 /// The tensor of a node with one output.
-pub(super) fn of(node: NodeId) -> Output {
+pub(crate) fn of(node: NodeId) -> Output {
     Output { node, index: 0 }
 }
 
 /// What an operation of one input takes, if the tensor comes from it.
-pub(super) fn unary(graph: &Graph, tensor: Output, op: &str) -> Option<Output> {
+pub(crate) fn unary(graph: &Graph, tensor: Output, op: &str) -> Option<Output> {
     let node = graph.node(tensor.node);
     (node.op == op).then(|| node.inputs[0])
 }
 
 /// The factors of a product of two.
-pub(super) fn factors(graph: &Graph, tensor: Output) -> Option<[Output; 2]> {
+pub(crate) fn factors(graph: &Graph, tensor: Output) -> Option<[Output; 2]> {
     let node = graph.node(tensor.node);
     (node.op == "Mul").then(|| [node.inputs[0], node.inputs[1]])
 }
 
 /// The other factor of a product that `one` is a factor of.
-pub(super) fn other_factor(graph: &Graph, product: Output, one: Output) -> Option<Output> {
+pub(crate) fn other_factor(graph: &Graph, product: Output, one: Output) -> Option<Output> {
     let [left, right] = factors(graph, product)?;
     if left == one { Some(right) } else { (right == one).then_some(left) }
 }
 
 /// The summands of a sum of any form, and the nodes that add them up. What is no sum is its only
 /// summand.
-pub(super) fn summands(graph: &Graph, tensor: Output) -> (Vec<Output>, Vec<NodeId>) {
+pub(crate) fn summands(graph: &Graph, tensor: Output) -> (Vec<Output>, Vec<NodeId>) {
     let (mut terms, mut sums, mut open) = (Vec::new(), Vec::new(), vec![tensor]);
     while let Some(next) = open.pop() {
         let node = graph.node(next.node);
@@ -46,7 +46,7 @@ pub(super) fn summands(graph: &Graph, tensor: Output) -> (Vec<Output>, Vec<NodeI
 }
 
 /// The nodes of an operation that take a tensor.
-pub(super) fn takers<'g>(
+pub(crate) fn takers<'g>(
     graph: &'g Graph,
     tensor: Output,
     op: &'g str,
@@ -60,7 +60,7 @@ pub(super) fn takers<'g>(
 }
 
 /// The number that a constant of one element is.
-pub(super) fn scalar(graph: &Graph, tensor: Output) -> Option<f32> {
+pub(crate) fn scalar(graph: &Graph, tensor: Output) -> Option<f32> {
     match constant(graph, tensor)? {
         Constant { shape, values: Values::Floats(values), .. } if shape.is_empty() => {
             values.first().copied()
@@ -70,6 +70,6 @@ pub(super) fn scalar(graph: &Graph, tensor: Output) -> Option<f32> {
 }
 
 /// Whether a tensor is a constant that names the columns of a matrix.
-pub(super) fn names_columns(graph: &Graph, tensor: Output) -> bool {
+pub(crate) fn names_columns(graph: &Graph, tensor: Output) -> bool {
     matches!(integers(graph, tensor), Some([1 | -1]))
 }

@@ -18,7 +18,7 @@
 
 mod availability;
 mod broadcasts;
-mod equations;
+pub(crate) mod equations;
 mod gru;
 mod gru_grad;
 mod levels;

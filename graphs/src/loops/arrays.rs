@@ -147,7 +147,7 @@ fn definition(graph: &Graph, handle: Output) -> Option<(Output, Vec<i64>)> {
 }
 
 /// What is known by two descriptions. None if they contradict each other.
-fn merged(left: &[i64], right: &[i64]) -> Option<Vec<i64>> {
+pub(super) fn merged(left: &[i64], right: &[i64]) -> Option<Vec<i64>> {
     if left.is_empty() || right.is_empty() {
         return Some([left, right].concat());
     }

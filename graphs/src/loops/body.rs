@@ -56,7 +56,7 @@ impl<'f> Counters<'f> {
                 ("Less", &[t, bound]) => {
                     let mut all = counters.variables.iter();
                     all.find(|variable| variable.is_in_condition(graph, t))?;
-                    counters.bounds.push(frame.outside(graph, bound)?);
+                    counters.bounds.push(frame.same_in_condition(graph, bound)?);
                 }
                 _ => return None,
             }

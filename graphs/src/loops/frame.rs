@@ -59,6 +59,11 @@ impl Variable {
         id == self.enter
     }
 
+    /// Whether its value is the same in every round.
+    pub(super) fn stays(&self, graph: &Graph) -> bool {
+        self.is(graph, self.next)
+    }
+
     /// Whether a tensor is the value in the condition.
     pub(super) fn is_in_condition(&self, graph: &Graph, tensor: Output) -> bool {
         skip_identities(graph, tensor) == Output { node: self.merge, index: 0 }
@@ -145,6 +150,19 @@ impl Frame {
             "Const" => Some(tensor),
             _ => None,
         }
+    }
+
+    /// The same, or the first value of a variable that keeps it.
+    pub(super) fn same(&self, graph: &Graph, tensor: Output) -> Option<Output> {
+        let kept = self.variable(graph, tensor).filter(|variable| variable.stays(graph));
+        kept.map(|variable| variable.first).or_else(|| self.outside(graph, tensor))
+    }
+
+    /// The same of a tensor in the condition.
+    pub(super) fn same_in_condition(&self, graph: &Graph, tensor: Output) -> Option<Output> {
+        let mut all = self.variables.iter();
+        let kept = all.find(|one| one.is_in_condition(graph, tensor) && one.stays(graph));
+        kept.map(|variable| variable.first).or_else(|| self.outside(graph, tensor))
     }
 
     /// Constants that are in the loop because they wait for something in it.

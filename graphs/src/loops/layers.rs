@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::arrays::{Input, Written, is_same};
 use super::body::{Counters, Masked};
 use super::frame::{Frame, Variable};
-use crate::cells::Availability;
+use crate::cells::{Availability, Needed};
 use crate::constants::has_zeros;
 use crate::graph::{Graph, NodeId, Output};
 use crate::layer::{Cell, Sequence};
@@ -139,7 +139,7 @@ impl Loop {
         graph: &Graph,
         availability: &Availability,
         memory: &Memory,
-    ) -> Result<(), Reason> {
+    ) -> Result<Needed, Reason> {
         let name = |id: NodeId| graph.node(id).name.clone();
         let device = &graph.node(self.layers[0].step).device;
         for id in self.frame.nodes.iter().copied().chain(self.outside()) {
@@ -166,14 +166,14 @@ impl Loop {
                 return Err(Reason::Early { node: name(id), consumer });
             }
         }
-        Ok(())
+        Ok(needed)
     }
 
-    /// Puts the layers in the place of the loop.
-    pub(super) fn replace(self, graph: &mut Graph, report: &mut Report) {
+    /// Puts the layers in the place of the loop. Returns the new nodes.
+    pub(super) fn replace(self, graph: &mut Graph, report: &mut Report) -> Vec<NodeId> {
         self.free_constants(graph);
         let mut x = self.input.x;
-        let mut last = None;
+        let mut added = Vec::new();
         for (number, layer) in self.layers.iter().enumerate() {
             let new = self.emit(graph, number, x);
             for (index, &(_, exit)) in layer.states.iter().enumerate() {
@@ -186,16 +186,17 @@ impl Loop {
                 }
             }
             x = Output { node: new, index: 0 };
-            last = Some(new);
+            added.push(new);
             report.replaced(&graph.node(layer.step).name, graph.op(layer.step));
             report.rewritten(graph, new, 1, None);
         }
-        let last = last.expect("there is a layer");
+        let last = *added.last().expect("there is a layer");
         if let Some(gather) = self.written.as_ref().and_then(|written| written.gather) {
             graph.redirect(Output { node: gather, index: 0 }, x);
             graph.redirect_control(gather, last);
         }
         self.remove(graph, last);
+        added
     }
 
     /// Lets constants that are in the loop wait for what comes before it.

@@ -21,17 +21,22 @@
 mod arrays;
 mod body;
 mod frame;
+mod keras;
 mod layers;
 
-use crate::cells::Availability;
+use crate::cells::{Availability, Needed};
 use crate::graph::{Graph, NodeId};
 use crate::memory::Memory;
 use crate::ops;
+use crate::reason::Reason;
 use crate::report::Report;
+use frame::Frame;
 
 /// Rewrites all such loops of a graph.
 pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
-    let is_step = |id: &NodeId| matches!(graph.op(*id), ops::LSTM_CELL | ops::GRU_CELL);
+    let is_keras = |id: NodeId| keras::is_place(graph, id);
+    let is_step =
+        |id: &NodeId| matches!(graph.op(*id), ops::LSTM_CELL | ops::GRU_CELL) || is_keras(*id);
     let mut frames = frame::with(graph, graph.ids().filter(is_step));
     // Where gradients are taken, a round keeps tensors for them.
     let keeps = |id: &NodeId| graph.op(*id).starts_with("StackPush");
@@ -39,15 +44,48 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     if frames.is_empty() {
         return;
     }
-    let (availability, memory) = (Availability::of(graph), Memory::of(graph));
+    let (mut availability, memory) = (Availability::of(graph), Memory::of(graph));
     for frame in frames {
         let condition = frame.condition;
-        match layers::Loop::read(graph, frame) {
-            Ok(found) => match found.check(graph, &availability, &memory) {
-                Ok(()) => found.replace(graph, report),
-                Err(reason) => report.stays(condition, reason),
-            },
+        let replaced = if frame.nodes.iter().any(|&id| keras::is_place(graph, id)) {
+            replace_keras(graph, frame, &availability, &memory, report)
+        } else {
+            replace(graph, frame, &availability, &memory, report)
+        };
+        match replaced {
+            Ok((added, needed)) => {
+                for new in added {
+                    availability.add(graph, new, needed.clone());
+                }
+            }
             Err(reason) => report.stays(condition, reason),
         }
     }
+}
+
+/// The nodes in the place of a loop, and what they need to run.
+type Replaced = Result<(Vec<NodeId>, Needed), Reason>;
+
+fn replace(
+    graph: &mut Graph,
+    frame: Frame,
+    availability: &Availability,
+    memory: &Memory,
+    report: &mut Report,
+) -> Replaced {
+    let found = layers::Loop::read(graph, frame)?;
+    let needed = found.check(graph, availability, memory)?;
+    Ok((found.replace(graph, report), needed))
+}
+
+fn replace_keras(
+    graph: &mut Graph,
+    frame: Frame,
+    availability: &Availability,
+    memory: &Memory,
+    report: &mut Report,
+) -> Replaced {
+    let found = keras::KerasLoop::read(graph, frame)?;
+    let needed = found.check(graph, availability, memory)?;
+    Ok((found.replace(graph, report), needed))
 }

@@ -13,6 +13,7 @@ mod devices;
 mod edits;
 mod holes;
 mod implementations;
+mod keras;
 mod layers;
 mod limits;
 mod loops;

@@ -15,6 +15,9 @@
 
 mod gru_grad;
 mod gru_layer;
+mod keras;
+mod keras_gru;
+mod keras_lstm;
 mod lstm;
 mod lstm_grad;
 mod lstm_grad_sums;
@@ -27,6 +30,11 @@ pub use gru_grad::{gru_cell_grad_c, gru_cell_grad_c_shapes, gru_cell_grad_scratc
 pub use gru_grad::{gru_cell_grad_ru, gru_cell_grad_ru_shapes};
 pub use gru_layer::{GRU_LAYER, GruLayerInputs, GruLayerOutputs, GruLayerShapes};
 pub use gru_layer::{gru_layer, gru_layer_scratch, gru_layer_shapes};
+pub use keras::{KerasMask, KerasShapes, KerasSteps};
+pub use keras_gru::{KERAS_GRU, KerasGruInputs, KerasGruOutputs};
+pub use keras_gru::{keras_gru, keras_gru_scratch, keras_gru_shapes};
+pub use keras_lstm::{KERAS_LSTM, KerasLstmInputs, KerasLstmOutputs};
+pub use keras_lstm::{keras_lstm, keras_lstm_scratch, keras_lstm_shapes};
 pub use lstm::{LSTM_CELL, LstmCellInputs, LstmCellOutputs, LstmCellShapes};
 pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};
 pub use lstm_grad::{LSTM_CELL_GRAD, LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes};
@@ -39,6 +47,8 @@ pub(crate) use gru_grad::{
     compute_c as compute_gru_cell_grad_c, compute_ru as compute_gru_cell_grad_ru,
 };
 pub(crate) use gru_layer::compute as compute_gru_layer;
+pub(crate) use keras_gru::compute as compute_keras_gru;
+pub(crate) use keras_lstm::compute as compute_keras_lstm;
 pub(crate) use lstm::compute as compute_lstm_cell;
 pub(crate) use lstm_grad::compute as compute_lstm_cell_grad;
 pub(crate) use lstm_layer::compute as compute_lstm_layer;

@@ -11,6 +11,7 @@ mod determinism;
 mod empty;
 mod errors;
 mod guards;
+mod keras_layers;
 mod oracle_gradients;
 mod overflow;
 mod plain;

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from fuzzing import frames
+from fuzzing import frames, lists
 from fuzzing.programs import RESOURCE_ASSIGNMENTS, VARIABLES, full, plain, split
 
 v1 = tf.compat.v1
@@ -13,6 +13,7 @@ TYPES = {
     "int32": tf.int32,
     "bool": tf.bool,
     "resource": tf.resource,
+    "variant": tf.variant,
 }
 # Nodes that Python has to make; all others are NodeDefs, imported many at a time.
 PYTHON = {"Gradients", "Call", "While"}
@@ -28,10 +29,12 @@ TYPE_ATTRIBUTE = dict.fromkeys(
     ),
     "dtype",
 )
+LISTS = ("FromTensor", "Reserve", "GetItem", "SetItem", "Stack")
+TYPE_ATTRIBUTE.update(dict.fromkeys(("TensorList" + op for op in LISTS), "element_dtype"))
 TYPE_ATTRIBUTE.update(dict.fromkeys(("LoopCond", "LogicalAnd", "TensorArraySizeV3")), Range="Tidx")
-FRAMES = {"Loop": frames.loop, "Sequence": frames.sequence}
+FRAMES = {"Loop": frames.loop, "Sequence": frames.sequence, "ListSequence": lists.loop}
 # Nodes that are done when a loop is.
-ENDS = ("Exit", "TensorArrayGatherV3")
+ENDS = ("Exit", "TensorArrayGatherV3", "TensorListStack")
 
 # A generator of its own for each value takes longer than the graph.
 _RANDOM = np.random.RandomState(24).uniform(-1, 1, 1 << 15)
@@ -259,6 +262,8 @@ def _count_inputs(definition, inputs):
     elif op == "ConcatV2":
         definition.attr["N"].i = inputs - 1
         definition.attr["Tidx"].type = tf.int32.as_datatype_enum
+    elif op in ("TensorListFromTensor", "TensorListReserve"):
+        definition.attr["shape_type"].type = tf.int32.as_datatype_enum
     elif op in ("Slice", "StridedSlice"):
         definition.attr["Index"].type = tf.int32.as_datatype_enum
 

@@ -33,7 +33,7 @@ def sequence(node):
     others = node["inputs"][1 + states :]
     captured, lengths = others[: attrs["captured"]], others[attrs["captured"] :]
     zero, one = frame.number("zero", 0), frame.number("one", 1)
-    time = _time(frame, x, attrs)
+    time = frame.time(x, attrs["time"])
     read, filled = _filled(frame, x, time, attrs)
     variables = [("i", zero, "int32", "next_i")]
     variables += [
@@ -75,16 +75,6 @@ def sequence(node):
     return frame.nodes, [*outputs, gathered]
 
 
-def _time(frame, x, attrs):
-    """The number of steps: a constant, or that of x when it runs."""
-    if attrs["time"] is not None:
-        return frame.number("time", attrs["time"])
-    shape = frame.add("Shape", "shape", [x])
-    places = [frame.number(f"index_{k}", [k]) for k in (0, 1)]
-    inputs = [shape, *places, places[1]]
-    return frame.add("StridedSlice", "time", inputs, "int32", shrink_axis_mask=1)
-
-
 def _filled(frame, x, time, attrs):
     """The array that is read, and its flow after x was put into it."""
     array = frame.array("in", time, attrs["in_element"])
@@ -120,8 +110,19 @@ class Frame:
         self.nodes.append(plain(op, self._prefix + short, inputs, dtype, after, **attrs))
         return self._prefix + short
 
-    def number(self, short, value):
-        return self.add("Const", short, [], "int32", value={"value": value})
+    def number(self, short, value, inside=False):
+        """A constant, outside of the loop or in a round."""
+        after = [self._prefix + "pivot"] if inside else []
+        return self.add("Const", short, [], "int32", after, value={"value": value})
+
+    def time(self, x, number):
+        """The number of steps: a constant, or that of x when it runs."""
+        if number is not None:
+            return self.number("time", number)
+        shape = self.add("Shape", "shape", [x])
+        places = [self.number(f"index_{k}", [k]) for k in (0, 1)]
+        inputs = [shape, *places, places[1]]
+        return self.add("StridedSlice", "time", inputs, "int32", shrink_axis_mask=1)
 
     def array(self, short, size, element):
         attrs = {"dynamic_size": False, "clear_after_read": True, "identical_element_shapes": True}

@@ -6,7 +6,7 @@ fetch, an assignment, a Switch.
 
 import random as standard
 
-from fuzzing import cells, chains, loops, sequences
+from fuzzing import cells, chains, lists, loops, sequences
 from fuzzing.maker import Maker
 from fuzzing.programs import (
     ASSIGNMENTS,
@@ -79,9 +79,11 @@ class Generator:
             self.sums += loops.call(maker, self.batch, self.size, self.cell)
         elif kind < 0.3:
             self.sums += sequences.sequence(maker, self.batch, self.size, self.cell)
-        elif kind < 0.37:
+        elif kind < 0.4:
+            self.sums += lists.sequence(maker, self.batch, self.size, self.cell)
+        elif kind < 0.47:
             self.sums += chains.chain(maker, self.batch, self.size, self.cell)
-        elif kind < 0.44 and not any(node["op"] in FRAMES for node in maker.nodes):
+        elif kind < 0.54 and not any(node["op"] in FRAMES for node in maker.nodes):
             # tf.gradients does not know loops that are made of nodes.
             self.sums += loops.network(maker, self.batch, self.size, self.cell)
         else:

@@ -21,11 +21,12 @@ SPECIAL = {
     "ResourceVariable": "a resource variable with an initial value; its output is the handle",
     "Loop": "a loop of TensorFlow 1: attrs have trips, body and results",
     "Sequence": "a loop of TensorFlow 1 over the steps of its first input: see `frames.sequence`",
+    "ListSequence": "the same with lists of tensors, as Keras 3 makes it: see `lists.loop`",
     "While": "a loop of TensorFlow 2, with the attributes of Loop",
     "Call": "a call of a tf.function: attrs have body and results",
     "Gradients": "tf.gradients of the first `of` inputs by the others, and not beyond these",
 }
-FRAMES = ("Loop", "Sequence")
+FRAMES = ("Loop", "Sequence", "ListSequence")
 VARIABLES = ("Variable", "ResourceVariable")
 REF_ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub")
 RESOURCE_ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
@@ -38,6 +39,7 @@ ALIASING = (
     "Merge",
     "Loop",
     "Sequence",
+    "ListSequence",
     "While",
     "Call",
 ) + REF_ASSIGNMENTS
