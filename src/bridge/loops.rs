@@ -14,7 +14,7 @@ use bytemuck::Pod;
 use super::attributes::Attributes;
 use super::ffi::Input;
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, lists, views};
+use super::lists::{Lists, ListsOp, lists, parts, views};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
 
@@ -124,12 +124,6 @@ impl Loop {
             sequence_length: lengths.first().map(of_rows),
         }
     }
-}
-
-/// Cuts scratch memory into numbers and elements.
-fn parts<E: Pod>(scratch: &mut [f32], numbers: usize) -> (&mut [f32], &mut [E]) {
-    let (numbers, elements) = scratch.split_at_mut(numbers);
-    (numbers, bytemuck::cast_slice_mut(elements))
 }
 
 /// `BlockcellLSTMLayer`: the loop, five tensors, and three peepholes or nothing.
