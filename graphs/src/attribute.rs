@@ -81,6 +81,8 @@ pub enum Values {
     Ints(Vec<i64>),
     /// Of `tf.float32` or `tf.float16`.
     Floats(Vec<f32>),
+    /// Of `tf.bool`.
+    Bools(Vec<bool>),
     /// Zeros, too many to list them.
     Zeros,
     /// Of another type, or too many.

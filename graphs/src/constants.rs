@@ -23,6 +23,16 @@ pub(crate) fn integers(graph: &Graph, tensor: Output) -> Option<&[i64]> {
     }
 }
 
+/// The truth value that a tensor is.
+pub(crate) fn truth(graph: &Graph, tensor: Output) -> Option<bool> {
+    match constant(graph, skip_identities(graph, tensor))? {
+        Constant { shape, values: Values::Bools(values), .. } if shape.is_empty() => {
+            values.first().copied()
+        }
+        _ => None,
+    }
+}
+
 /// Whether a tensor is a constant of zeros.
 pub(crate) fn is_zero(graph: &Graph, tensor: Output) -> bool {
     match constant(graph, tensor).map(|constant| &constant.values) {

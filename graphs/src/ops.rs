@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use blockcell_kernels::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
 pub use blockcell_kernels::plain::{
-    GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, GRU_LAYER, KERAS_GRU, KERAS_LSTM, LSTM_CELL, LSTM_CELL_GRAD,
-    LSTM_LAYER,
+    GRU_CELL as HALF_GRU_CELL, GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, GRU_LAYER, KERAS_GRU, KERAS_LSTM,
+    LSTM_CELL, LSTM_CELL_GRAD, LSTM_LAYER,
 };
 
 use crate::graph::{Graph, Output};
@@ -18,12 +18,13 @@ pub const MAT_MUL_SLICE: &str = "BlockcellMatMulSlice";
 /// The sum over rows in place of `BiasAddGrad` and `AddN`.
 pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 
-/// The forward step of a GRU cell, which is TensorFlow's own operation.
+/// The forward step of a GRU cell, which is TensorFlow's own operation. It has no half: see [`HALF_GRU_CELL`].
 pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
 
 /// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 16] = [
+pub const REPLACEMENTS: [&str; 17] = [
     BIAS_ADD_GRAD_ADD_N,
+    HALF_GRU_CELL,
     GRU_CELL_GRAD_C,
     GRU_CELL_GRAD_RU,
     GRU_LAYER,
@@ -143,7 +144,8 @@ pub fn cell_tensors(graph: &Graph, tensor: Output) -> Option<CellTensors> {
         None => (tensor.node, entry.r.map(|number| graph.input(tensor.node, number))),
         Some((op, output)) => {
             let first = pushed(graph, graph.input(tensor.node, 0));
-            let is_such = graph.op(first.node) == op && first.index == output;
+            let is_half = op == GRU_CELL && graph.op(first.node) == HALF_GRU_CELL;
+            let is_such = (graph.op(first.node) == op || is_half) && first.index == output;
             let node = is_such.then_some(first.node)?;
             (node, entry.r.map(|index| Output { node, index }))
         }
@@ -206,7 +208,6 @@ pub fn has_attributes(op: &str) -> bool {
             "VariableV2"
                 | "Variable"
                 | "VarHandleOp"
-                | "Fill"
                 | "Pack"
                 | "StridedSlice"
                 | "TensorArrayV3"
@@ -232,13 +233,18 @@ pub fn only_computes(op: &str) -> bool {
             | "ConcatV2"
             | "Const"
             | "Enter"
+            | "Fill"
+            | "GreaterEqual"
             | "Identity"
+            | "LessEqual"
             | "MatMul"
             | "Maximum"
             | "Minimum"
             | "Mul"
             | "Neg"
             | "Reshape"
+            | "Select"
+            | "SelectV2"
             | "Shape"
             | "Sigmoid"
             | "SigmoidGrad"
@@ -249,6 +255,7 @@ pub fn only_computes(op: &str) -> bool {
             | "Sum"
             | "Tanh"
             | "TanhGrad"
+            | "ZerosLike"
             | "_FusedMatMul"
             | "BiasAdd"
             | BIAS_ADD_GRAD_ADD_N
@@ -295,6 +302,7 @@ pub fn has_memory_of_its_own(op: &str) -> bool {
                 | GRU_LAYER
                 | KERAS_GRU
                 | KERAS_LSTM
+                | HALF_GRU_CELL
                 | LSTM_LAYER
                 | LSTM_CELL
                 | LSTM_CELL_GRAD

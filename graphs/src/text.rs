@@ -102,6 +102,10 @@ fn parse_value(key: &str, value: &str) -> Option<Attribute> {
             let (data_type, shape) = (DataType::FLOAT, vec![-1, -1]);
             Attribute::Constant(Constant { data_type, shape, values: Values::Zeros })
         }
+        ("value", "true" | "false") => {
+            let (shape, values) = (Vec::new(), Values::Bools(vec![value == "true"]));
+            Attribute::Constant(Constant { data_type: DataType::BOOL, shape, values })
+        }
         ("value", _) if value.contains('.') => {
             let values = Values::Floats(vec![value.parse().ok()?]);
             Attribute::Constant(Constant { data_type: DataType::FLOAT, shape: vec![], values })
@@ -192,6 +196,10 @@ impl fmt::Display for Attribute {
                     write!(f, "{:?}", values[0])
                 }
                 Values::Floats(values) => write!(f, "{values:?}"),
+                Values::Bools(values) if shape.is_empty() && values.len() == 1 => {
+                    write!(f, "{}", values[0])
+                }
+                Values::Bools(values) => write!(f, "{values:?}"),
                 Values::Zeros => f.write_str("zeros"),
                 Values::Unknown => write!(f, "tensor{}", list(shape)),
             },

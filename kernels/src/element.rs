@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use crate::simd::Simd;
+use crate::simd::{MOST_LANES, Simd};
 
 /// How the elements of a tensor are stored: as `f32` or [`struct@f16`].
 pub trait Storage: Copy + Send + Sync + 'static + sealed::Sealed {
@@ -23,6 +23,9 @@ pub trait Storage: Copy + Send + Sync + 'static + sealed::Sealed {
 
     /// Rounds the lanes into `to`: as many as `to` has places, at most all.
     fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]);
+
+    /// A vector as it is after it was stored.
+    fn rounded<S: Simd>(simd: S, vector: S::F32) -> S::F32;
 
     /// The elements, if their type is `f32`.
     fn as_f32(elements: &[Self]) -> Option<&[f32]>;
@@ -51,6 +54,11 @@ impl Storage for f32 {
     #[inline(always)]
     fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]) {
         simd.store(vector, to);
+    }
+
+    #[inline(always)]
+    fn rounded<S: Simd>(_: S, vector: S::F32) -> S::F32 {
+        vector
     }
 
     #[inline(always)]
@@ -84,6 +92,14 @@ impl Storage for f16 {
     #[inline(always)]
     fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]) {
         simd.store_f16(vector, to);
+    }
+
+    #[inline(always)]
+    fn rounded<S: Simd>(simd: S, vector: S::F32) -> S::F32 {
+        let mut lanes = [f16::ZERO; MOST_LANES];
+        let lanes = &mut lanes[..S::LANES];
+        simd.store_f16(vector, lanes);
+        simd.load_f16(lanes)
     }
 
     #[inline(always)]

@@ -139,6 +139,7 @@ instances! {
 
     fn plain_lstm_cell_grad(
         context: &Context<'_>,
+        attributes: &plain::LstmCellGradAttributes,
         inputs: plain::LstmCellGradInputs<'_, Self>,
         outputs: plain::LstmCellGradOutputs<'_, Self>,
         scratch: &mut [Self],
@@ -166,6 +167,14 @@ instances! {
         scratch: &mut [f32],
         memory: &mut [Self],
     ) = plain::compute_lstm_layer;
+
+    fn plain_gru_cell(
+        context: &Context<'_>,
+        inputs: plain::GruCellInputs<'_, Self>,
+        outputs: plain::GruCellOutputs<'_, Self>,
+        scratch: &mut [f32],
+        memory: &mut [Self],
+    ) = plain::compute_gru_cell;
 
     fn plain_gru_layer(
         context: &Context<'_>,

@@ -113,3 +113,9 @@ pub(super) fn lists<T, const N: usize>(mut inputs: &[T], lengths: [usize; N]) ->
 pub(super) fn views<'a, E: Pod, D: Dimension>(list: &[Input<'a>]) -> Vec<ArrayView<'a, E, D>> {
     list.iter().map(view).collect()
 }
+
+/// Cuts scratch memory into numbers and elements.
+pub(super) fn parts<E: Pod>(scratch: &mut [f32], numbers: usize) -> (&mut [f32], &mut [E]) {
+    let (numbers, elements) = scratch.split_at_mut(numbers);
+    (numbers, bytemuck::cast_slice_mut(elements))
+}

@@ -14,7 +14,7 @@ use bytemuck::Pod;
 use super::attributes::Attributes;
 use super::ffi::{Input, Output};
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, lists, views};
+use super::lists::{Lists, ListsOp, lists, parts, views};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
 
@@ -136,12 +136,6 @@ pub(super) fn copy_first_states(outputs: &mut [Output<'_>], states: &[Input<'_>]
     for (output, first) in last.iter_mut().zip(states) {
         output.data.copy_from_slice(first.data);
     }
-}
-
-/// Cuts scratch memory into numbers and elements.
-pub(super) fn parts<E: Pod>(scratch: &mut [f32], numbers: usize) -> (&mut [f32], &mut [E]) {
-    let (numbers, elements) = scratch.split_at_mut(numbers);
-    (numbers, bytemuck::cast_slice_mut(elements))
 }
 
 /// `BlockcellLSTMLayer`: the loop, five tensors, and three peepholes or nothing.

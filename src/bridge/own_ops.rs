@@ -53,7 +53,7 @@ const KERAS_ATTRIBUTES: &[&str] = &[
     "needs_h: bool = true",
 ];
 
-static ALL: [OwnOp; 14] = [
+static ALL: [OwnOp; 15] = [
     OwnOp {
         name: ops::BLOCK_GRU.name,
         tensors: Tensors::Of(&ops::BLOCK_GRU),
@@ -131,19 +131,36 @@ static ALL: [OwnOp; 14] = [
                 "cs_prev: C * T",
                 "cs_grad: A * T",
                 "h_grad: H * T",
+                "peepholes: P * T",
+                "cs: S * T",
             ],
-            &["cs_prev_grad: T", "dicfo: T"],
+            &["cs_prev_grad: T", "dicfo: T", "through_peepholes: Q * T", "peephole_grads: P * T"],
         ),
         attributes: &[
             "T: {half, float}",
             "C: int >= 0",
             "A: int >= 0",
             "H: int >= 0",
+            "P: int >= 0",
+            "Q: int >= 0",
+            "S: int >= 0",
             "sums_to_gates: bool = false",
+            "cell_clip: float = -1.0",
         ],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellLSTMCellGrad.txt"),
         infer: |attributes, inputs| plain::LstmCellGrad::read(attributes)?.shapes(inputs),
+    },
+    OwnOp {
+        name: plain_cells::GRU_CELL,
+        tensors: Tensors::Listed(
+            &["x: T", "h_prev: T", "w_ru: T", "w_c: T", "b_ru: T", "b_c: T"],
+            &["r: T", "u: T", "c: T", "h: T"],
+        ),
+        attributes: &["T: {half, float}"],
+        is_stateful: false,
+        doc: include_str!("own_ops/BlockcellGRUCell.txt"),
+        infer: |attributes, inputs| plain::GruCell::read(attributes)?.shapes(inputs),
     },
     OwnOp {
         name: plain_cells::GRU_CELL_GRAD_C,

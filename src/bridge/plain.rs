@@ -6,22 +6,24 @@ use blockcell_kernels::lstm;
 use blockcell_kernels::ops::PartialShape as Known;
 use blockcell_kernels::plain::{
     self, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
-    LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes, LstmCellInputs, LstmCellOutputs,
-    LstmCellShapes,
+    GruCellInputs, GruCellOutputs, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs,
+    LstmCellGradShapes, LstmCellInputs, LstmCellOutputs, LstmCellShapes, LstmPeepholeGrads,
+    LstmPeepholes,
 };
 use blockcell_kernels::{Element, Error};
 use bytemuck::Pod;
 
 use super::attributes::Attributes;
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, lists, views};
+use super::lists::{Lists, ListsOp, lists, parts, views};
 use super::own_ops::Shapes;
 use super::tensors::{view, view_mut};
 
 /// All of them.
-pub(super) const ALL: [&dyn Operation; 4] = [
+pub(super) const ALL: [&dyn Operation; 5] = [
     &ListsOp::<LstmCell>(PhantomData),
     &ListsOp::<LstmCellGrad>(PhantomData),
+    &ListsOp::<GruCell>(PhantomData),
     &ListsOp::<GruCellGradC>(PhantomData),
     &ListsOp::<GruCellGradRu>(PhantomData),
 ];
@@ -95,16 +97,19 @@ impl Lists for LstmCell {
     }
 }
 
-/// `BlockcellLSTMCellGrad`: five tensors, and the lists `cs_prev`, `cs_grad` and `h_grad`.
+/// `BlockcellLSTMCellGrad`: five tensors, the lists `cs_prev`, `cs_grad` and `h_grad`, and with peepholes their
+/// weights and `cs`.
 pub(super) struct LstmCellGrad {
     cs_prev: usize,
     cs_grad: usize,
-    sums_to_gates: bool,
+    h_grad: usize,
+    peepholes: usize,
+    attributes: LstmCellGradAttributes,
 }
 
 impl LstmCellGrad {
-    fn lists<'i, T>(&self, inputs: &'i [T]) -> ([&'i [T]; 3], &'i [T]) {
-        lists(inputs, [5, self.cs_prev, self.cs_grad])
+    fn lists<'i, T>(&self, inputs: &'i [T]) -> ([&'i [T]; 5], &'i [T]) {
+        lists(inputs, [5, self.cs_prev, self.cs_grad, self.h_grad, self.peepholes])
     }
 }
 
@@ -112,43 +117,115 @@ impl Lists for LstmCellGrad {
     const NAME: &'static str = plain::LSTM_CELL_GRAD;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        let (cs_prev, cs_grad) = (attributes.count("C")?, attributes.count("A")?);
-        if cs_prev > 1 {
-            let expected = "C must be 0 or 1".to_owned();
-            return Err(Error::Attribute { op: Self::NAME, expected, got: cs_prev.to_string() });
-        }
+        let count = |name| attributes.count(name);
+        let (cs_prev, cs_grad, h_grad) = (count("C")?, count("A")?, count("H")?);
+        let (peepholes, through, cs) = (count("P")?, count("Q")?, count("S")?);
         let sums_to_gates = attributes.flag("sums_to_gates")?;
-        Ok(LstmCellGrad { cs_prev, cs_grad, sums_to_gates })
+        let has_peepholes = (peepholes, through) == (3, 2) && cs <= 1;
+        if cs_prev > 1 || !(has_peepholes || (peepholes, through, cs) == (0, 0, 0)) {
+            let expected =
+                "C must be 0 or 1, and P, Q and S 0, or with peepholes 3, 2 and at most 1"
+                    .to_owned();
+            let got = format!("{cs_prev}, and {peepholes}, {through} and {cs}");
+            return Err(Error::Attribute { op: Self::NAME, expected, got });
+        }
+        let cell_clip = attributes.float("cell_clip")?;
+        let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip };
+        Ok(LstmCellGrad { cs_prev, cs_grad, h_grad, peepholes, attributes })
     }
 
     fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
-        let ([saved, cs_prev, cs_grad], h_grad) = self.lists(inputs);
-        let sums_to_gates = self.sums_to_gates;
-        let shapes = LstmCellGradShapes { saved, cs_prev, cs_grad, h_grad, sums_to_gates };
-        Ok(plain::lstm_cell_grad_shapes(&shapes)?.into())
+        let ([saved, cs_prev, cs_grad, h_grad, peepholes], cs) = self.lists(inputs);
+        let sums_to_gates = self.attributes.sums_to_gates;
+        let shapes =
+            LstmCellGradShapes { saved, cs_prev, cs_grad, h_grad, peepholes, cs, sums_to_gates };
+        plain::lstm_cell_grad_shapes(&shapes)
     }
 
     fn scratch(&self, inputs: &[&[usize]]) -> usize {
-        let ([saved, cs_prev, cs_grad], h_grad) = self.lists(inputs);
+        let ([saved, cs_prev, cs_grad, h_grad, _], _) = self.lists(inputs);
         let [batch, cell] = saved[0] else { return 0 };
         plain::lstm_cell_grad_scratch((*batch, *cell), saved[4], [cs_prev, cs_grad, h_grad])
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
-        let ([saved, cs_prev, cs_grad], h_grad) = self.lists(call.inputs);
+        let ([saved, cs_prev, cs_grad, h_grad, weights], cs) = self.lists(call.inputs);
+        let weights: Option<[_; 3]> = views(weights).try_into().ok();
         let inputs = LstmCellGradInputs::<E> {
             gates: std::array::from_fn(|number| view(&saved[number])),
             co: view(&saved[4]),
             cs_prev: cs_prev.first().map(view),
             cs_grad: views(cs_grad),
             h_grad: views(h_grad),
+            peepholes: weights.map(|weights| LstmPeepholes { weights, cs: cs.first().map(view) }),
         };
-        let [cs_prev_grad, dicfo] = call.outputs else { unreachable!("it has two outputs") };
-        let outputs =
-            LstmCellGradOutputs { cs_prev_grad: view_mut(cs_prev_grad), dicfo: view_mut(dicfo) };
+        let [cs_prev_grad, dicfo, through @ ..] = call.outputs else {
+            unreachable!("it has two outputs, and more with peepholes")
+        };
+        let peepholes = match through {
+            [through_i, through_f, wci, wcf, wco] => Some(LstmPeepholeGrads {
+                cs_prev: [view_mut(through_i), view_mut(through_f)],
+                weights: [view_mut(wci), view_mut(wcf), view_mut(wco)],
+            }),
+            _ => None,
+        };
+        let (cs_prev_grad, dicfo) = (view_mut(cs_prev_grad), view_mut(dicfo));
+        let outputs = LstmCellGradOutputs { cs_prev_grad, dicfo, peepholes };
         let scratch = bytemuck::cast_slice_mut(call.scratch);
-        plain::lstm_cell_grad(call.context, self.sums_to_gates, inputs, outputs, scratch)
+        plain::lstm_cell_grad(call.context, &self.attributes, inputs, outputs, scratch)
     }
+}
+
+/// `BlockcellGRUCell`: six tensors.
+pub(super) struct GruCell;
+
+impl Lists for GruCell {
+    const NAME: &'static str = plain::GRU_CELL;
+
+    fn read(_: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruCell)
+    }
+
+    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
+        let inputs = inputs.try_into().expect("the operation has so many inputs");
+        Ok(vec![plain::gru_cell_shapes(inputs)?.to_vec(); 4])
+    }
+
+    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+        gru_cell_memory(inputs)[1]
+    }
+
+    fn numbers(&self, inputs: &[&[usize]]) -> usize {
+        gru_cell_memory(inputs)[0]
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+        let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
+        let [x, h_prev, w_ru, w_c, b_ru, b_c] = call.inputs else {
+            unreachable!("it has six inputs")
+        };
+        let inputs = GruCellInputs::<E> {
+            x: view(x),
+            h_prev: view(h_prev),
+            w_ru: view(w_ru),
+            w_c: view(w_c),
+            b_ru: view(b_ru),
+            b_c: view(b_c),
+        };
+        let [r, u, c, h] = call.outputs else { unreachable!("it has four outputs") };
+        let [r, u, c, h] = [view_mut(r), view_mut(u), view_mut(c), view_mut(h)];
+        let outputs = GruCellOutputs { r, u, c, h };
+        let memory = parts(call.scratch, self.numbers(&dims));
+        plain::gru_cell(call.context, inputs, outputs, memory)
+    }
+}
+
+/// Scratch memory by the shapes of the inputs, which are checked.
+fn gru_cell_memory(inputs: &[&[usize]]) -> [usize; 2] {
+    let ([batch, input], [_, cell]) = (inputs[0], inputs[1]) else {
+        unreachable!("the ranks were checked")
+    };
+    plain::gru_cell_scratch([*batch, *input, *cell])
 }
 
 /// `BlockcellGRUCellGradC`: four tensors.

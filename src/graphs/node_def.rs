@@ -138,6 +138,8 @@ struct TensorProto {
     int_val: Vec<i32>,
     #[prost(int64, repeated, tag = "10")]
     int64_val: Vec<i64>,
+    #[prost(bool, repeated, tag = "11")]
+    bool_val: Vec<bool>,
     #[prost(int32, repeated, tag = "13")]
     half_val: Vec<i32>,
 }
@@ -276,6 +278,7 @@ fn tensor_of(constant: &Constant) -> TensorProto {
             tensor.half_val = bits.collect();
         }
         Values::Floats(numbers) => tensor.float_val.clone_from(numbers),
+        Values::Bools(values) => tensor.bool_val.clone_from(values),
         Values::Zeros | Values::Unknown => unreachable!("rewrites copy only known constants"),
     }
     tensor
@@ -315,6 +318,11 @@ fn values_of(tensor: &TensorProto, shape: &[i64]) -> Option<Values> {
         DataType::INT32 => ints(numbers(content, |bytes| i32::from_le_bytes(bytes).into())),
         DataType::INT64 if content.is_empty() => ints(tensor.int64_val.clone()),
         DataType::INT64 => ints(numbers(content, i64::from_le_bytes)),
+        DataType::BOOL => {
+            let content = content.iter().map(|&byte| byte != 0);
+            let values = content.chain(tensor.bool_val.iter().copied()).collect();
+            filled(values, count, MOST_INTEGERS).map(Values::Bools)
+        }
         DataType::FLOAT if content.is_empty() => floats(tensor.float_val.clone()),
         DataType::FLOAT => floats(numbers(content, f32::from_le_bytes)),
         DataType::HALF if content.is_empty() => {

@@ -3,7 +3,7 @@
 //! Most nodes run as soon as their inputs have values. A value may be missing, or come late, for a few
 //! reasons, which are called sources here:
 //!
-//! * A side of a switch, by the tensor that it switches by.
+//! * A side of a switch, by the tensor that it switches by, unless that is a constant.
 //! * A node that may wait for something that happens elsewhere: a queue, or a tensor that is fed later.
 //! * A merge of tensors that depend on different things.
 //!
@@ -17,6 +17,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::attribute::Attribute;
+use crate::constants::truth;
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
 use crate::order::order;
@@ -100,8 +101,12 @@ impl Availability {
         if !ops::is_switch(graph.op(tensor.node)) {
             return sources;
         }
+        let condition = graph.input(tensor.node, 1);
         let mut sources = sources?;
-        sources.insert(side(graph, graph.input(tensor.node, 1), tensor.index));
+        // TensorFlow's optimizers leave switches by constants. The other side of these never has a value.
+        if truth(graph, condition).map(usize::from) != Some(tensor.index) {
+            sources.insert(side(graph, condition, tensor.index));
+        }
         Some(sources)
     }
 

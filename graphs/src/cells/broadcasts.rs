@@ -20,6 +20,8 @@ pub(super) enum Size {
     Previous,
     /// What these two broadcast to.
     State,
+    /// That of peephole weights.
+    Weights,
 }
 
 /// Reads such sums in the backward step of a cell.
@@ -27,6 +29,8 @@ pub(super) struct Broadcasts<'g> {
     pub(super) graph: &'g Graph,
     /// The size of a tensor of the forward step.
     pub(super) size: &'g dyn Fn(Output) -> Option<Size>,
+    /// Whether nothing of the step is broadcast but weights.
+    pub(super) is_whole: bool,
 }
 
 impl Broadcasts<'_> {
@@ -77,7 +81,7 @@ impl Broadcasts<'_> {
         numbers(axes).zip(numbers(shape)).is_some_and(|(axes, shape)| {
             let is_one =
                 |&axis: &i64| usize::try_from(axis).is_ok_and(|axis| shape.get(axis) == Some(&1));
-            axes.iter().all(is_one)
+            axes.is_empty() || (!self.is_whole && axes.iter().all(is_one))
         })
     }
 }

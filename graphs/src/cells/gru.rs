@@ -6,6 +6,9 @@
 //! h = u * h_prev + (1 - u) * c
 //! ```
 //!
+//! Where `h_prev` is known to be zero, TensorFlow's optimizers put zeros in place of `r * h_prev`, and leave
+//! `u * h_prev` out.
+//!
 //! TensorFlow 2 has the product, the sum and the activation in one `_FusedMatMul` on processors with AVX-512.
 //!
 //! All of r, u, c, `h_prev` and h have one shape if `w_ru` is `[rows, 2 * cell]` and `w_c` is `[rows, cell]` with
@@ -16,6 +19,7 @@ use super::equations::{factors, names_columns, of, other_factor, scalar, takers}
 use super::preactivations::Preactivations;
 use super::step::{Context, Step};
 use crate::attribute::{Attribute, DataType};
+use crate::constants::has_zeros;
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
 use crate::reason::Reason;
@@ -56,14 +60,16 @@ pub(super) struct Forward {
     z: Preactivations,
     pub(super) r: Output,
     pub(super) u: Output,
-    /// `r * h_prev`
+    /// `r * h_prev`, or zeros.
     hr: Output,
     /// `1 - u`
     pub(super) rest: Output,
     z_c: Preactivations,
     pub(super) c: Output,
-    /// `u * h_prev` and `(1 - u) * c`
-    summands: [Output; 2],
+    /// `u * h_prev`; None where `h_prev` is known to be zero, and nothing is added to `new`.
+    kept: Option<Output>,
+    /// `(1 - u) * c`
+    new: Output,
     h: Output,
 }
 
@@ -82,19 +88,22 @@ impl Forward {
         let z_c = Preactivations::activated(graph, c, "Tanh");
         let z_c = z_c.filter(|z_c| z_c.x == z.x).ok_or_else(|| other("candidate"))?;
         let hr = z_c.h_prev;
-        if other_factor(graph, hr, r) != Some(z.h_prev) {
+        let starts_with_zeros = has_zeros(graph, z.h_prev) && has_zeros(graph, hr);
+        if other_factor(graph, hr, r) != Some(z.h_prev) && !starts_with_zeros {
             return Err(other("reset gate"));
         }
-        let (h, kept) = ["Add", "AddV2", "AddN"]
+        let sum = ["Add", "AddV2", "AddN"]
             .into_iter()
             .flat_map(|op| takers(graph, new, op))
             .find_map(|sum| {
                 let &[left, right] = &graph.node(sum).inputs[..] else { return None };
                 let kept = if left == new { right } else { left };
-                (other_factor(graph, kept, u) == Some(z.h_prev)).then_some((of(sum), kept))
-            })
+                (other_factor(graph, kept, u) == Some(z.h_prev)).then_some((of(sum), Some(kept)))
+            });
+        let (h, kept) = sum
+            .or_else(|| starts_with_zeros.then_some((new, None)))
             .ok_or_else(|| other("state"))?;
-        let forward = Forward { split, gates, z, r, u, hr, rest, z_c, c, summands: [kept, new], h };
+        let forward = Forward { split, gates, z, r, u, hr, rest, z_c, c, kept, new, h };
         if forward.has_one_shape(graph, shapes) { Ok(forward) } else { Err(other("shapes")) }
     }
 
@@ -103,11 +112,15 @@ impl Forward {
         self.z.h_prev
     }
 
+    /// Whether the state before it is zero, and nothing is left of the products with it.
+    pub(super) fn starts_with_zeros(&self) -> bool {
+        self.kept.is_none()
+    }
+
     /// Whether a tensor is one of those of the step that all have the shape of the state.
     pub(super) fn is_of_state(&self, tensor: Output) -> bool {
-        let [kept, new] = self.summands;
-        let all = [self.r, self.u, self.hr, self.rest, self.c, kept, new, self.h, self.z.h_prev];
-        all.contains(&tensor)
+        let all = [self.r, self.u, self.hr, self.rest, self.c, self.new, self.h, self.z.h_prev];
+        all.contains(&tensor) || self.kept == Some(tensor)
     }
 
     /// See the module's documentation.
@@ -123,13 +136,13 @@ impl Forward {
     }
 
     fn step(self, graph: &Graph) -> Result<Step, Reason> {
-        if graph.node(self.h.node).data_type() != Some(DataType::FLOAT) {
-            return Err(Reason::Type);
-        }
-        let [kept, new] = self.summands;
-        let inner = [self.hr, self.rest, self.c, kept, new, self.h].map(|tensor| tensor.node);
+        let inner = [self.hr, self.rest, self.c, self.new, self.h].map(|tensor| tensor.node);
         let mut nodes = [&self.z.nodes[..], &self.z_c.nodes, &inner].concat();
         nodes.extend([self.gates.node, self.split]);
+        nodes.extend(self.kept.map(|kept| kept.node));
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.retain(|&id| graph.op(id) != "Const");
         // Otherwise the products with the weights would be computed twice.
         let z = |preactivations: &Preactivations| preactivations.nodes[0];
         // The candidate is an output of the new node, where it is its own product.
@@ -140,9 +153,13 @@ impl Forward {
             }
         }
         let inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z_c.w, self.z.b, self.z_c.b];
-        let attributes = vec![("_kernel", Attribute::Text("blockcell".to_owned()))];
         let outputs = vec![vec![self.r], vec![self.u], vec![self.c], vec![self.h]];
-        Ok(Step { root: self.h.node, nodes, op: ops::GRU_CELL, inputs, attributes, outputs })
+        let is_half = graph.node(self.h.node).data_type() == Some(DataType::HALF);
+        let (op, attributes) = match is_half {
+            true => (ops::HALF_GRU_CELL, Vec::new()),
+            false => (ops::GRU_CELL, vec![("_kernel", Attribute::Text("blockcell".to_owned()))]),
+        };
+        Ok(Step { root: self.h.node, nodes, op, inputs, attributes, outputs })
     }
 }
 

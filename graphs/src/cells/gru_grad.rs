@@ -9,12 +9,14 @@
 //!
 //! One new node computes what comes before the product, and one what comes after it. As with LSTM cells,
 //! tensors may come from stacks, and gradients may be added up ([`Broadcasts`]): all have one shape, so
-//! nothing is added up in truth.
+//! nothing is added up in truth. Where `h_prev` is known to be zero, TensorFlow's optimizers put zeros in place of
+//! the products with it.
 
 use super::broadcasts::{Broadcasts, Size};
 use super::equations::{factors, names_columns, of, other_factor, takers, unary};
 use super::gru::Forward;
 use super::step::{Context, Step};
+use crate::constants::is_zero;
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
 use crate::reason::Reason;
@@ -97,9 +99,7 @@ impl Backward {
         let mut before = Vec::new();
         let d_c_bar = reader.candidate(c, dh, &mut before).ok_or("gradient of the candidate")?;
         let (d_h_u, u) = reader.through(through_kept, forward.u, c);
-        let product = reader.before_sum(dr, &mut after);
-        after.push(product.node);
-        let d_hr = other_factor(graph, product, h_prev).ok_or("gradient of the reset gate")?;
+        let d_hr = reader.reset_gate(dr, h_prev, &mut after).ok_or("gradient of the reset gate")?;
         let (d_hr_r, r) = reader.through(d_hr, forward.r, c);
         before.extend(d_h_u.iter().map(|tensor| tensor.node));
         after.extend(d_hr_r.iter().map(|tensor| tensor.node));
@@ -163,7 +163,7 @@ impl Reader<'_> {
 
     fn before(&self, tensor: Output, other: Option<Size>, nodes: &mut Vec<NodeId>) -> Output {
         let size = |tensor| self.forward.is_of_state(tensor).then_some(Size::Gate);
-        let broadcasts = Broadcasts { graph: self.graph, size: &size };
+        let broadcasts = Broadcasts { graph: self.graph, size: &size, is_whole: false };
         let Some((inner, more)) = broadcasts.before_sum(tensor, Size::Gate, other) else {
             return tensor;
         };
@@ -187,17 +187,38 @@ impl Reader<'_> {
             sum.inputs.first_chunk().filter(|_| is_sum && sum.inputs.len() == 2)?;
         let read = |kept: Output, new: Output| {
             let mut nodes = vec![du.node];
+            if self.forward.starts_with_zeros() && is_zero(self.graph, kept) {
+                let (dh, c) = self.through_new(new, &mut nodes)?;
+                let (h_prev, through_kept) = (self.forward.h_prev(), dh);
+                return Some(Update { h_prev, c, dh, through_kept, nodes });
+            }
             let kept = self.before_sum(kept, &mut nodes);
             let (through_kept, h_prev) = self.factors(kept, self.forward.h_prev())?;
-            let negative = self.before(new, None, &mut nodes);
-            let new = self.before_sum(unary(self.graph, negative, "Neg")?, &mut nodes);
-            let (through_new, c) = self.factors(new, self.forward.c)?;
-            nodes.extend([kept.node, negative.node, new.node]);
+            nodes.push(kept.node);
             let dh = self.before_sum(through_kept, &mut nodes);
-            let is_same = self.before_sum(through_new, &mut nodes) == dh;
-            is_same.then_some(Update { h_prev, c, dh, through_kept, nodes })
+            let (through_new, c) = self.through_new(new, &mut nodes)?;
+            (through_new == dh).then_some(Update { h_prev, c, dh, through_kept, nodes })
         };
         read(left, right).or_else(|| read(right, left))
+    }
+
+    /// Reads `Neg(dh * c)`: `dh` and `c`.
+    fn through_new(&self, new: Output, nodes: &mut Vec<NodeId>) -> Option<(Output, Output)> {
+        let negative = self.before(new, None, nodes);
+        let new = self.before_sum(unary(self.graph, negative, "Neg")?, nodes);
+        let (through_new, c) = self.factors(new, self.forward.c)?;
+        nodes.extend([negative.node, new.node]);
+        Some((self.before_sum(through_new, nodes), c))
+    }
+
+    /// Reads `d_hr * h_prev`: `d_hr`. Zeros stand for both.
+    fn reset_gate(&self, dr: Output, h_prev: Output, nodes: &mut Vec<NodeId>) -> Option<Output> {
+        if self.forward.starts_with_zeros() && is_zero(self.graph, dr) {
+            return Some(dr);
+        }
+        let product = self.before_sum(dr, nodes);
+        nodes.push(product.node);
+        other_factor(self.graph, product, h_prev)
     }
 
     /// Reads `TanhGrad(c, dh * (1 - u))`.

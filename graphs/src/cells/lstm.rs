@@ -8,7 +8,7 @@
 //! o  = Sigmoid(o_bar [+ wco * cs])          co = Tanh(cs)          h = o * co
 //! ```
 //!
-//! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out.
+//! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out, or all of the sum.
 
 use super::broadcasts::Size;
 use super::equations::{factors, names_columns, of, other_factor, scalar, summands, takers, unary};
@@ -102,9 +102,14 @@ struct State {
 
 impl State {
     /// What `i * ci` becomes.
-    fn read(graph: &Graph, product: Output, bar: Output) -> Option<State> {
-        let sum = ["Add", "AddV2", "AddN"].iter().find_map(|op| takers(graph, product, op).next());
-        let Some(sum) = sum else { return State::without_product(graph, product, bar) };
+    fn read(graph: &Graph, product: Output, bar: Output) -> State {
+        let sums = ["Add", "AddV2", "AddN"].into_iter().flat_map(|op| takers(graph, product, op));
+        let mut states = sums.filter_map(|sum| State::of_sum(graph, sum, product, bar));
+        states.next().unwrap_or_else(|| State::without_product(graph, product, bar))
+    }
+
+    /// Reads `i * ci + f * cs_prev`.
+    fn of_sum(graph: &Graph, sum: NodeId, product: Output, bar: Output) -> Option<State> {
         let &[left, right] = graph.node(sum).inputs.first_chunk()?;
         let other = if left == product { right } else { left };
         let [left, right] = factors(graph, other).filter(|_| graph.node(sum).inputs.len() == 2)?;
@@ -116,17 +121,19 @@ impl State {
         Some(State { tensor: of(sum), nodes, f: Some(f), cs_prev: Some(cs_prev) })
     }
 
-    /// The optimizers left `f * cs_prev` out. What is left of it is that the sum waits for the gate.
-    fn without_product(graph: &Graph, product: Output, bar: Output) -> Option<State> {
-        let copy =
-            ["Identity", "Snapshot"].iter().find_map(|op| takers(graph, product, op).next())?;
-        let waits = !graph.node(copy).control_inputs.is_empty();
-        let f = lone_gate(graph, bar);
-        waits.then_some(State { tensor: of(copy), nodes: vec![copy], f, cs_prev: None })
+    /// The optimizers left `f * cs_prev` out: the state is the product, or a copy of it that waits for the gate.
+    fn without_product(graph: &Graph, product: Output, bar: Output) -> State {
+        let waits = |copy: &NodeId| !graph.node(*copy).control_inputs.is_empty();
+        let copy = ["Identity", "Snapshot"]
+            .iter()
+            .find_map(|op| takers(graph, product, op).next())
+            .filter(waits);
+        let nodes = Vec::from_iter(copy);
+        State { tensor: copy.map_or(product, of), nodes, f: lone_gate(graph, bar), cs_prev: None }
     }
 
-    /// `Maximum(Minimum(state, k), -k)`: the clipped state, and k.
-    fn clipped(&mut self, graph: &Graph) -> Option<f32> {
+    /// `Maximum(Minimum(state, k), -k)`: the state becomes the clipped one.
+    fn clipped(&mut self, graph: &Graph) -> Option<Clip> {
         let clip = |tensor: Output, op: &str| {
             let node = takers(graph, tensor, op).next()?;
             let [left, right] = *graph.node(node).inputs.first_chunk()?;
@@ -136,10 +143,21 @@ impl State {
         let (clipped, bound) = clip(least, "Maximum")?;
         (bound == -most && most > 0.0).then(|| {
             self.nodes.extend([least.node, clipped.node]);
-            self.tensor = clipped;
-            most
+            let state = std::mem::replace(&mut self.tensor, clipped);
+            Clip { bound: most, state, least }
         })
     }
+}
+
+/// How the cell state was clipped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clip {
+    /// k
+    pub(super) bound: f32,
+    /// The state before it was clipped.
+    pub(super) state: Output,
+    /// `Minimum(state, k)`
+    pub(super) least: Output,
 }
 
 /// The step that begins with a `Split`.
@@ -158,9 +176,10 @@ pub(super) struct Forward {
     /// The nodes from the sum of `new` and what is kept to the clipped state.
     state: Vec<NodeId>,
     cs: Output,
-    clip: Option<f32>,
+    clip: Option<Clip>,
     co: Output,
     h: Output,
+    /// None, or the weights of the input, forget and output gate.
     peepholes: Vec<Output>,
 }
 
@@ -172,7 +191,11 @@ pub(super) struct Saved {
     pub(super) o: Output,
     pub(super) ci: Output,
     pub(super) co: Output,
+    pub(super) cs: Output,
     pub(super) cs_prev: Option<Output>,
+    pub(super) clip: Option<Clip>,
+    /// Weights of the input, forget and output gate.
+    pub(super) peepholes: Option<[Output; 3]>,
 }
 
 impl Forward {
@@ -185,7 +208,7 @@ impl Forward {
         let (ci, i, new) = takers(graph, bar(1), "Tanh")
             .find_map(|ci| gate_beside(graph, of(ci), bar(0)).map(|(i, new)| (of(ci), i, new)))
             .ok_or_else(|| other("input gate"))?;
-        let mut state = State::read(graph, new, bar(2)).ok_or_else(|| other("cell state"))?;
+        let mut state = State::read(graph, new, bar(2));
         let clip = state.clipped(graph);
         let State { tensor: cs, nodes, f, cs_prev } = state;
         let (co, o, h) = takers(graph, cs, "Tanh")
@@ -214,21 +237,26 @@ impl Forward {
         })
     }
 
-    /// What a backward step without peepholes and clipping takes from this one. None if this one has them.
-    pub(super) fn saved(&self) -> Option<Saved> {
-        let is_simple = self.peepholes.is_empty() && self.clip.is_none();
-        is_simple.then(|| Saved {
+    /// What a backward step takes from this one.
+    pub(super) fn saved(&self) -> Saved {
+        Saved {
             i: self.i.tensor,
             f: self.f.as_ref().map(|f| f.tensor),
             o: self.o.tensor,
             ci: self.ci,
             co: self.co,
+            cs: self.cs,
             cs_prev: self.cs_prev,
-        })
+            clip: self.clip,
+            peepholes: self.peepholes.first_chunk().copied(),
+        }
     }
 
     /// The shape of one of the step's tensors.
     pub(super) fn size(&self, tensor: Output) -> Option<Size> {
+        if self.peepholes.contains(&tensor) {
+            return Some(Size::Weights);
+        }
         let gates = [Some(&self.i), self.f.as_ref(), Some(&self.o)];
         let is_of_gate = |gate: &&Gate| gate.nodes.contains(&tensor.node);
         let is_state = |id: &NodeId| tensor == of(*id);
@@ -273,7 +301,7 @@ impl Forward {
             ("C", count(usize::from(self.cs_prev.is_some()))),
             ("P", count(self.peepholes.len())),
             ("forget_bias", Attribute::Float(forget_bias)),
-            ("cell_clip", Attribute::Float(self.clip.unwrap_or(-1.0))),
+            ("cell_clip", Attribute::Float(self.clip.map_or(-1.0, |clip| clip.bound))),
         ];
         let mut inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z.b];
         inputs.extend(self.cs_prev);

@@ -1,22 +1,28 @@
-//! The backward step of `BasicLSTMCell` and `LSTMCell` without peepholes.
+//! The backward step of `BasicLSTMCell` and `LSTMCell`.
 //!
 //! ```text
-//! do  = SigmoidGrad(o, dh * co)          dcs = TanhGrad(co, dh * o) + others, if there are any
+//! do  = SigmoidGrad(o, dh * co)
+//! dcs = TanhGrad(co, dh * o) [+ do * wco] + others, if there are any
+//! [dcs = Select(Minimum(state, k) >= -k, dcs, 0); dcs = Select(state <= k, dcs, 0)]
 //! di  = SigmoidGrad(i, dcs * ci)         dci = TanhGrad(ci, dcs * i)
-//! df  = SigmoidGrad(f, dcs * cs_prev)    dcs_prev = dcs * f
+//! df  = SigmoidGrad(f, dcs * cs_prev)    dcs_prev = dcs * f [, di * wci, df * wcf]
 //! dicfo = ConcatV2(di, dci, df, do, 1)
+//! [dwci = Sum(di * cs_prev, 0)           dwcf = Sum(df * cs_prev, 0)      dwco = Sum(do * cs, 0)]
 //! ```
 //!
 //! In the loop of a gradient, what the step takes from the forward step comes from stacks. Where
 //! TensorFlow does not know that shapes are equal, it adds up what was broadcast ([`Broadcasts`]).
-//! Where `cs_prev` is known to be zero, its optimizers put zeros in place of `dcs * cs_prev`.
+//! Where `cs_prev` is known to be zero, its optimizers put zeros in place of `dcs * cs_prev`. Where nobody has
+//! read the output, as may be in a last step, there are zeros in place of `do`, and `dcs` is the others.
+//! What peepholes and a clip add, in brackets, is read in `lstm_grad_parts.rs`.
 
 use super::broadcasts::{Broadcasts, Size};
 use super::equations::{factors, names_columns, of, other_factor, takers};
 use super::lstm::{Forward, Saved};
+use super::lstm_grad_parts::Peepholes;
 use super::step::{Context, Step};
 use crate::attribute::Attribute;
-use crate::constants::is_zero;
+use crate::constants::{has_zeros, is_zero};
 use crate::graph::{Graph, NodeId, Output};
 use crate::ops;
 use crate::reason::Reason;
@@ -26,14 +32,14 @@ use crate::stacks::pushed;
 /// A forward step, and what a backward step takes from it.
 pub(super) struct Known {
     forward: Forward,
-    saved: Saved,
+    pub(super) saved: Saved,
 }
 
-/// The forward steps that begin at some places, as far as backward steps may take from them.
+/// The forward steps that begin at some places.
 pub(super) fn known(graph: &Graph, places: &[NodeId]) -> Vec<Known> {
     let known = |&split: &NodeId| {
         let forward = Forward::read(graph, split).ok()?;
-        Some(Known { saved: forward.saved()?, forward })
+        Some(Known { saved: forward.saved(), forward })
     };
     places.iter().filter_map(known).collect()
 }
@@ -41,12 +47,22 @@ pub(super) fn known(graph: &Graph, places: &[NodeId]) -> Vec<Known> {
 /// Whether a node concatenates what could be the gradients of four pre-activations.
 pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    let is = |input: usize, op: &str| graph.op(node.inputs[input].node) == op;
     node.op == "ConcatV2"
         && node.inputs.len() == 5
-        && is(0, "SigmoidGrad")
-        && is(1, "TanhGrad")
+        && input_gate(graph, id).is_some()
+        && graph.op(node.inputs[1].node) == "TanhGrad"
         && names_columns(graph, node.inputs[4])
+}
+
+/// The input gate, as the first summand of a concatenation takes it: `SigmoidGrad`, or a sum of that.
+fn input_gate(graph: &Graph, concat: NodeId) -> Option<Output> {
+    let mut node = graph.node(graph.input(concat, 0).node);
+    for op in ["Reshape", "Sum"] {
+        if node.op == op {
+            node = graph.node(node.inputs[0].node);
+        }
+    }
+    (node.op == "SigmoidGrad").then(|| node.inputs[0])
 }
 
 /// Replaces the step that ends with a concatenation. Returns whether it did.
@@ -57,8 +73,8 @@ pub(super) fn rewrite(
     id: NodeId,
     report: &mut Report,
 ) -> bool {
-    let i = pushed(graph, graph.input(graph.input(id, 0).node, 0));
-    let Some(known) = known.iter().find(|known| known.saved.i == i) else { return false };
+    let i = input_gate(graph, id).map(|gate| pushed(graph, gate));
+    let Some(known) = known.iter().find(|known| Some(known.saved.i) == i) else { return false };
     match Reader::new(graph, known).read(id) {
         Ok(step) => step.replace(graph, context, report),
         Err(part) => {
@@ -70,46 +86,102 @@ pub(super) fn rewrite(
 }
 
 /// Reads a step from its end. An error is the part that has another equation.
-struct Reader<'g> {
-    graph: &'g Graph,
-    known: &'g Known,
+pub(super) struct Reader<'g> {
+    pub(super) graph: &'g Graph,
+    pub(super) known: &'g Known,
     /// The nodes that were read.
-    nodes: Vec<NodeId>,
+    pub(super) nodes: Vec<NodeId>,
     /// Whether what gates take was added up to their shape wherever the state could be larger.
     sums_to_gates: bool,
+    /// Whether what comes through peepholes was added up somewhere.
+    pub(super) sums_peepholes: bool,
 }
 
 /// The gradient of a pre-activation.
-struct Slope {
+pub(super) struct Slope {
+    /// That gradient.
+    pub(super) tensor: Output,
     /// The gate, as this step takes it.
-    gate: Output,
+    pub(super) gate: Output,
     /// The gradient of the gate.
     gradient: Output,
 }
 
+/// What a step takes beside the gates.
+struct Inputs {
+    co: Output,
+    cs_prev: Option<Output>,
+    cs_grad: Vec<Output>,
+    h_grad: Option<Output>,
+    peepholes: Option<Peepholes>,
+}
+
+/// What comes through the output of a step.
+struct ThroughOutput {
+    o: Output,
+    co: Output,
+    /// None if nobody has read the output.
+    dh: Option<Output>,
+    /// The other summands of the gradient of the cell state.
+    cs_grad: Vec<Output>,
+}
+
 impl<'g> Reader<'g> {
     fn new(graph: &'g Graph, known: &'g Known) -> Reader<'g> {
-        Reader { graph, known, nodes: Vec::new(), sums_to_gates: true }
+        Reader { graph, known, nodes: Vec::new(), sums_to_gates: true, sums_peepholes: false }
     }
 
     fn read(mut self, concat: NodeId) -> Result<Step, &'static str> {
         let (graph, saved) = (self.graph, &self.known.saved);
-        let &[di, dci, df, d_o] = graph.node(concat).inputs.first_chunk().expect("there are five");
-        let df = self.before_sum(df, Size::Gate, None);
-        let i = self.slope(di, "SigmoidGrad", Some(saved.i))?;
-        let ci = self.slope(dci, "TanhGrad", Some(saved.ci))?;
-        let f = self.slope(df, "SigmoidGrad", saved.f)?;
-        let o = self.slope(d_o, "SigmoidGrad", Some(saved.o))?;
-        let through_o = self.before_sum(o.gradient, Size::Gate, Some(Size::State));
-        let (dh, co) =
-            self.factors(through_o, Some(saved.co)).ok_or("gradient of the output gate")?;
+        let ([i, f, ci], o) = self.slopes(concat)?;
         let through_i = self.before_sum(i.gradient, Size::Gate, Some(Size::Gate));
         let through_ci = self.before_sum(ci.gradient, Size::Gate, Some(Size::Gate));
         let dnew = other_factor(graph, through_i, ci.gate)
             .filter(|&dnew| other_factor(graph, through_ci, i.gate) == Some(dnew))
             .ok_or("gradient of the cell state")?;
-        let dcs = self.before_sum(dnew, Size::Gate, Some(Size::State));
-        let (dkept, cs_prev) = self.kept(f.gradient, dcs).ok_or("gradient of the forget gate")?;
+        let dstate = self.before_sum(dnew, Size::Gate, Some(Size::State));
+        let (dkept, cs_prev) =
+            self.kept(f.gradient, dstate).ok_or("gradient of the forget gate")?;
+        let dcs = self.before_clip(dstate).ok_or("gradient of the clipped state")?;
+        let mut through = self.output(o.as_ref(), dcs, &i)?;
+        let peepholes = match (saved.peepholes, &o) {
+            (None, _) => None,
+            (Some(_), None) => return Err("peepholes"),
+            (Some(_), Some(o)) => {
+                let found = self.peepholes([&i, &f, o], &mut through.cs_grad);
+                Some(found.ok_or("peepholes")?)
+            }
+        };
+        let previous: Vec<_> = takers(graph, dkept, "Mul")
+            .map(of)
+            .filter(|&product| other_factor(graph, product, dkept) == Some(f.gate))
+            .collect();
+        let tensors = [through_i, through_ci, of(concat)];
+        self.nodes.extend(tensors.iter().chain(&previous).map(|tensor| tensor.node));
+        let ThroughOutput { o, co, dh, cs_grad } = through;
+        let gates = [i.gate, f.gate, o, ci.gate];
+        let outputs = vec![previous, vec![of(concat)]];
+        Ok(self.step(gates, Inputs { co, cs_prev, cs_grad, h_grad: dh, peepholes }, outputs))
+    }
+
+    /// Reads the gradients of the output gate and the cell state, as far as they come through the output.
+    fn output(
+        &mut self,
+        o: Option<&Slope>,
+        dcs: Output,
+        i: &Slope,
+    ) -> Result<ThroughOutput, &'static str> {
+        let (graph, saved) = (self.graph, &self.known.saved);
+        let Some(o) = o else {
+            // The forward step has what is missing, if the two are in one frame.
+            let is_near = i.gate == saved.i;
+            let (o, co, cs_grad) = (saved.o, saved.co, vec![dcs]);
+            let through = is_near.then_some(ThroughOutput { o, co, dh: None, cs_grad });
+            return through.ok_or("gradient of the output gate");
+        };
+        let through_o = self.before_sum(o.gradient, Size::Gate, Some(Size::State));
+        let (dh, co) =
+            self.factors(through_o, Some(saved.co)).ok_or("gradient of the output gate")?;
         let (through_h, cs_grad) =
             state_gradient(graph, dcs, co).ok_or("gradient of the cell state")?;
         let through_co = graph.input(through_h.node, 1);
@@ -117,41 +189,61 @@ impl<'g> Reader<'g> {
         if other_factor(graph, through_co, o.gate) != Some(dh) {
             return Err("gradient of the output");
         }
-        let previous: Vec<_> = takers(graph, dkept, "Mul")
-            .map(of)
-            .filter(|&product| other_factor(graph, product, dkept) == Some(f.gate))
-            .collect();
-        let tensors = [through_o, through_i, through_ci, dcs, through_h, through_co, of(concat)];
-        self.nodes.extend(tensors.iter().chain(&previous).map(|tensor| tensor.node));
-        let gates = [i.gate, f.gate, o.gate, ci.gate];
-        let outputs = vec![previous, vec![of(concat)]];
-        Ok(self.step(concat, [&gates, &[co]], cs_prev, [cs_grad, vec![dh]], outputs))
+        let tensors = [through_o, dcs, through_h, through_co];
+        self.nodes.extend(tensors.map(|tensor| tensor.node));
+        Ok(ThroughOutput { o: o.gate, co, dh: Some(dh), cs_grad })
     }
 
-    fn step(
-        mut self,
-        concat: NodeId,
-        saved: [&[Output]; 2],
-        cs_prev: Option<Output>,
-        [cs_grad, h_grad]: [Vec<Output>; 2],
-        outputs: Vec<Vec<Output>>,
-    ) -> Step {
+    fn step(mut self, gates: [Output; 4], from: Inputs, mut outputs: Vec<Vec<Output>>) -> Step {
         self.nodes.sort_unstable();
         self.nodes.dedup();
         self.nodes.retain(|&id| self.graph.op(id) != "Const");
+        let clip = self.known.saved.clip.map_or(-1.0, |clip| clip.bound);
+        let sums_to_gates = match from.peepholes {
+            Some(_) => self.sums_peepholes,
+            None => self.sums_to_gates,
+        };
+        let root = outputs[1][0].node;
+        let Peepholes { weights, cs, through, gradients } = from.peepholes.unwrap_or_default();
         let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
         let attributes = vec![
-            ("C", count(usize::from(cs_prev.is_some()))),
-            ("A", count(cs_grad.len())),
-            ("H", count(h_grad.len())),
-            ("sums_to_gates", Attribute::Bool(self.sums_to_gates)),
+            ("C", count(from.cs_prev.iter().len())),
+            ("A", count(from.cs_grad.len())),
+            ("H", count(from.h_grad.iter().len())),
+            ("P", count(weights.len())),
+            ("Q", count(through.len())),
+            ("S", count(cs.iter().len())),
+            ("sums_to_gates", Attribute::Bool(sums_to_gates)),
+            ("cell_clip", Attribute::Float(clip)),
         ];
-        let mut inputs = saved.concat();
-        inputs.extend(cs_prev);
-        inputs.extend(cs_grad);
-        inputs.extend(h_grad);
-        let op = ops::LSTM_CELL_GRAD;
-        Step { root: concat, nodes: self.nodes, op, inputs, attributes, outputs }
+        let mut inputs = [&gates[..], &[from.co]].concat();
+        inputs.extend(from.cs_prev);
+        inputs.extend(from.cs_grad);
+        inputs.extend(from.h_grad);
+        inputs.extend(weights);
+        inputs.extend(cs);
+        outputs.extend(through.into_iter().chain(gradients));
+        Step { root, nodes: self.nodes, op: ops::LSTM_CELL_GRAD, inputs, attributes, outputs }
+    }
+
+    /// The gradients of the pre-activations of i, f and ci, and of o. That one is zero where nobody has read
+    /// the output.
+    fn slopes(&mut self, concat: NodeId) -> Result<([Slope; 3], Option<Slope>), &'static str> {
+        let saved = &self.known.saved;
+        let &[di, dci, df, d_o] =
+            self.graph.node(concat).inputs.first_chunk().expect("there are five");
+        let df = self.before_sum(df, Size::Gate, None);
+        let [di, df] = [di, df].map(|slope| self.before_peephole(slope));
+        let slopes = [
+            self.slope(di, "SigmoidGrad", Some(saved.i))?,
+            self.slope(df, "SigmoidGrad", saved.f)?,
+            self.slope(dci, "TanhGrad", Some(saved.ci))?,
+        ];
+        if has_zeros(self.graph, d_o) || self.graph.op(d_o.node) == "ZerosLike" {
+            return Ok((slopes, None));
+        }
+        let d_o = self.before_peephole(d_o);
+        Ok((slopes, Some(self.slope(d_o, "SigmoidGrad", Some(saved.o))?)))
     }
 
     /// Reads `SigmoidGrad(gate, gradient)` or `TanhGrad(gate, gradient)`.
@@ -165,21 +257,21 @@ impl<'g> Reader<'g> {
         self.nodes.push(tensor.node);
         match node.inputs[..] {
             [value, gradient] if node.op == op && Some(pushed(self.graph, value)) == gate => {
-                Ok(Slope { gate: value, gradient })
+                Ok(Slope { tensor, gate: value, gradient })
             }
             _ => Err("gradients of the gates"),
         }
     }
 
     /// The gradient of what the forget gate keeps, and `cs_prev`, from the gradient of that gate.
-    fn kept(&mut self, gradient: Output, dcs: Output) -> Option<(Output, Option<Output>)> {
+    fn kept(&mut self, gradient: Output, dstate: Output) -> Option<(Output, Option<Output>)> {
         let Some(cs_prev) = self.known.saved.cs_prev else {
-            return is_zero(self.graph, gradient).then_some((dcs, None));
+            return is_zero(self.graph, gradient).then_some((dstate, None));
         };
         let product = self.before_sum(gradient, Size::Gate, Some(Size::Previous));
         self.nodes.push(product.node);
         let (dkept, cs_prev) = self.factors(product, Some(cs_prev))?;
-        let is_of_state = self.before_sum(dkept, Size::State, Some(Size::Gate)) == dcs;
+        let is_of_state = self.before_sum(dkept, Size::State, Some(Size::Gate)) == dstate;
         is_of_state.then_some((dkept, Some(cs_prev)))
     }
 
@@ -191,17 +283,35 @@ impl<'g> Reader<'g> {
         in_order.or_else(|| is_saved(left).then_some((right, left)))
     }
 
-    /// [`Broadcasts::before_sum`], where there is such a sum.
-    fn before_sum(&mut self, tensor: Output, own: Size, other: Option<Size>) -> Output {
-        let size = |tensor| self.known.forward.size(tensor);
-        let broadcasts = Broadcasts { graph: self.graph, size: &size };
-        if let Some((inner, nodes)) = broadcasts.before_sum(tensor, own, other) {
+    /// [`Self::sum`], where there is such a sum, and the tensor itself elsewhere.
+    pub(super) fn before_sum(&mut self, tensor: Output, own: Size, other: Option<Size>) -> Output {
+        if let Some((inner, nodes)) = self.sum(tensor, own, other) {
             self.nodes.extend(nodes);
             return inner;
         }
         let may_be_larger = matches!(other, Some(Size::State | Size::Previous));
         self.sums_to_gates &= !(own == Size::Gate && may_be_larger);
         tensor
+    }
+
+    /// [`Broadcasts::before_sum`]. Without a state before it, all sizes of a step are one. So they are with
+    /// peepholes, where the operation refuses others.
+    pub(super) fn sum(
+        &self,
+        tensor: Output,
+        own: Size,
+        other: Option<Size>,
+    ) -> Option<(Output, [NodeId; 2])> {
+        let saved = &self.known.saved;
+        let is_whole = saved.peepholes.is_some();
+        let has_one_size = is_whole || saved.cs_prev.is_none();
+        let of_step = |size| match size {
+            Size::Previous | Size::State if has_one_size => Size::Gate,
+            size => size,
+        };
+        let size = |tensor| self.known.forward.size(tensor).map(of_step);
+        let broadcasts = Broadcasts { graph: self.graph, size: &size, is_whole };
+        broadcasts.before_sum(tensor, of_step(own), other.map(of_step))
     }
 }
 

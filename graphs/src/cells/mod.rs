@@ -7,7 +7,7 @@
 //! | the forward step of `GRUCell` | `GRUBlockCell` |
 //! | its backward step | `BlockcellGRUCellGradC` and `BlockcellGRUCellGradRU` |
 //!
-//! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
+//! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
 //!
 //! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check_places`].
 //! * All outputs of the new node have a value at the same time. So whoever takes an inner tensor waits
@@ -24,6 +24,7 @@ mod gru_grad;
 mod levels;
 mod lstm;
 mod lstm_grad;
+mod lstm_grad_parts;
 mod preactivations;
 mod step;
 mod writers;

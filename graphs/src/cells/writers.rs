@@ -1,9 +1,12 @@
 //! Who writes to variables, and whether that is later than a step.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::graph::{Graph, NodeId, Output};
 use crate::memory::{Memory, variable};
+
+/// How many nodes to follow a variable's memory through before giving up.
+const MOST_VISITS: usize = 1000;
 
 /// The nodes before writers of variables, found when they are asked for.
 #[derive(Debug)]
@@ -34,12 +37,32 @@ impl Writers {
         unstable.into_iter().find(|&node| !self.are_later(graph, node, step))
     }
 
-    /// Whether all writers of the variable that a node hands on depend on the step.
-    fn are_later(&mut self, graph: &Graph, mut node: NodeId, step: &[NodeId]) -> bool {
-        while matches!(graph.op(node), "Identity" | "Enter") {
-            node = graph.input(node, 0).node;
+    /// Whether all writers of the variables that a node may hand on depend on the step.
+    fn are_later(&mut self, graph: &Graph, node: NodeId, step: &[NodeId]) -> bool {
+        let variables = self.variables(graph, node);
+        variables.is_some_and(|all| all.iter().all(|name| self.writes_later(graph, name, step)))
+    }
+
+    /// The names of the variables whose memory a node may hand on; None if it may come from elsewhere.
+    fn variables<'g>(&self, graph: &'g Graph, node: NodeId) -> Option<BTreeSet<&'g str>> {
+        let (mut names, mut seen, mut open) = (BTreeSet::new(), HashSet::from([node]), vec![node]);
+        while let Some(next) = open.pop() {
+            if let Some(name) = variable(graph.node(next)) {
+                names.insert(name);
+                continue;
+            }
+            let from = graph.node(next).inputs.iter().filter_map(|&input| self.unstable(&[input]));
+            let from: Vec<_> = from.collect();
+            if from.is_empty() || seen.len() > MOST_VISITS {
+                return None;
+            }
+            open.extend(from.into_iter().filter(|&id| seen.insert(id)));
         }
-        let Some(name) = variable(graph.node(node)) else { return false };
+        Some(names)
+    }
+
+    /// Whether all that writes to a variable depends on the step.
+    fn writes_later(&mut self, graph: &Graph, name: &str, step: &[NodeId]) -> bool {
         let same = graph.ids().filter(|&id| variable(graph.node(id)) == Some(name));
         let takers = same.flat_map(|id| graph.data_consumers(id));
         let writers: Vec<_> = takers.filter(|&id| graph.node(id).takes_references).collect();

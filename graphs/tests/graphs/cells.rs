@@ -75,7 +75,7 @@ fn steps_follow_each_other() {
 fn a_backward_step_becomes_one_node() {
     let text = one_step(&step_grad(0, "c", ["dh", "dcs"]));
     let product = "w_grad = MatMul(concat0, dz0) transpose_a=true\nout = Neg(dc0)";
-    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs, dh) C=1 A=1 H=1 sums_to_gates=false\n";
+    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs, dh) C=1 A=1 H=1 P=0 Q=0 S=0 sums_to_gates=false cell_clip=-1.0\n";
     rewriting(&(text + product)).becomes(
         &(cell(0, ["x", "h", "c"])
             + grad
@@ -88,8 +88,22 @@ fn the_last_backward_step_has_no_gradient_of_the_state() {
     let text = one_step(&step_grad(0, "c", ["dh", "dcs"]))
         .replace("dcs0 = AddN(through_co0, dcs) N=2\n", "");
     let text = text.replace("dcs0", "through_co0") + "y = Neg(dz0)";
-    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dh) C=1 A=0 H=1 sums_to_gates=false\n";
+    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dh) C=1 A=0 H=1 P=0 Q=0 S=0 sums_to_gates=false cell_clip=-1.0\n";
     rewriting(&text).becomes(&(cell(0, ["x", "h", "c"]) + grad + "y = Neg(dz0:1)"));
+}
+
+#[test]
+fn the_last_backward_step_may_have_no_gradient_of_the_output() {
+    for zeros in ["nothing = Const() value=zeros\n", "nothing = ZerosLike(split0:3)\n"] {
+        let text = one_step(&step_grad(0, "c", ["dh", "dcs"]))
+            .replace("dcs0 = AddN(through_co0, dcs) N=2\n", zeros)
+            .replace("df0, do0, axis", "df0, nothing, axis")
+            .replace("dcs0", "dcs");
+        let rewriting = rewriting(&(text + "y = Neg(dz0)"));
+        let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs) C=1 A=1 H=0 P=0 Q=0 S=0 sums_to_gates=false cell_clip=-1.0";
+        assert!(rewriting.text().contains(grad), "{}", rewriting.text());
+        assert!(!rewriting.has("di0") && !rewriting.has("to_f0"));
+    }
 }
 
 #[test]
@@ -122,6 +136,23 @@ fn what_is_computed_from_a_gate_counts_too() {
 fn a_state_on_a_side_of_a_switch_is_not_waited_for_by_others() {
     let text = one_step("y = Neg(h0)\nearly = Neg(i0)\nc = Switch(state, p)");
     stays(&text).reports("h0 (Mul) stays: early takes i0 and may run before the whole step could");
+}
+
+/// TensorFlow's optimizers leave conditionals that are decided, with one side.
+#[test]
+fn a_side_of_a_switch_by_a_constant_always_has_a_value() {
+    let text = |side: &str, value: &str| {
+        one_step("y = Neg(h0)\nearly = Neg(i0)\n").replace("Mul(c,", &format!("Mul({side},"))
+            + &format!(
+                "decided = Const() value={value}\np = Identity(decided)\nc = Switch(state, p)"
+            )
+    };
+    for (side, value) in [("c", "false"), ("c:1", "true")] {
+        assert!(!rewriting(&text(side, value)).has("i0"), "{side} {value}");
+    }
+    for (side, value) in [("c", "true"), ("c:1", "false"), ("c", "1")] {
+        stays(&text(side, value));
+    }
 }
 
 #[test]
@@ -240,6 +271,17 @@ fn the_variables_of_a_loop_go_together() {
     // A state that may be missing in a later round.
     let late = "late = Dequeue(cs0) waits\n";
     assert!(rewriting(&(text("late") + late)).has("ci0"));
+    // States that a variable keeps from one run to the next. What is assigned comes out of the last round.
+    let kept =
+        |value: &str| format!("c_start = VariableV2()\nwritten = Assign(c_start, {value})\n");
+    assert!(!rewriting(&(text("cs0") + &kept("c_last"))).has("ci0"));
+    assert!(!rewriting(&(text("cs0") + &kept("h_last"))).has("ci0"));
+    for early in ["x_last", "fed"] {
+        let stays = rewriting(&(text("cs0") + &kept(early)));
+        let why = "stays: c is a variable's memory, which may change before it would be read";
+        assert!(stays.has("ci0"));
+        stays.reports_among_others(&format!("h0 (Mul) {why}"));
+    }
 }
 
 /// A graph in which some tensors are kept on stacks, as the loop of a gradient has them, for those who take
@@ -268,7 +310,7 @@ const SAVED: [&str; 6] = ["i0", "f0", "o0", "ci0", "co0", "c"];
 
 fn popped_grad() -> String {
     let grad = "BlockcellLSTMCellGrad(pop_i0, pop_f0, pop_o0, pop_ci0, pop_co0, pop_c, dcs, dh)";
-    format!("dz0 = {grad} C=1 A=1 H=1 sums_to_gates=false\n")
+    format!("dz0 = {grad} C=1 A=1 H=1 P=0 Q=0 S=0 sums_to_gates=false cell_clip=-1.0\n")
 }
 
 #[test]

@@ -129,3 +129,75 @@ fn other_equations_stay() {
         assert!(after.has("du") && after.has("rest"), "{from}: {}", after.text());
     }
 }
+
+/// `GRUBlockCell` has no half.
+#[test]
+fn half_has_a_cell_of_its_own() {
+    let typed = |line: &str| match line.contains("Op(") || line.contains("Const(") {
+        true => format!("{line}\n"),
+        false => format!("{line} T=half\n"),
+    };
+    let text: String = (FORWARD.to_owned() + BACKWARD).lines().map(typed).collect();
+    let more = "dw_c = MatMul(concat_c, d_c_bar) transpose_a=true T=half
+        dw_ru = MatMul(concat_ru, d_ru_bar) transpose_a=true T=half\n";
+    let after = rewriting(&(text + more));
+    for line in [
+        "next = BlockcellGRUCell(x, h, read_ru, read_c, b_ru, b_c) T=half",
+        "d_c_bar = BlockcellGRUCellGradC(next:1, h, next:2, dh) T=half",
+        "dw_ru = BlockcellMatMulAddN(x, h, d_ru_bar) T=half M=2 N=1 A=0",
+    ] {
+        assert!(after.text().contains(line), "{line}\n{}", after.text());
+    }
+}
+
+/// A step whose state is zero, as TensorFlow's optimizers leave it.
+fn folded(changes: &[(&str, &str)]) -> Rewriting {
+    let mut text = FORWARD.to_owned() + BACKWARD;
+    let zeros = [
+        ("concat_ru = concat(x, h)", "h = Const() value=zeros\nconcat_ru = concat(x, h)"),
+        ("hr = Mul(h, split)", "hr = Const(^split) value=zeros"),
+        ("kept = Mul(split:1, h)\n", ""),
+        ("next = AddV2(kept, new)\n", ""),
+        ("new = Mul(rest, c)", "next = Mul(rest, c)"),
+        ("du_kept = Mul(dh, h)", "du_kept = Const(^dh) value=zeros"),
+        ("dh_u = Mul(dh, split:1)\n", ""),
+        ("dr = Mul(d_hr, h)", "dr = Const(^d_hr) value=zeros"),
+        ("dhr_r = Mul(d_hr, split)\n", ""),
+        ("Pack(d_ru_bar, dh_u, dhr_r)", "Pack(d_ru_bar, d_hr)"),
+    ];
+    for (from, to) in zeros.iter().chain(changes) {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    rewriting(&text)
+}
+
+#[test]
+fn a_state_of_zeros_may_be_folded_away() {
+    let after = folded(&[]);
+    for line in [
+        CELL,
+        "y = Neg(next:3)",
+        "d_c_bar = BlockcellGRUCellGradC(next:1, h, next:2, dh)",
+        "d_ru_bar = BlockcellGRUCellGradRU(next, h, d_c_bar:1, dr",
+        "out = Pack(d_ru_bar, d_hr)",
+    ] {
+        assert!(after.text().contains(line.trim()), "{line}\n{}", after.text());
+    }
+    assert!(!after.has("du") && !after.has("rest") && !after.has("gates"), "{}", after.text());
+}
+
+#[test]
+fn a_state_that_is_not_zero_is_not_folded_away() {
+    let other = folded(&[("h = Const() value=zeros\n", "")]);
+    assert!(other.has("rest") && other.has("gates"), "{}", other.text());
+    let other = folded(&[("hr = Const(^split) value=zeros", "hr = Neg(split)")]);
+    assert!(other.has("rest") && other.has("gates"), "{}", other.text());
+    for (from, to) in [
+        ("du_kept = Const(^dh) value=zeros", "du_kept = Neg(dh)"),
+        ("dr = Const(^d_hr) value=zeros", "dr = Neg(d_hr)"),
+    ] {
+        let other = folded(&[(from, to)]);
+        assert!(other.has("du"), "{}", other.text());
+    }
+}

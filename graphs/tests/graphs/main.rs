@@ -7,6 +7,7 @@ mod common;
 
 mod cells;
 mod cells_gru;
+mod cells_parts;
 mod chains;
 mod columns;
 mod devices;

@@ -133,7 +133,7 @@ pub(crate) fn peephole_gradients<S: Simd>(
 /// `[do, dcs]`, without peepholes: the gradients of the output and the cell state, through
 /// `h = o * tanh(cs)`.
 #[inline(always)]
-fn through_output<S: Simd>(
+pub(crate) fn through_output<S: Simd>(
     simd: S,
     o: S::F32,
     co: S::F32,
@@ -146,7 +146,7 @@ fn through_output<S: Simd>(
 
 /// `[di, dci, df]`: the gradient of the cell state, through `cs = i * ci + f * cs_prev`.
 #[inline(always)]
-fn through_cell<S: Simd>(
+pub(crate) fn through_cell<S: Simd>(
     simd: S,
     dcs: S::F32,
     cs_prev: S::F32,

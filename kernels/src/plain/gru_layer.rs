@@ -61,11 +61,26 @@ pub struct GruLayerShapes<'s> {
 /// cannot be addressed.
 pub fn gru_layer_shapes(shapes: &GruLayerShapes<'_>) -> Result<[Vec<Option<usize>>; 2], Error> {
     let op = GRU_LAYER;
-    let [x, h_prev, w_ru, w_c, b_ru, b_c] = shapes.fixed;
+    let [x, cell @ ..] = shapes.fixed;
     let [time, mut batch, input] =
         steps::check_sequence(op, x, shapes.scalars, shapes.sequence_length)?;
+    let cell = check_cell(op, cell, &mut batch, input)?;
+    steps::check_element(op, "x", &shapes.elements.x, [batch, input])?;
+    steps::check_element(op, "h", &shapes.elements.h, [batch, cell])?;
+    let h = vec![time, batch, cell];
+    check_size(op, "h", "[time, batch, cell]", &h)?;
+    Ok([h, vec![batch, cell]])
+}
+
+/// The number of cells, from the shapes of `h_prev`, `w_ru`, `w_c`, `b_ru` and `b_c`.
+pub(super) fn check_cell(
+    op: &'static str,
+    [h_prev, w_ru, w_c, b_ru, b_c]: &[PartialShape; 5],
+    batch: &mut Option<usize>,
+    input: Option<usize>,
+) -> Result<Option<usize>, Error> {
     let mut cell = None;
-    let state = &mut [Dim::new("batch", &mut batch), Dim::new("cell", &mut cell)];
+    let state = &mut [Dim::new("batch", batch), Dim::new("cell", &mut cell)];
     bind(op, ("h_prev", 0), h_prev, state)?;
     bind(op, ("b_c", 0), b_c, &mut [Dim::new("cell", &mut cell)])?;
     // What is too large to be counted cannot be addressed either.
@@ -76,11 +91,7 @@ pub fn gru_layer_shapes(shapes: &GruLayerShapes<'_>) -> Result<[Vec<Option<usize
     let dims = &mut [Dim::new("input + cell", &mut rows), Dim::new("cell", &mut cell)];
     bind(op, ("w_c", 0), w_c, dims)?;
     bind(op, ("b_ru", 0), b_ru, &mut [Dim::new("2 * cell", &mut gates)])?;
-    steps::check_element(op, "x", &shapes.elements.x, [batch, input])?;
-    steps::check_element(op, "h", &shapes.elements.h, [batch, cell])?;
-    let h = vec![time, batch, cell];
-    check_size(op, "h", "[time, batch, cell]", &h)?;
-    Ok([h, vec![batch, cell]])
+    Ok(cell)
 }
 
 /// How much scratch memory [`gru_layer`] needs: so many numbers, and so many elements.

@@ -24,8 +24,8 @@ pub struct LstmCellInputs<'a, E> {
     /// Cell state of the step before, of a shape that broadcasts with `[batch, cell]`; None for
     /// zeros.
     pub cs_prev: Option<ArrayViewD<'a, E>>,
-    /// Peephole weights of the input, forget and output gate, `[cell]` each. There must be a `cs_prev`
-    /// of `[batch, cell]` then.
+    /// Peephole weights of the input, forget and output gate, `[cell]` each. There must be a `cs_prev` then that
+    /// broadcasts to `[batch, cell]`.
     pub peepholes: Option<[ArrayView1<'a, E>; 3]>,
 }
 
@@ -86,10 +86,6 @@ impl LstmCellShapes<'_> {
         for (index, weights) in self.peepholes.iter().enumerate() {
             bind(op, ("peepholes", index), weights, &mut [Dim::new("cell", &mut cell)])?;
         }
-        if let Some(cs_prev) = self.cs_prev.filter(|_| !self.peepholes.is_empty()) {
-            let dims = &mut [Dim::new("batch", &mut batch), Dim::new("cell", &mut cell)];
-            bind(op, ("cs_prev", 0), cs_prev, dims)?;
-        }
         Ok(Known { batch, cell })
     }
 }
@@ -105,11 +101,17 @@ pub fn lstm_cell_shapes(shapes: &LstmCellShapes<'_>) -> Result<[Vec<Option<usize
     let Known { batch, cell } = shapes.check(LSTM_CELL)?;
     let gate = vec![batch, cell];
     let state = match shapes.cs_prev {
-        Some(Some(cs_prev)) => broadcast(&gate, cs_prev).ok_or_else(|| {
-            let expected = "a shape that broadcasts with [batch, cell]".to_owned();
-            let (op, got) = (LSTM_CELL, cs_prev.clone());
-            Error::ListShape { op, tensor: "cs_prev", index: 0, expected, got }
-        })?,
+        Some(Some(cs_prev)) => {
+            let has_peepholes = !shapes.peepholes.is_empty();
+            let fits = |state: &Vec<Option<usize>>| !has_peepholes || may_be_same(state, &gate);
+            broadcast(&gate, cs_prev).filter(fits).ok_or_else(|| {
+                let word = if has_peepholes { "to" } else { "with" };
+                let expected = format!("a shape that broadcasts {word} [batch, cell]");
+                let (op, got) = (LSTM_CELL, cs_prev.clone());
+                Error::ListShape { op, tensor: "cs_prev", index: 0, expected, got }
+            })?
+        }
+        Some(None) if !shapes.peepholes.is_empty() => gate.clone(),
         // One row of states may meet many rows, and many one.
         Some(None) => vec![None, cell.filter(|&cell| cell != 1)],
         None => gate.clone(),
@@ -117,6 +119,14 @@ pub fn lstm_cell_shapes(shapes: &LstmCellShapes<'_>) -> Result<[Vec<Option<usize
     check_size(LSTM_CELL, "cs", "[batch, cell]", &state)?;
     let [i, f, o, ci] = [(); 4].map(|()| gate.clone());
     Ok([i, state.clone(), f, o, ci, state.clone(), state])
+}
+
+/// Whether two shapes are the same, as far as they are known.
+fn may_be_same(one: &[Option<usize>], other: &[Option<usize>]) -> bool {
+    let fits = |(one, other): (&Option<usize>, &Option<usize>)| {
+        one.zip(*other).is_none_or(|(one, other)| one == other)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(fits)
 }
 
 /// The shape that two shapes broadcast to.
@@ -223,6 +233,12 @@ pub(crate) fn compute<E: Storage>(
     let size = outputs.i.dim();
     let cs_prev = inputs.cs_prev.clone();
     match cs_prev {
+        Some(cs_prev) if cs_prev.shape() != [size.0, size.1] && inputs.peepholes.is_some() => {
+            let mut whole = ArrayViewMut2::from_shape(size, &mut scratch[..size.0 * size.1])
+                .expect("as many as were taken");
+            whole.assign(&cs_prev.broadcast(size).expect("it was checked"));
+            step(context, attributes, inputs, whole.view(), matrices(outputs));
+        }
         Some(cs_prev) if cs_prev.shape() != [size.0, size.1] => {
             broadcast_step(context, attributes, inputs, &cs_prev, outputs, scratch);
         }

@@ -1,17 +1,31 @@
 //! `BlockcellLSTMCellGrad`: the backward step of a plain LSTM cell.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD};
+use ndarray::{
+    ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD, Axis,
+};
 
 use super::lstm::broadcast;
+use super::lstm_grad_equations::Backward;
 use super::lstm_grad_sums;
+use crate::elementwise::{self, Equation};
 use crate::error::known;
-use crate::lstm::{BlockCellGradInputs, BlockCellGradOutputs};
-use crate::ops::{PartialShape, Sizes};
+use crate::lstm;
+use crate::ops::PartialShape;
 use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::{Context, Element, Error, Storage};
 
 /// The operation's name in TensorFlow.
 pub const LSTM_CELL_GRAD: &str = "BlockcellLSTMCellGrad";
+
+/// What the forward step did beside its equations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LstmCellGradAttributes {
+    /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is. With peepholes, whether cs_prev
+    /// must be `[batch, cell]`, because what comes through peepholes would have to be added up otherwise.
+    pub sums_to_gates: bool,
+    /// The magnitude the cell state was clipped to, as in [`crate::lstm::Attributes`].
+    pub cell_clip: f32,
+}
 
 /// Inputs of [`lstm_cell_grad`].
 #[derive(Clone, Debug)]
@@ -26,15 +40,38 @@ pub struct LstmCellGradInputs<'a, E> {
     pub cs_grad: Vec<ArrayViewD<'a, E>>,
     /// The same for h.
     pub h_grad: Vec<ArrayViewD<'a, E>>,
+    /// What peepholes take, if there are any. The cell state is `[batch, cell]` then.
+    pub peepholes: Option<LstmPeepholes<'a, E>>,
+}
+
+/// What peepholes take.
+#[derive(Clone, Debug)]
+pub struct LstmPeepholes<'a, E> {
+    /// Of the input, forget and output gate, `[cell]` each.
+    pub weights: [ArrayView1<'a, E>; 3],
+    /// Cell state, `[batch, cell]`. Without it the gradient of the output gate's weights is zero.
+    pub cs: Option<ArrayView2<'a, E>>,
 }
 
 /// Outputs of [`lstm_cell_grad`]. Previous contents do not matter.
 #[derive(Debug)]
 pub struct LstmCellGradOutputs<'a, E> {
-    /// With respect to cs_prev, of the shape of cs, also where cs_prev has fewer rows.
+    /// With respect to cs_prev, of the shape of cs, also where cs_prev has fewer rows. With peepholes, as far as it
+    /// does not come through them.
     pub cs_prev_grad: ArrayViewMutD<'a, E>,
     /// With respect to the gates' pre-activations, `[batch, 4 * cell]`.
     pub dicfo: ArrayViewMut2<'a, E>,
+    /// What comes through peepholes, if there are any.
+    pub peepholes: Option<LstmPeepholeGrads<'a, E>>,
+}
+
+/// The gradients that come through peepholes.
+#[derive(Debug)]
+pub struct LstmPeepholeGrads<'a, E> {
+    /// With respect to cs_prev, through the input and the forget gate, `[batch, cell]` each.
+    pub cs_prev: [ArrayViewMut2<'a, E>; 2],
+    /// With respect to the weights of the input, forget and output gate, `[cell]` each.
+    pub weights: [ArrayViewMut1<'a, E>; 3],
 }
 
 /// What is known of the shapes of the inputs.
@@ -48,12 +85,16 @@ pub struct LstmCellGradShapes<'s> {
     pub cs_grad: &'s [PartialShape],
     /// Those of the summands.
     pub h_grad: &'s [PartialShape],
-    /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is.
+    /// Those of the peephole weights, if there are any.
+    pub peepholes: &'s [PartialShape],
+    /// That of cs, if it is there.
+    pub cs: &'s [PartialShape],
+    /// That of [`LstmCellGradAttributes`].
     pub sums_to_gates: bool,
 }
 
 /// The shapes of [`lstm_cell_grad`]'s outputs, as far as they follow from what is known of the inputs'
-/// shapes.
+/// shapes. With peepholes there are five more, which are those of [`LstmPeepholeGrads`].
 ///
 /// # Errors
 ///
@@ -61,7 +102,7 @@ pub struct LstmCellGradShapes<'s> {
 /// an output that cannot be addressed.
 pub fn lstm_cell_grad_shapes(
     shapes: &LstmCellGradShapes<'_>,
-) -> Result<[Vec<Option<usize>>; 2], Error> {
+) -> Result<Vec<Vec<Option<usize>>>, Error> {
     let (mut batch, mut cell) = (None, None);
     let op = LSTM_CELL_GRAD;
     let (gates, co) = shapes.saved.split_at(4);
@@ -77,10 +118,25 @@ pub fn lstm_cell_grad_shapes(
             check_broadcasts((name, index), shape, &state)?;
         }
     }
+    for (index, weights) in shapes.peepholes.iter().enumerate() {
+        bind(op, ("peepholes", index), weights, &mut [Dim::new("cell", &mut cell)])?;
+    }
+    let has_peepholes = !shapes.peepholes.is_empty();
+    let of_peepholes = shapes.cs_prev.iter().filter(|_| has_peepholes && shapes.sums_to_gates);
+    let whole = shapes.cs.iter().map(|cs| ("cs", cs));
+    for (name, shape) in whole.chain(of_peepholes.map(|cs_prev| ("cs_prev", cs_prev))) {
+        let dims = &mut [Dim::new("batch", &mut batch), Dim::new("cell", &mut cell)];
+        bind(op, (name, 0), shape, dims)?;
+    }
     let columns = cell.and_then(|cell| cell.checked_mul(4));
     check_size(op, "dicfo", "[batch, 4 * cell]", &[batch, columns.or(cell.map(|_| usize::MAX))])?;
     check_size(op, "cs_prev_grad", "the shape of cs", &state)?;
-    Ok([state, vec![batch, columns]])
+    let mut all = vec![state, vec![batch, columns]];
+    if has_peepholes {
+        all.extend([vec![batch, cell], vec![batch, cell]]);
+        all.extend([vec![cell], vec![cell], vec![cell]]);
+    }
+    Ok(all)
 }
 
 /// The shape of the cell state, as far as it is known. One of unknown rank is taken to be a matrix.
@@ -89,9 +145,10 @@ fn state_shape(
     gate: [Option<usize>; 2],
     co: &PartialShape,
 ) -> Result<Vec<Option<usize>>, Error> {
+    let may_be_larger = shapes.sums_to_gates && shapes.peepholes.is_empty();
     let state = match shapes.cs_prev {
-        [Some(cs_prev)] if shapes.sums_to_gates => broadcast(&gate, cs_prev),
-        [None] if shapes.sums_to_gates => None,
+        [Some(cs_prev)] if may_be_larger => broadcast(&gate, cs_prev),
+        [None] if may_be_larger => None,
         _ => Some(gate.to_vec()),
     };
     let (Some(state), Some(co)) = (&state, co) else {
@@ -146,16 +203,21 @@ fn is_one_of(shapes: &[&[usize]], size: (usize, usize)) -> bool {
     matches!(shapes, [shape] if *shape == [size.0, size.1])
 }
 
-/// `BlockcellLSTMCellGrad`: the backward step of [`crate::lstm`], without peepholes, on tensors that
-/// broadcast.
+/// `BlockcellLSTMCellGrad`: the backward step of [`crate::lstm`] on tensors that broadcast.
 ///
 /// ```text
 /// do  = h_grad * co * o * (1 - o)
-/// dcs = cs_grad + h_grad * o * (1 - co * co)
+/// dcs = cs_grad + h_grad * o * (1 - co * co) [+ do * wco]
+/// dcs = 0 where the magnitude of i * ci + f * cs_prev is above cell_clip, if that is above 0
 /// di  = dcs * ci * i * (1 - i)      dci = dcs * i * (1 - ci * ci)
 /// df  = dcs * cs_prev * f * (1 - f)
 /// dicfo = [di | dci | df | do]      cs_prev_grad = dcs * f
+/// peepholes.cs_prev = [di * wci, df * wcf]
+/// peepholes.weights = [sum_B di * cs_prev, sum_B df * cs_prev, sum_B do * cs]
 /// ```
+///
+/// The term in brackets and the last two lines exist only with peepholes. What was clipped has no gradient, as in
+/// `tf.clip_by_value`; the gradients of the block cells do not look at the clip.
 ///
 /// If `sums_to_gates`, and the cell state is larger than the gates, then what has the size of the state is
 /// added up to that of a gate before it is multiplied by the gate's slope.
@@ -165,57 +227,114 @@ fn is_one_of(shapes: &[&[usize]], size: (usize, usize)) -> bool {
 /// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
 pub fn lstm_cell_grad<E: Element>(
     context: &Context<'_>,
-    sums_to_gates: bool,
+    attributes: &LstmCellGradAttributes,
     inputs: LstmCellGradInputs<'_, E>,
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
 ) -> Result<(), Error> {
     let op = LSTM_CELL_GRAD;
-    let LstmCellGradInputs { gates, co, cs_prev, cs_grad, h_grad } = &inputs;
-    let all = |list: &[ArrayViewD<'_, E>]| list.iter().map(shape_of).collect::<Vec<_>>();
-    let cs_prev = cs_prev.as_slice();
-    let [i, f, o, ci] = gates.each_ref().map(shape_of);
-    let shapes = LstmCellGradShapes {
-        saved: &[i, f, o, ci, shape_of(co)],
-        cs_prev: &all(cs_prev),
-        cs_grad: &all(cs_grad),
-        h_grad: &all(h_grad),
-        sums_to_gates,
-    };
-    let [cs_prev_grad, dicfo] = lstm_cell_grad_shapes(&shapes)?;
-    check_output(op, ("cs_prev_grad", 0), &outputs.cs_prev_grad, &cs_prev_grad)?;
-    check_layout(op, "cs_prev_grad", &outputs.cs_prev_grad)?;
-    check_output(op, ("dicfo", 0), &outputs.dicfo, &dicfo)?;
-    check_layout(op, "dicfo", &outputs.dicfo)?;
-    for (view, name) in gates.iter().zip(["i", "f", "o", "ci"]) {
-        check_layout(op, name, view)?;
-    }
-    check_layout(op, "co", co)?;
-    let shapes = [cs_prev, cs_grad, h_grad].map(|list| list.iter().map(ArrayViewD::shape));
-    let shapes = shapes.map(Iterator::collect::<Vec<_>>);
+    check_tensors(attributes, &inputs, &outputs)?;
+    let LstmCellGradInputs { gates, co, cs_prev, cs_grad, h_grad, .. } = &inputs;
+    let lists = [cs_prev.as_slice(), cs_grad, h_grad];
+    let shapes = lists.map(|list| list.iter().map(ArrayViewD::shape).collect::<Vec<_>>());
     let needed =
         lstm_cell_grad_scratch(gates[0].dim(), co.shape(), shapes.each_ref().map(Vec::as_slice));
     if scratch.len() < needed {
         return Err(Error::Scratch { op, needed, got: scratch.len() });
     }
-    E::plain_lstm_cell_grad(context, inputs, outputs, scratch);
+    E::plain_lstm_cell_grad(context, attributes, inputs, outputs, scratch);
     Ok(())
+}
+
+/// Checks the shapes and layouts of all tensors.
+fn check_tensors<E: Element>(
+    attributes: &LstmCellGradAttributes,
+    inputs: &LstmCellGradInputs<'_, E>,
+    outputs: &LstmCellGradOutputs<'_, E>,
+) -> Result<(), Error> {
+    let op = LSTM_CELL_GRAD;
+    let LstmCellGradInputs { gates, co, cs_prev, cs_grad, h_grad, peepholes } = inputs;
+    let all = |list: &[ArrayViewD<'_, E>]| list.iter().map(shape_of).collect::<Vec<_>>();
+    let [i, f, o, ci] = gates.each_ref().map(shape_of);
+    let weights: Vec<_> = peepholes.iter().flat_map(|all| &all.weights).collect();
+    let cs = peepholes.as_ref().and_then(|all| all.cs.as_ref());
+    let shapes = lstm_cell_grad_shapes(&LstmCellGradShapes {
+        saved: &[i, f, o, ci, shape_of(co)],
+        cs_prev: &all(cs_prev.as_slice()),
+        cs_grad: &all(cs_grad),
+        h_grad: &all(h_grad),
+        peepholes: &weights.iter().map(|&one| shape_of(one)).collect::<Vec<_>>(),
+        cs: &cs.iter().map(|&one| shape_of(one)).collect::<Vec<_>>(),
+        sums_to_gates: attributes.sums_to_gates,
+    })?;
+    check_output(op, ("cs_prev_grad", 0), &outputs.cs_prev_grad, &shapes[0])?;
+    check_layout(op, "cs_prev_grad", &outputs.cs_prev_grad)?;
+    check_output(op, ("dicfo", 0), &outputs.dicfo, &shapes[1])?;
+    check_layout(op, "dicfo", &outputs.dicfo)?;
+    let (got, expected) = (outputs.peepholes.is_some(), peepholes.is_some());
+    if got != expected {
+        let [expected, got] = [expected, got].map(|there| if there { 5 } else { 0 });
+        return Err(Error::Count { op, what: "outputs of peepholes", expected, got });
+    }
+    if let Some(grads) = &outputs.peepholes {
+        for (index, view) in grads.cs_prev.iter().enumerate() {
+            check_output(op, ("through_peepholes", index), view, &shapes[2 + index])?;
+            check_layout(op, "through_peepholes", view)?;
+        }
+        for (index, view) in grads.weights.iter().enumerate() {
+            check_output(op, ("peephole_grads", index), view, &shapes[4 + index])?;
+            check_layout(op, "peephole_grads", view)?;
+        }
+    }
+    for (view, name) in gates.iter().zip(["i", "f", "o", "ci"]) {
+        check_layout(op, name, view)?;
+    }
+    weights.iter().try_for_each(|view| check_layout(op, "peepholes", view))?;
+    cs.iter().try_for_each(|view| check_layout(op, "cs", view))?;
+    check_layout(op, "co", co)
 }
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
+    attributes: &LstmCellGradAttributes,
     inputs: LstmCellGradInputs<'_, E>,
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
 ) {
+    let clip = attributes.clip_in::<E>();
     let size = inputs.gates[0].dim();
     if inputs.co.shape() != [size.0, size.1] {
-        return lstm_grad_sums::compute(&inputs, outputs, scratch);
+        return lstm_grad_sums::compute(clip, &inputs, outputs, scratch);
     }
-    let LstmCellGradInputs { gates: [i, f, o, ci], co, cs_prev, cs_grad, h_grad } = inputs;
+    match clip {
+        Some(clip) => step(context, Backward::<E, true>::clipped(clip), inputs, outputs, scratch),
+        None => step(context, Backward::<E, false>::unclipped(), inputs, outputs, scratch),
+    }
+}
+
+impl LstmCellGradAttributes {
+    fn clip_in<E: Storage>(self) -> Option<f32> {
+        let LstmCellGradAttributes { cell_clip, .. } = self;
+        lstm::Attributes { use_peephole: false, forget_bias: 0.0, cell_clip }.cell_clip_in::<E>()
+    }
+}
+
+/// A step whose state has the size of the gates.
+fn step<E, Q>(
+    context: &Context<'_>,
+    equation: Q,
+    inputs: LstmCellGradInputs<'_, E>,
+    outputs: LstmCellGradOutputs<'_, E>,
+    scratch: &mut [E],
+) where
+    E: Storage,
+    Q: Equation<8, 5> + Equation<12, 7, 3>,
+{
+    let LstmCellGradInputs { gates: [i, f, o, ci], co, cs_prev, cs_grad, h_grad, peepholes } =
+        inputs;
+    let size = i.dim();
     let co = co.into_dimensionality().expect("it was looked at");
-    let LstmCellGradOutputs { cs_prev_grad, dicfo } = outputs;
-    let cs_prev_grad = cs_prev_grad.into_dimensionality().expect("of the shape of co");
+    let cs_prev_grad = outputs.cs_prev_grad.into_dimensionality().expect("of the shape of co");
     let mut rest = scratch;
     let [cs_prev, cs_grad, h_grad] = [cs_prev.as_slice(), &cs_grad, &h_grad].map(|summands| {
         let shapes: Vec<_> = summands.iter().map(ArrayViewD::shape).collect();
@@ -224,45 +343,25 @@ pub(crate) fn compute<E: Storage>(
         rest = left;
         sum_of(summands, size, memory)
     });
-    let (batch, cell_size) = size;
-    let sizes = Sizes { time: 0, batch, input_size: 0, cell_size, optional: [0; 3] };
-    // Without peepholes, nobody reads or writes these but the other outputs, which are empty.
-    let (empty, none) = (empty_matrix(), empty_vector());
-    let inputs = BlockCellGradInputs {
-        x: empty,
-        cs_prev,
-        h_prev: empty,
-        w: empty,
-        wci: none,
-        wcf: none,
-        wco: none,
-        b: none,
-        i,
-        cs: empty,
-        f,
-        o,
-        ci,
-        co,
-        cs_grad,
-        h_grad,
+    let (di, rest) = outputs.dicfo.split_at(Axis(1), size.1);
+    let (dci, rest) = rest.split_at(Axis(1), size.1);
+    let (df, d_o) = rest.split_at(Axis(1), size.1);
+    let (Some(peepholes), Some(grads)) = (peepholes, outputs.peepholes) else {
+        let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad];
+        return elementwise::map(context, equation, inputs, [cs_prev_grad, di, dci, df, d_o], []);
     };
-    let unused = || ArrayViewMut1::from_shape(0, &mut []).expect("nothing is needed");
-    let outputs = BlockCellGradOutputs {
-        cs_prev_grad,
-        dicfo,
-        wci_grad: unused(),
-        wcf_grad: unused(),
-        wco_grad: unused(),
-    };
-    crate::lstm::cell_grad::compute(context, sizes, false, inputs, outputs);
-}
-
-fn empty_matrix<'a, E>() -> ArrayView2<'a, E> {
-    ArrayView2::from_shape((0, 0), &[]).expect("nothing is needed")
-}
-
-fn empty_vector<'a, E>() -> ArrayView1<'a, E> {
-    ArrayView1::from_shape(0, &[]).expect("nothing is needed")
+    // Every row of the batch has the same weights.
+    let [wci, wcf, wco] =
+        peepholes.weights.each_ref().map(|w| w.broadcast(size).expect("of length cell"));
+    let cs = peepholes.cs.unwrap_or(co);
+    let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs, wci, wcf, wco];
+    let [through_i, through_f] = grads.cs_prev;
+    let outputs = [cs_prev_grad, di, dci, df, d_o, through_i, through_f];
+    let mut sums = grads.weights.map(|sum| sum.insert_axis(Axis(0)));
+    elementwise::map(context, equation, inputs, outputs, sums.each_mut().map(|sum| sum.view_mut()));
+    if peepholes.cs.is_none() {
+        sums[2].fill(E::ZERO);
+    }
 }
 
 /// The sum of tensors that broadcast to a matrix. A single one of its size is that itself; otherwise

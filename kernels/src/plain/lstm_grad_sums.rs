@@ -12,14 +12,15 @@ pub(super) fn scratch(gate: (usize, usize), state: &[usize]) -> usize {
     2 * state.iter().product::<usize>() + 3 * gate.0 * gate.1
 }
 
-/// The equations of [`super::lstm_cell_grad`].
+/// The equations of [`super::lstm_cell_grad`] without peepholes. States were clipped to `clip`, if it is there.
 pub(super) fn compute<E: Storage>(
+    clip: Option<f32>,
     inputs: &LstmCellGradInputs<'_, E>,
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
 ) {
-    let LstmCellGradInputs { gates: [i, f, o, ci], co, cs_prev, cs_grad, h_grad } = inputs;
-    let LstmCellGradOutputs { mut cs_prev_grad, mut dicfo } = outputs;
+    let LstmCellGradInputs { gates: [i, f, o, ci], co, cs_prev, cs_grad, h_grad, .. } = inputs;
+    let LstmCellGradOutputs { mut cs_prev_grad, mut dicfo, .. } = outputs;
     let (shape, size) = (IxDyn(co.shape()), i.dim());
     let (states, rest) = scratch.split_at_mut(2 * co.len());
     let (dh, dcs) = states.split_at_mut(co.len());
@@ -35,17 +36,25 @@ pub(super) fn compute<E: Storage>(
         gate
     };
     let [mut through_o, mut through_new, mut through_f] = [gate(), gate(), gate()];
+    let cs_prev = cs_prev.as_ref().map(|all| all.broadcast(shape.clone()).expect("it was checked"));
+    let number = |gate: &ArrayView2<'_, E>, at| gate[at].to_f32();
+    // Also if the state is not a number, it passes no gradient on.
+    let passes = |index: &IxDyn, at| {
+        let kept = cs_prev.as_ref().map_or(0.0, |all| number(f, at) * all[index].to_f32());
+        let state = E::from_f32(number(i, at) * number(ci, at) + kept).to_f32();
+        clip.is_none_or(|clip| state.abs() <= clip)
+    };
     for (index, &co) in co.indexed_iter() {
         let at = place(index.slice(), size);
         let (co, dh, dcs) = (co.to_f32(), dh[&index].to_f32(), &mut dcs[&index]);
         add(&mut through_o[at], dh * co);
-        let gradient = dcs.to_f32() + dh * o[at].to_f32() * (1.0 - co * co);
+        let all = dcs.to_f32() + dh * number(o, at) * (1.0 - co * co);
+        let gradient = if passes(&index, at) { all } else { 0.0 };
         *dcs = E::from_f32(gradient);
         add(&mut through_new[at], gradient);
-        cs_prev_grad[&index] = E::from_f32(gradient * f[at].to_f32());
+        cs_prev_grad[&index] = E::from_f32(gradient * number(f, at));
     }
-    if let Some(cs_prev) = cs_prev {
-        let cs_prev = cs_prev.broadcast(shape.clone()).expect("it was checked");
+    if let Some(cs_prev) = &cs_prev {
         for (index, &cs_prev) in cs_prev.indexed_iter() {
             add(
                 &mut through_f[place(index.slice(), size)],
@@ -58,7 +67,6 @@ pub(super) fn compute<E: Storage>(
         let mut part = dicfo.slice_mut(s![.., columns]);
         part.indexed_iter_mut().for_each(|(at, element)| *element = E::from_f32(value(at)));
     };
-    let number = |gate: &ArrayView2<'_, E>, at| gate[at].to_f32();
     let slope = |gate: &ArrayView2<'_, E>, at| number(gate, at) * (1.0 - number(gate, at));
     let new = through_new.view();
     put(0, &|at| number(&new, at) * number(ci, at) * slope(i, at));

@@ -8,11 +8,12 @@
 //! * The gradients of the state and of the output are lists of summands; without one, it is zero.
 //! * With a projection, the output is narrower than the state.
 //! * The backward step takes what its equations read. It adds gradients up where the state is larger
-//!   than the gates.
+//!   than the gates. What was clipped gets no gradient.
 //!
 //! For a GRU cell: the equations of [`crate::gru`] backward, without the products, which are operations of
-//! their own in a graph. The forward step is `GRUBlockCell`.
+//! their own in a graph. The forward step is `GRUBlockCell`, or in half [`gru_cell`].
 
+mod gru;
 mod gru_grad;
 mod gru_layer;
 mod keras;
@@ -20,10 +21,13 @@ mod keras_gru;
 mod keras_lstm;
 mod lstm;
 mod lstm_grad;
+mod lstm_grad_equations;
 mod lstm_grad_sums;
 mod lstm_layer;
 mod steps;
 
+pub use gru::{GRU_CELL, GruCellInputs, GruCellOutputs};
+pub use gru::{gru_cell, gru_cell_scratch, gru_cell_shapes};
 pub use gru_grad::{GRU_CELL_GRAD_C, GruCellGradCInputs, GruCellGradCOutputs};
 pub use gru_grad::{GRU_CELL_GRAD_RU, GruCellGradRuInputs, GruCellGradRuOutputs};
 pub use gru_grad::{gru_cell_grad_c, gru_cell_grad_c_shapes, gru_cell_grad_scratch};
@@ -38,11 +42,13 @@ pub use keras_lstm::{keras_lstm, keras_lstm_scratch, keras_lstm_shapes};
 pub use lstm::{LSTM_CELL, LstmCellInputs, LstmCellOutputs, LstmCellShapes};
 pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};
 pub use lstm_grad::{LSTM_CELL_GRAD, LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes};
+pub use lstm_grad::{LstmCellGradAttributes, LstmPeepholeGrads, LstmPeepholes};
 pub use lstm_grad::{lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_grad_shapes};
 pub use lstm_layer::{LSTM_LAYER, LstmLayerInputs, LstmLayerOutputs, LstmLayerShapes};
 pub use lstm_layer::{lstm_layer, lstm_layer_scratch, lstm_layer_shapes};
 pub use steps::{ElementShapes, Steps};
 
+pub(crate) use gru::compute as compute_gru_cell;
 pub(crate) use gru_grad::{
     compute_c as compute_gru_cell_grad_c, compute_ru as compute_gru_cell_grad_ru,
 };

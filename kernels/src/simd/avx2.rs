@@ -117,6 +117,13 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn where_within(self, vector: F32x8, tested: F32x8, bound: F32x8) -> F32x8 {
+        let magnitude = self.abs(tested);
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_and_ps(vector.0, _mm256_cmp_ps::<_CMP_LE_OQ>(magnitude.0, bound.0)) })
+    }
+
+    #[inline(always)]
     fn copysign(self, magnitude: F32x8, sign: F32x8) -> F32x8 {
         // SAFETY: features proven by `self`.
         F32x8(unsafe { _mm256_or_ps(magnitude.0, _mm256_and_ps(sign.0, _mm256_set1_ps(-0.0))) })

@@ -98,6 +98,15 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn where_within(self, vector: F32x16, tested: F32x16, bound: F32x16) -> F32x16 {
+        let magnitude = self.abs(tested);
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe {
+            _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(magnitude.0, bound.0), vector.0)
+        })
+    }
+
+    #[inline(always)]
     fn copysign(self, magnitude: F32x16, sign: F32x16) -> F32x16 {
         // SAFETY: features proven by `self`.
         F32x16(unsafe { _mm512_or_ps(magnitude.0, _mm512_and_ps(sign.0, _mm512_set1_ps(-0.0))) })

@@ -27,6 +27,9 @@ use half::f16;
 
 pub(crate) use twice::Twice;
 
+/// Numbers in the longest vector: two of AVX-512.
+pub(crate) const MOST_LANES: usize = 32;
+
 /// Bytes in a cache line.
 pub(crate) const LINE: usize = 64;
 
@@ -86,6 +89,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// The magnitude.
     fn abs(self, vector: Self::F32) -> Self::F32;
+
+    /// `vector` where the magnitude of `tested` is at most `bound`; zero elsewhere, and where one of these is NaN.
+    fn where_within(self, vector: Self::F32, tested: Self::F32, bound: Self::F32) -> Self::F32;
 
     /// `magnitude`, which is not negative, with the sign of `sign`.
     fn copysign(self, magnitude: Self::F32, sign: Self::F32) -> Self::F32;

@@ -154,6 +154,12 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    fn where_within(self, vector: Array, tested: Array, bound: Array) -> Array {
+        let is_within = zip(tested, bound, |tested, bound| f32::from(tested.abs() <= bound));
+        zip(vector, is_within, |value, is_within| if is_within > 0.0 { value } else { 0.0 })
+    }
+
+    #[inline(always)]
     fn copysign(self, magnitude: Array, sign: Array) -> Array {
         zip(magnitude, sign, f32::copysign)
     }

@@ -140,6 +140,11 @@ impl<S: Simd> Simd for Twice<S> {
     }
 
     #[inline(always)]
+    fn where_within(self, vector: Self::F32, tested: Self::F32, bound: Self::F32) -> Self::F32 {
+        both!(n => self.0.where_within(vector.0[n], tested.0[n], bound.0[n]))
+    }
+
+    #[inline(always)]
     fn copysign(self, magnitude: Self::F32, sign: Self::F32) -> Self::F32 {
         both!(n => self.0.copysign(magnitude.0[n], sign.0[n]))
     }

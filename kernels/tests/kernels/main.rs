@@ -17,6 +17,7 @@ mod overflow;
 mod plain;
 mod plain_gru;
 mod plain_layers;
+mod plain_lstm_grad;
 mod plain_numbers;
 mod products;
 mod properties;

@@ -2,8 +2,8 @@
 
 use blockcell_kernels::lstm::Attributes;
 use blockcell_kernels::plain::{
-    LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs, LstmCellOutputs, lstm_cell,
-    lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_scratch,
+    LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs,
+    LstmCellOutputs, lstm_cell, lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_scratch,
 };
 use blockcell_kernels::{Context, Error};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, concatenate};
@@ -141,6 +141,25 @@ fn peepholes_are_those_of_the_block_cell() {
 }
 
 #[test]
+fn peepholes_look_at_a_state_that_broadcasts() {
+    let (x, h, w) = (matrix(1, 3, 5), matrix(3, 3, 7), matrix(4, 12, 28));
+    let b: Array1<f32> = matrix(5, 1, 28).remove_axis(Axis(0));
+    let peepholes = [6, 7, 8].map(|seed| matrix(seed, 1, 7).remove_axis(Axis(0)));
+    let attributes = Attributes { use_peephole: true, forget_bias: 1.0, cell_clip: 0.5 };
+    let call = |c: &ArrayD<f32>| {
+        let views = [x.view(), h.view(), w.view()];
+        call(&Context::default(), &attributes, views, &b, Some(c), Some(&peepholes), &[3, 7])
+    };
+    for shape in [&[1, 7][..], &[7], &[3, 1], &[]] {
+        let c = numbers(2, shape);
+        let whole = c.broadcast(IxDyn(&[3, 7])).expect("it does").to_owned();
+        assert_eq!(call(&c).expect("right"), call(&whole).expect("right"));
+    }
+    let message = call(&numbers(2, &[2, 3, 7])).expect_err("larger").to_string();
+    assert!(message.starts_with("BlockcellLSTMCell: cs_prev[0] must have"), "{message}");
+}
+
+#[test]
 fn other_shapes_are_refused() {
     let attributes = Attributes { use_peephole: false, forget_bias: 1.0, cell_clip: -1.0 };
     let (x, h, w) = (matrix(1, 3, 5), matrix(2, 3, 7), matrix(3, 12, 28));
@@ -156,6 +175,17 @@ fn other_shapes_are_refused() {
     let refused = call(context, &attributes, views, &b, None, None, &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: h_prev[0] must have shape"), "{message}");
+}
+
+/// The gradient of a state before it was clipped: none where it was.
+fn unclipped(mut gradient: ArrayD<f64>, state: &ArrayD<f64>, clip: f32) -> ArrayD<f64> {
+    let passes = |state: f64| clip <= 0.0 || state.abs() <= f64::from(clip);
+    gradient.zip_mut_with(state, |gradient, &state| *gradient *= f64::from(passes(state)));
+    gradient
+}
+
+fn attributes(sums_to_gates: bool, cell_clip: f32) -> LstmCellGradAttributes {
+    LstmCellGradAttributes { sums_to_gates, cell_clip }
 }
 
 /// A tensor's sum over the axes along which one of another shape was broadcast to it.
@@ -178,6 +208,7 @@ fn check_backward(
     cs_prev: Option<&[usize]>,
     cs_grad: &[&[usize]],
     h_grad: &[&[usize]],
+    clip: f32,
 ) {
     let gates = [1, 2, 3, 4].map(|seed| matrix(seed, size[0], size[1]));
     let co = numbers(5, state);
@@ -196,6 +227,7 @@ fn check_backward(
     let d_o = summed(&(&dh * &co_wide), &size) * slope(&o);
     let dcs = dcs + &dh * &o * tanh_slope(&co_wide);
     let c = cs_prev.as_ref().map_or(zeros.clone(), |cs_prev| &zeros + &wide(cs_prev));
+    let dcs = unclipped(dcs, &(&zeros + &(&i * &ci) + &f * &c), clip);
     let (new, kept) = (summed(&dcs, &size), summed(&(&dcs * &c), &size));
     let parts = [&new * &ci * slope(&i), &new * &i * tanh_slope(&ci), kept * slope(&f), d_o];
     let dicfo = concatenate(Axis(1), &parts.each_ref().map(|part| part.view())).expect("equal");
@@ -213,12 +245,16 @@ fn check_backward(
             cs_prev: cs_prev.as_ref().map(|cs_prev| cs_prev.view()),
             cs_grad: cs_grad.iter().map(|one| one.view()).collect(),
             h_grad: h_grad.iter().map(|one| one.view()).collect(),
+            peepholes: None,
         };
-        let outputs =
-            LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: got.view_mut() };
+        let outputs = LstmCellGradOutputs {
+            cs_prev_grad: cs_prev_grad.view_mut(),
+            dicfo: got.view_mut(),
+            peepholes: None,
+        };
         let mut scratch = vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists)];
-        lstm_cell_grad(&context, *state != size, inputs, outputs, &mut scratch)
-            .expect("right shapes");
+        let attributes = attributes(*state != size, clip);
+        lstm_cell_grad(&context, &attributes, inputs, outputs, &mut scratch).expect("right shapes");
         assert_close(&got.into_dyn(), &dicfo, TOLERANCE, "dicfo");
         assert_close(&cs_prev_grad, &(&dcs * &f), TOLERANCE, "cs_prev_grad");
     }
@@ -237,7 +273,9 @@ pub(crate) fn a_state_larger_than_the_gates_is_added_up() {
         ([1, 4], &[0, 4]),
     ] {
         for cs_grad in [&[][..], &[state]] {
-            check_backward(size, state, Some(state), cs_grad, &[state]);
+            for clip in [-1.0, 0.3] {
+                check_backward(size, state, Some(state), cs_grad, &[state], clip);
+            }
         }
     }
 }
@@ -252,11 +290,16 @@ fn other_states_are_refused_in_the_backward_step() {
         cs_prev: Some(state.view()),
         cs_grad: Vec::new(),
         h_grad: vec![state.view()],
+        peepholes: None,
     };
     let (mut cs_prev_grad, mut dicfo) = (numbers(3, &[3, 4]), matrix(3, 1, 16));
-    let outputs =
-        LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: dicfo.view_mut() };
-    let refused = lstm_cell_grad(&Context::default(), false, inputs, outputs, &mut []);
+    let outputs = LstmCellGradOutputs {
+        cs_prev_grad: cs_prev_grad.view_mut(),
+        dicfo: dicfo.view_mut(),
+        peepholes: None,
+    };
+    let refused =
+        lstm_cell_grad(&Context::default(), &attributes(false, -1.0), inputs, outputs, &mut []);
     let message = refused.expect_err("three rows for one").to_string();
     assert!(message.starts_with("BlockcellLSTMCellGrad: co[0] must have shape"), "{message}");
 }
@@ -269,7 +312,9 @@ pub(crate) fn gradients_are_lists_of_summands() {
         for cs_prev in [None, Some(whole), Some(row), Some(&[][..])] {
             for cs_grad in [&[][..], &[whole], &[row], &[whole, whole, row]] {
                 for h_grad in [&[][..], &[whole], &[row], &[whole, whole]] {
-                    check_backward(size, whole, cs_prev, cs_grad, h_grad);
+                    for clip in [-1.0, 0.3] {
+                        check_backward(size, whole, cs_prev, cs_grad, h_grad, clip);
+                    }
                 }
             }
         }

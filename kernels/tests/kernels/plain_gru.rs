@@ -1,11 +1,13 @@
-//! The backward step of a plain GRU cell against float64.
+//! The steps of a plain GRU cell against float64.
 
 use blockcell_kernels::plain::{
     GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
-    gru_cell_grad_c, gru_cell_grad_ru, gru_cell_grad_scratch,
+    GruCellInputs, GruCellOutputs, gru_cell, gru_cell_grad_c, gru_cell_grad_ru,
+    gru_cell_grad_scratch, gru_cell_scratch,
 };
-use blockcell_kernels::{Context, Error};
-use ndarray::{Array2, ArrayD, s};
+use blockcell_kernels::{Context, Element, Error};
+use half::f16;
+use ndarray::{Array1, Array2, ArrayD, Axis, concatenate, s};
 
 use super::plain_numbers::{self, assert_close, wide};
 use crate::common::executors::contexts;
@@ -116,4 +118,80 @@ fn other_shapes_are_refused() {
         GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
     let refused = gru_cell_grad_ru(&Context::default(), inputs, outputs, &mut []);
     assert!(matches!(refused, Err(Error::Scratch { needed: 12, got: 0, .. })));
+}
+
+/// x, `h_prev`, `w_ru`, `w_c`, and the biases.
+type Tensors<E> = ([Array2<E>; 4], [Array1<E>; 2]);
+
+fn tensors([batch, input, cell]: [usize; 3]) -> Tensors<f32> {
+    let sizes = [[batch, input], [batch, cell], [input + cell, 2 * cell], [input + cell, cell]];
+    let mut seeds = 0..;
+    let matrices = sizes.map(|size| matrix(seeds.next().expect("endless"), size).mapv(|v| v - 0.5));
+    let vector = |seed, size: usize| matrix(seed, [1, size]).remove_axis(Axis(0));
+    (matrices, [vector(5, 2 * cell), vector(6, cell)])
+}
+
+/// `[r, u, c, h]`
+fn forward<E: Element>(
+    ([x, h_prev, w_ru, w_c], [b_ru, b_c]): &Tensors<E>,
+) -> Result<[Array2<E>; 4], Error> {
+    let nan = E::from_f32(f32::NAN);
+    let mut outputs = [(); 4].map(|()| Array2::from_elem((x.nrows(), b_c.len()), nan));
+    let [r, u, c, h] = outputs.each_mut().map(|output| output.view_mut());
+    let inputs = GruCellInputs {
+        x: x.view(),
+        h_prev: h_prev.view(),
+        w_ru: w_ru.view(),
+        w_c: w_c.view(),
+        b_ru: b_ru.view(),
+        b_c: b_c.view(),
+    };
+    let [numbers, elements] = gru_cell_scratch([x.nrows(), x.ncols(), b_c.len()]);
+    let mut scratch = (vec![f32::NAN; numbers], vec![nan; elements]);
+    let memory = (&mut scratch.0[..], &mut scratch.1[..]);
+    gru_cell(&Context::default(), inputs, GruCellOutputs { r, u, c, h }, memory)?;
+    Ok(outputs)
+}
+
+fn expected(([x, h_prev, w_ru, w_c], [b_ru, b_c]): &Tensors<f32>) -> [Array2<f64>; 4] {
+    let [x, h_prev, w_ru, w_c] = [x, h_prev, w_ru, w_c].map(wide);
+    let logistic = |value: f64| 1.0 / (1.0 + (-value).exp());
+    let z = concatenate![Axis(1), x, h_prev].dot(&w_ru) + wide(b_ru);
+    let gates = z.mapv(logistic);
+    let (r, u) = gates.view().split_at(Axis(1), b_c.len());
+    let c = (concatenate![Axis(1), x, &r * &h_prev].dot(&w_c) + wide(b_c)).mapv(f64::tanh);
+    let h = &u * &h_prev + u.mapv(|u| 1.0 - u) * &c;
+    [r.to_owned(), u.to_owned(), c, h]
+}
+
+#[test]
+fn forward_step() {
+    for sizes in [[1, 1, 1], [3, 5, 7], [2, 3, 16], [4, 2, 17], [0, 3, 4], [5, 0, 8], [9, 6, 33]] {
+        let all = tensors(sizes);
+        let (got, want) = (forward(&all).expect("right"), expected(&all));
+        for ((got, want), name) in got.iter().zip(&want).zip(["r", "u", "c", "h"]) {
+            assert_close(got, want, 3e-6, name);
+        }
+        let (matrices, vectors) = &all;
+        let rounded = (
+            matrices.each_ref().map(|one| one.mapv(f16::from_f32)),
+            vectors.each_ref().map(|one| one.mapv(f16::from_f32)),
+        );
+        let back = (
+            rounded.0.each_ref().map(|one| one.mapv(f16::to_f32)),
+            rounded.1.each_ref().map(|one| one.mapv(f16::to_f32)),
+        );
+        let (got, want) = (forward(&rounded).expect("right"), expected(&back));
+        for ((got, want), name) in got.iter().zip(&want).zip(["r", "u", "c", "h"]) {
+            assert_close(&got.mapv(f16::to_f32), want, 2e-3, name);
+        }
+    }
+}
+
+#[test]
+fn other_shapes_are_refused_in_the_forward_step() {
+    let mut all = tensors([3, 5, 7]);
+    all.0[3] = matrix(1, [12, 6]);
+    let message = forward(&all).expect_err("six columns for seven").to_string();
+    assert!(message.starts_with("BlockcellGRUCell: w_c[0] must have shape"), "{message}");
 }

@@ -66,14 +66,39 @@ def gru(maker, batch, size, cell, w=None):
 
 
 def plain(maker, batch, size, cell, w=None):
-    """A step of `BasicLSTMCell` and its backward step, in small ops."""
+    """A step of `BasicLSTMCell` or `LSTMCell` and its backward step, in small ops."""
     w = w or source(maker, (size + cell, 4 * cell))
     x, h = source(maker, (batch, size)), source(maker, (batch, cell))
-    c = source(maker, (batch, cell) if maker.chance(0.9) else (1, cell))
+    c = state(maker, (batch, cell) if maker.chance(0.9) else (1, cell))
     b = source(maker, (4 * cell,), 0.3)
-    axis = maker.integers(1)
-    end, _, saved = plain_step(maker, x, (h, c), (w, b), axis)
-    return [Cell(x, h, w, _plain_grad(maker, c, saved, axis), [end])]
+    axis, more = maker.integers(1), More(maker, cell)
+    end, _, saved = plain_step(maker, x, (h, c), (w, b), axis, more)
+    gates, ends = _plain_grad(maker, c, saved, axis, more)
+    return [Cell(x, h, w, gates, [end, *ends])]
+
+
+def state(maker, shape):
+    """A first state: now and then zeros, of which TensorFlow's optimizers leave little."""
+    return source(maker, shape) if maker.chance(0.85) else zeros(maker, shape)
+
+
+def zeros(maker, shape):
+    rows = [[0.0] * shape[1]] * shape[0]
+    return maker.one("Const", [], shape, value={"value": rows})
+
+
+class More:
+    """What a step of `LSTMCell` has besides: peepholes (i, f, o), and a bound of the state."""
+
+    def __init__(self, maker=None, cell=0):
+        self.peepholes, self.bound = None, None
+        if maker and maker.chance(0.4):
+            self.peepholes = [source(maker, (cell,), 0.2) for _ in range(3)]
+        if maker and maker.chance(0.35):
+            size = maker.random.choice([0.05, 0.3, 0.8])
+            self.bound = [
+                maker.one("Const", [], (), value={"value": value}) for value in (size, -size)
+            ]
 
 
 def _preactivations(maker, parts, w, b, axis):
@@ -85,36 +110,66 @@ def _preactivations(maker, parts, w, b, axis):
     return maker.one("BiasAdd", [product, b], gates)
 
 
-def plain_step(maker, x, states, parameters, axis):
-    """A step of `BasicLSTMCell`: h, c, and what the backward step needs."""
+def plain_step(maker, x, states, parameters, axis, more=None):
+    """A step of an LSTM cell: h, c, and what the backward step needs."""
+    more = more or More()
     h, c = states
     shape = h.shape
     z = _preactivations(maker, [x, h], *parameters, axis)
     i, ci, f, o = maker.add("Split", [axis, z], [shape] * 4, num_split=4)
     if maker.chance(0.8):
         f = maker.one(maker.add_op, [f, maker.constant(())], shape)
-    i, f, o = (maker.one("Sigmoid", [gate], shape) for gate in (i, f, o))
+    wci, wcf, wco = more.peepholes or [None] * 3
+    i, f = _peephole(maker, i, wci, c), _peephole(maker, f, wcf, c)
+    i, f = (maker.one("Sigmoid", [gate], shape) for gate in (i, f))
     ci = maker.one("Tanh", [ci], shape)
     terms = [maker.one("Mul", pair, shape) for pair in ([c, f], [i, ci])]
-    cs = maker.one(maker.add_op, terms, shape)
+    cs = raw = least = maker.one(maker.add_op, terms, shape)
+    if more.bound:
+        least = maker.one("Minimum", [raw, more.bound[0]], shape)
+        cs = maker.one("Maximum", [least, more.bound[1]], shape)
+    o = maker.one("Sigmoid", [_peephole(maker, o, wco, cs)], shape)
     co = maker.one("Tanh", [cs], shape)
-    return maker.one("Mul", [co, o], shape), cs, (i, ci, f, o, co)
+    return maker.one("Mul", [co, o], shape), cs, (i, ci, f, o, co, raw, least, cs)
 
 
-def _plain_grad(maker, c, saved, axis):
-    """The backward step: the gradient with respect to the gates before their activations."""
-    i, ci, f, o, co = saved
-    states = i.shape
+def _peephole(maker, gate, weights, state):
+    """The gate before its activation, with what it sees of the state."""
+    if weights is None:
+        return gate
+    seen = maker.one("Mul", [weights, state], state.shape)
+    return maker.one(maker.add_op, [gate, seen], gate.shape)
+
+
+def _plain_grad(maker, c, saved, axis, more):
+    """The backward step: with respect to the gates before their activations, and other ends."""
+    i, ci, f, o, co, raw, least, cs = saved
+    states, cell = i.shape, i.shape[1:]
+    product = lambda *pair: maker.one("Mul", pair, states)  # noqa: E731
     dh = source(maker, states, 0.3)
-    dcs = maker.one("TanhGrad", [co, maker.one("Mul", [dh, o], states)], states)
-    if maker.chance(0.7):
-        dcs = maker.one("AddN", [dcs, source(maker, states, 0.2)], states)
-    factors = [dcs, ci], [dcs, i], [dcs, c], [dh, co]
-    through = [maker.one("Mul", pair, states) for pair in factors]
-    kinds = zip(("SigmoidGrad", "TanhGrad", "SigmoidGrad", "SigmoidGrad"), (i, ci, f, o), through)
-    grads = [maker.one(op, [gate, grad], states) for op, gate, grad in kinds]
-    maker.one("Mul", [dcs, f], states)
-    return maker.one("ConcatV2", [*grads, axis], (states[0], 4 * states[1]))
+    d_o = maker.one("SigmoidGrad", [o, product(dh, co)], states)
+    terms = [maker.one("TanhGrad", [co, product(dh, o)], states)]
+    terms += [product(d_o, more.peepholes[2])] if more.peepholes else []
+    terms += [source(maker, states, 0.2)] if maker.chance(0.7) else []
+    if maker.chance(0.1):  # Nobody has read the output.
+        d_o, terms = zeros(maker, states), [source(maker, states, 0.2)]
+    dcs = maker.one("AddN", terms, states) if len(terms) > 1 else terms[0]
+    for compare, tensor, bound in zip(
+        ("GreaterEqual", "LessEqual"), (least, raw), reversed(more.bound or [])
+    ):
+        mask = maker.one(compare, [tensor, bound], states, hidden=True)
+        dcs = maker.one("Select", [mask, dcs, zeros(maker, states)], states)
+    di = maker.one("SigmoidGrad", [i, product(dcs, ci)], states)
+    dci = maker.one("TanhGrad", [ci, product(dcs, i)], states)
+    df = maker.one("SigmoidGrad", [f, product(dcs, c)], states)
+    ends = [product(dcs, f)]
+    if more.peepholes:
+        ends += [product(d, w) for d, w in zip((di, df), more.peepholes)]
+        seen = [product(*pair) for pair in ((di, c), (df, c), (d_o, cs)) if maker.chance(0.8)]
+        ends += [
+            maker.one("Sum", [term, maker.integers([0])], cell, keep_dims=False) for term in seen
+        ]
+    return maker.one("ConcatV2", [di, dci, df, d_o, axis], (states[0], 4 * states[1])), ends
 
 
 def weights(maker, shape):
@@ -147,7 +202,7 @@ def plain_gru(maker, batch, size, cell, w=None):
     w_ru = w or weights(maker, (size + cell, 2 * cell))
     rows, states, gates = (batch, size + cell), (batch, cell), (batch, 2 * cell)
     w_c = weights(maker, (size + cell, cell))
-    x, h, axis = source(maker, (batch, size)), source(maker, states), maker.integers(1)
+    x, h, axis = source(maker, (batch, size)), state(maker, states), maker.integers(1)
     biases = [source(maker, shape, 0.3) for shape in (gates[1:], states[1:])]
     end, saved = plain_gru_step(maker, x, h, (w_ru, w_c, *biases), axis)
     both, r, u, hr, c, rest = saved

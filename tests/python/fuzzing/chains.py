@@ -36,7 +36,7 @@ def _layer(maker, xs, batch, units):
     is_lstm = maker.chance(0.6)
     parameters = _parameters(maker, size, units, is_lstm)
     states = (batch, units)
-    h = sequences.zeros(maker, states) if maker.chance(0.5) else cells.source(maker, states)
+    h = cells.zeros(maker, states) if maker.chance(0.5) else cells.source(maker, states)
     c = sequences.start(maker, states)
     hs = []
     for x in xs:

@@ -14,7 +14,7 @@ def sequence(maker, batch, size, cell):
     captured = [cells.weights(maker, shape) for shape in plan.captured]
     lengths = [_lengths(maker, batch, time) for _ in range(plan.lengths)]
     if plan.lengths:
-        captured.append(zeros(maker, (batch, plan.sizes[-1])))
+        captured.append(cells.zeros(maker, (batch, plan.sizes[-1])))
     shapes = [start.shape if time == 0 else shape for start, shape in zip(starts, plan.states)]
     if plan.written:
         shapes.append((time, batch, plan.written_size))
@@ -133,13 +133,8 @@ class Plan:
 def start(maker, shape):
     """A first state: mostly zeros, as TensorFlow has them; now and then one row for all."""
     if maker.chance(0.3):
-        return zeros(maker, shape)
+        return cells.zeros(maker, shape)
     return cells.source(maker, shape if maker.chance(0.95) else (1, shape[1]))
-
-
-def zeros(maker, shape):
-    rows = [[0.0] * shape[1]] * shape[0]
-    return maker.one("Const", [], shape, value={"value": rows})
 
 
 def _lengths(maker, batch, time):

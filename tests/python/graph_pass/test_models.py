@@ -12,11 +12,18 @@ from helpers import isolated
 
 # How many nodes of which ops the library puts into each.
 NODES = {
-    # Two layers in each of two directions. Clipping leaves backward steps as they are.
+    # Two layers in each of two directions, with clips.
     "bilm": {"BlockcellLSTMCell": 4},
-    "bilm_training": {"BlockcellLSTMCell": 4},
+    "bilm_training": {
+        "BlockcellLSTMCell": 4,
+        "BlockcellLSTMCellGrad": 4,
+        "BlockcellMatMulAddN": 4,
+        "BlockcellMatMulSlice": 4,
+        "BlockcellBiasAddGradAddN": 4,
+    },
     # The states of the first round are the memory of variables that get new states at the end.
-    "bilm_keeps_state": {},
+    # The steps have read them by then; loops with such states do not become layers.
+    "bilm_keeps_state": {"BlockcellLSTMCell": 4},
     # Two directions over characters, and two over words.
     "tagger": {"BlockcellLSTMLayer": 4},
     "tagger_training": {

@@ -44,6 +44,7 @@ PLAIN = {
     "basic_static_half": (4, 4, 1, 4, 1),
     "basic_static_two_layers": (8, 8, 2, 8, 2),
     "basic_one_step": (1, 1, 1, 1, 0),
+    "basic_stopped_output": (4, 4, 1, 4, 1),
     "basic_initial_state": (4, 4, 1, 4, 1),
     "basic_dynamic": (1, 1, 1, 1, 1),
     "basic_dynamic_lengths": (1, 1, 1, 1, 1),
@@ -57,38 +58,45 @@ PLAIN = {
     "basic_residual": (4, 4, 1, 4, 1),
     "plain_static": (4, 4, 1, 4, 1),
     "plain_concatenated_state": (4, 4, 1, 4, 1),
-    "plain_peephole": (4, 0, 0, 0, 0),
-    "plain_clip": (4, 0, 0, 0, 0),
+    "plain_peephole": (4, 4, 1, 4, 1),
+    "plain_peephole_unknown_batch": (4, 4, 1, 4, 1),
+    "plain_peephole_half": (4, 4, 1, 4, 1),
+    "plain_clip": (4, 4, 1, 4, 1),
+    "plain_clip_unknown_batch": (4, 4, 1, 4, 1),
+    "plain_dynamic_clip": (1, 1, 1, 1, 1),
     "plain_projection": (4, 4, 1, 4, 1),
     "plain_dynamic_projection": (1, 1, 1, 1, 1),
-    "plain_dynamic_peephole": (1, 0, 0, 0, 0),
+    "plain_dynamic_peephole": (1, 1, 1, 1, 1),
+    "plain_dynamic_peephole_lengths": (1, 1, 1, 1, 1),
+    "plain_everything": (1, 1, 1, 1, 1),
     "plain_relu": (0, 0, 0, 0, 0),
 }
-# The optimizers of 1.15 leave little of a first step whose state is zero.
+# The optimizers of 1.15 leave only one peephole of a first step whose state is zero.
 PLAIN_OPTIMIZED_1_15 = {
-    "basic_one_step": (0, 0, 0, 0, 0),
-    "plain_concatenated_state": (3, 3, 1, 3, 1),
-    "plain_peephole": (3, 0, 0, 0, 0),
-    "plain_clip": (3, 0, 0, 0, 0),
-    "plain_gru_static": (3, 3, 3, 2, 6, 2),
-    "plain_gru_static_unknown_batch": (3, 3, 3, 2, 6, 2),
-    "plain_gru_static_half": (0, 3, 3, 2, 6, 2),
+    "plain_peephole": (3, 3, 1, 3, 1),
+    "plain_peephole_unknown_batch": (3, 3, 1, 3, 1),
+    "plain_peephole_half": (3, 3, 1, 3, 1),
 }
 # The same with GRU cells: forward steps, the two parts of backward steps, and products.
 PLAIN_GRU_OPS = ("GRUBlockCell", "BlockcellGRUCellGradC", "BlockcellGRUCellGradRU", *OPS)
 PLAIN_GRU = {
     "plain_gru_static": (4, 4, 4, 2, 8, 2),
     "plain_gru_static_unknown_batch": (4, 4, 4, 2, 8, 2),
-    "plain_gru_static_half": (0, 4, 4, 2, 8, 2),
+    "plain_gru_static_half": (4, 4, 4, 2, 8, 2),
     "plain_gru_dynamic": (1, 1, 1, 2, 2, 2),
     "plain_gru_dynamic_lengths": (1, 1, 1, 2, 2, 2),
     "plain_gru_dynamic_resource": (1, 1, 1, 2, 2, 2),
     "plain_gru_dynamic_two_layers": (2, 2, 2, 4, 4, 4),
     "plain_gru_bidirectional": (2, 2, 2, 4, 4, 4),
 }
+# GRUBlockCell has no half.
+HALF_GRU_OPS = ("BlockcellGRUCell", *PLAIN_GRU_OPS[1:])
 PLAIN_OPS_OF = {
     **{name: dict(zip(PLAIN_OPS, counts)) for name, counts in PLAIN.items()},
-    **{name: dict(zip(PLAIN_GRU_OPS, counts)) for name, counts in PLAIN_GRU.items()},
+    **{
+        name: dict(zip(HALF_GRU_OPS if "half" in name else PLAIN_GRU_OPS, counts))
+        for name, counts in PLAIN_GRU.items()
+    },
 }
 # Plain cells in wrappers and other loops; and Keras's cells, which stay.
 WRAPPED = {
@@ -109,9 +117,6 @@ WRAPPED_OPS_OF = {
         **{op: 3 for op in OPS},
     },
 }
-# The optimizers of 1.15 leave half of a conditional that is decided. The passes do not see that it
-# always runs, so the forward step stays.
-DECODER_OPTIMIZED_1_15 = dict(zip(PLAIN_OPS, (0, 1, 0, 1, 0)))
 PLAIN_GRAPHS = [name + optimized for name in PLAIN_OPS_OF for optimized in ("", "_not_optimized")]
 WRAPPED_GRAPHS = [
     name + optimized for name in WRAPPED_OPS_OF for optimized in ("", "_not_optimized")
@@ -182,8 +187,6 @@ def test_gradients_of_plain_cells(stock, rewritten, name):
 def test_gradients_of_wrapped_cells(stock, rewritten, name):
     got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
     nodes = WRAPPED_OPS_OF[name.replace("_not_optimized", "")]
-    if TF1 and name == "attention_decoder":
-        nodes = DECODER_OPTIMIZED_1_15
     assert {op: got["rewritten"][op] for op in nodes} == nodes
     assert sum(got["rewritten"].values()) == sum(nodes.values())
     assert not any(want["rewritten"].values())
@@ -227,7 +230,11 @@ def test_info(environment, rewrite):
     assert answer["rewrite"] == rewrite
     layers = {"BlockcellLSTMLayer", "BlockcellGRULayer"}
     cudnn = {"CudnnRNN", "CudnnRNNBackprop", "CudnnRNNBackpropV3", "CudnnRNNV3"}
-    assert set(answer["rewritten"]) == {*PLAIN_OPS, *PLAIN_GRU_OPS, *layers, *cudnn}
+    assert set(answer["rewritten"]) == {
+        *(PLAIN_OPS + PLAIN_GRU_OPS + HALF_GRU_OPS),
+        *layers,
+        *cudnn,
+    }
     assert not any(answer["rewritten"].values())
     said = complaints.count("BLOCKCELL_REWRITE")
     assert said == (environment.get("BLOCKCELL_REWRITE") == "yes")

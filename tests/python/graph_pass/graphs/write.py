@@ -84,6 +84,12 @@ def with_initial_state():
     return rnn.static_rnn(basic(), tf.unstack(x, axis=1), initial_state=state)
 
 
+def stopped_output():
+    """The output of the last step has no gradient."""
+    _, state = static(basic(), inputs())
+    return state.c * tf.stop_gradient(state.h)
+
+
 def one_row_for_many():
     """A step with gates of one row and states of several, which TensorFlow learns late."""
     x = tf.placeholder_with_default(inputs()[:1, 0], [None, INPUT])
@@ -192,6 +198,7 @@ NETWORKS = {
     "basic_static_half": lambda: static(basic(), inputs(dtype=tf.float16)),
     "basic_static_two_layers": lambda: static(rnn.MultiRNNCell([basic(), basic()]), inputs()),
     "basic_one_step": lambda: static(basic(), inputs(steps=1)),
+    "basic_stopped_output": stopped_output,
     "basic_initial_state": with_initial_state,
     "basic_dynamic": lambda: dynamic(basic(), inputs()),
     "basic_dynamic_lengths": lambda: dynamic(
@@ -232,6 +239,22 @@ NETWORKS = {
     "plain_projection": lambda: static(plain(num_proj=3, proj_clip=0.05), inputs()),
     "plain_dynamic_projection": lambda: dynamic(plain(num_proj=3, proj_clip=0.05), inputs()),
     "plain_dynamic_peephole": lambda: dynamic(plain(use_peepholes=True), inputs()),
+    "plain_peephole_unknown_batch": lambda: static(
+        plain(use_peepholes=True), inputs(unknown_batch=True)
+    ),
+    "plain_peephole_half": lambda: static(
+        plain(use_peepholes=True, cell_clip=0.4), inputs(dtype=tf.float16)
+    ),
+    "plain_dynamic_peephole_lengths": lambda: dynamic(
+        plain(use_peepholes=True), inputs(unknown_batch=True), sequence_length=LENGTHS
+    ),
+    "plain_clip_unknown_batch": lambda: static(plain(cell_clip=0.05), inputs(unknown_batch=True)),
+    "plain_dynamic_clip": lambda: dynamic(plain(cell_clip=0.05), inputs()),
+    "plain_everything": lambda: dynamic(
+        plain(use_peepholes=True, cell_clip=0.3, num_proj=3, proj_clip=0.2),
+        inputs(unknown_batch=True),
+        sequence_length=LENGTHS,
+    ),
     "plain_relu": lambda: static(plain(activation=tf.nn.relu), inputs()),
     "dropout_static": lambda: static(dropout(basic()), inputs()),
     # One round at a time, so that each takes the same random numbers in every run.

@@ -1,0 +1,282 @@
+//! Steps of `LSTMCell` with peepholes and `cell_clip`.
+
+use crate::common::rewriting::{Rewriting, rewriting};
+
+const CONSTANTS: &str = "forget_bias = Const() value=1.0
+    most = Const() value=0.5
+    least = Const() value=-0.5
+    zeros = Const() value=zeros
+    rows = Const() value=[0]\n";
+
+/// A forward step on x, h and c.
+fn forward() -> String {
+    CONSTANTS.to_owned()
+        + "concat0 = concat(x, h)
+        z = _FusedMatMul(concat0, w, b) fused_ops=[\"BiasAdd\"]
+        split = Split(axis, z) num_split=4
+        look_i = Mul(wci, c)
+        i_bar = AddV2(split, look_i)
+        i = Sigmoid(i_bar)
+        ci = Tanh(split:1)
+        biased = AddV2(split:2, forget_bias)
+        look_f = Mul(wcf, c)
+        f_bar = AddV2(biased, look_f)
+        f = Sigmoid(f_bar)
+        kept = Mul(c, f)
+        new = Mul(i, ci)
+        raw = AddV2(kept, new)
+        below = Minimum(raw, most)
+        cs = Maximum(below, least)
+        look_o = Mul(wco, cs)
+        o_bar = AddV2(split:3, look_o)
+        o = Sigmoid(o_bar)
+        co = Tanh(cs)
+        h0 = Mul(co, o)
+        y = Neg(h0)\n"
+}
+
+/// The backward step.
+const BACKWARD: &str = "through_h = Mul(dh, o)
+    through_co = TanhGrad(co, through_h)
+    to_o = Mul(dh, co)
+    do = SigmoidGrad(o, to_o)
+    back_o = Mul(do, wco)
+    dcs = AddN(through_co, dc, back_o) N=3
+    is_above = GreaterEqual(below, least)
+    above = Select(is_above, dcs, zeros)
+    is_below = LessEqual(raw, most)
+    draw = Select(is_below, above, zeros)
+    to_i = Mul(draw, ci)
+    to_ci = Mul(draw, i)
+    to_f = Mul(draw, c)
+    dkept = Mul(draw, f)
+    di = SigmoidGrad(i, to_i)
+    dci = TanhGrad(ci, to_ci)
+    df = SigmoidGrad(f, to_f)
+    back_i = Mul(di, wci)
+    back_f = Mul(df, wcf)
+    to_wci = Mul(di, c)
+    to_wcf = Mul(df, c)
+    to_wco = Mul(do, cs)
+    dwci = Sum(to_wci, rows)
+    dwcf = Sum(to_wcf, rows)
+    dwco = Sum(to_wco, rows)
+    dz = ConcatV2(di, dci, df, do, axis)
+    dc_prev = AddN(dkept, back_i, back_f) N=3
+    out = Pack(dz, dc_prev, dwci, dwcf, dwco)\n";
+
+const CELL: &str =
+    "h0 = BlockcellLSTMCell(x, h, w, b, c, wci, wcf, wco) C=1 P=3 forget_bias=1.0 cell_clip=0.5\n";
+
+const OUT: &str = "dc_prev = AddN(dz, dz:2, dz:3) N=3
+    out = Pack(dz:1, dc_prev, dz:4, dz:5, dz:6)
+    y = Neg(h0:6)\n";
+
+/// The node of a backward step, by what follows the lists of gradients.
+fn grad(peepholes: &str, sizes: &str, clip: &str) -> String {
+    format!(
+        "dz = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dc, dh{peepholes}) \
+         C=1 A=1 H=1 {sizes} sums_to_gates=false cell_clip={clip}\n"
+    )
+}
+
+fn whole() -> String {
+    CELL.to_owned() + &grad(", wci, wcf, wco, h0:1", "P=3 Q=2 S=1", "0.5") + OUT
+}
+
+/// The step with other lines: pairs of what is there and what is there instead.
+fn changed(changes: &[(&str, &str)]) -> String {
+    let mut text = forward() + BACKWARD;
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// The backward step stays, for this reason, whether the forward step does or not.
+#[track_caller]
+fn backward_stays(changes: &[(&str, &str)], part: &str) -> Rewriting {
+    let after = rewriting(&changed(changes));
+    after.reports_among_others(&format!(
+        "dz (ConcatV2) stays: the {part} of the step at dz has another equation than the cells that are known"
+    ));
+    assert!(after.has("di") && after.has("dcs"), "{}", after.text());
+    after
+}
+
+#[test]
+fn peepholes_and_a_clip_are_a_part_of_the_step() {
+    rewriting(&changed(&[])).becomes(&whole());
+}
+
+const WITHOUT_CLIP: [(&str, &str); 8] = [
+    ("below = Minimum(raw, most)\n", ""),
+    ("cs = Maximum(below, least)\n", ""),
+    ("raw = AddV2(kept, new)", "cs = AddV2(kept, new)"),
+    ("is_above = GreaterEqual(below, least)\n", ""),
+    ("above = Select(is_above, dcs, zeros)\n", ""),
+    ("is_below = LessEqual(raw, most)\n", ""),
+    ("draw = Select(is_below, above, zeros)\n", ""),
+    ("draw", "dcs"),
+];
+
+#[test]
+fn peepholes_without_a_clip() {
+    let grad = grad(", wci, wcf, wco, h0:1", "P=3 Q=2 S=1", "-1.0");
+    let cell = CELL.replace("=0.5", "=-1.0");
+    rewriting(&changed(&WITHOUT_CLIP)).becomes(&(cell + &grad + OUT));
+}
+
+const WITHOUT_PEEPHOLES: [(&str, &str); 17] = [
+    ("look_i = Mul(wci, c)\n", ""),
+    ("i_bar = AddV2(split, look_i)\n", ""),
+    ("Sigmoid(i_bar)", "Sigmoid(split)"),
+    ("look_f = Mul(wcf, c)\n", ""),
+    ("f_bar = AddV2(biased, look_f)\n", ""),
+    ("Sigmoid(f_bar)", "Sigmoid(biased)"),
+    ("look_o = Mul(wco, cs)\n", ""),
+    ("o_bar = AddV2(split:3, look_o)\n", ""),
+    ("Sigmoid(o_bar)", "Sigmoid(split:3)"),
+    ("back_i = Mul(di, wci)\n", ""),
+    ("back_f = Mul(df, wcf)\n", ""),
+    ("back_o = Mul(do, wco)\n", ""),
+    ("AddN(through_co, dc, back_o) N=3", "AddN(through_co, dc) N=2"),
+    ("dc_prev = AddN(dkept, back_i, back_f) N=3", "dc_prev = Neg(dkept)"),
+    ("to_wci = Mul(di, c)\n    to_wcf = Mul(df, c)\n    to_wco = Mul(do, cs)\n", ""),
+    ("dwci = Sum(to_wci, rows)\n    dwcf = Sum(to_wcf, rows)\n    dwco = Sum(to_wco, rows)\n", ""),
+    ("Pack(dz, dc_prev, dwci, dwcf, dwco)", "Pack(dz, dc_prev)"),
+];
+
+#[test]
+fn a_clip_without_peepholes() {
+    let cell = CELL.replace(", wci, wcf, wco", "").replace("P=3", "P=0");
+    let out = "dc_prev = Neg(dz)\nout = Pack(dz:1, dc_prev)\ny = Neg(h0:6)\n";
+    rewriting(&changed(&WITHOUT_PEEPHOLES))
+        .becomes(&(cell + &grad("", "P=0 Q=0 S=0", "0.5") + out));
+}
+
+#[test]
+fn a_clip_of_another_form() {
+    let kind = |op: &str, zeros: &str| {
+        let changed = changed(&[
+            ("Select(is_above, dcs, zeros)", &format!("{op}(is_above, dcs, no_above)")),
+            ("Select(is_below, above, zeros)", &format!("{op}(is_below, above, no_below)")),
+        ]);
+        let zeros = [("no_above", "dcs"), ("no_below", "above")]
+            .map(|(name, of)| zeros.replace("NAME", name).replace("OF", of));
+        rewriting(&(changed + &zeros.concat()))
+    };
+    kind("SelectV2", "NAME = ZerosLike(OF)\n").becomes(&whole());
+    let fill = "shape_NAME = Shape(OF)\nNAME = Fill(shape_NAME, zero)\n";
+    let zero = "zero = Const() value=0.0\n";
+    kind("Select", &(fill.to_owned() + zero)).becomes(&whole());
+    let one = "zero = Const() value=1.0\n";
+    assert!(kind("Select", &(fill.to_owned() + one)).has("above"));
+}
+
+#[test]
+fn another_clip_stays() {
+    for (from, to) in [
+        ("GreaterEqual(below, least)", "Greater(below, least)"),
+        ("GreaterEqual(below, least)", "GreaterEqual(raw, least)"),
+        ("GreaterEqual(below, least)", "GreaterEqual(below, most)"),
+        ("LessEqual(raw, most)", "LessEqual(below, most)"),
+        ("LessEqual(raw, most)", "LessEqual(raw, least)"),
+        ("Select(is_above, dcs, zeros)", "Select(is_above, zeros, dcs)"),
+        ("Select(is_below, above, zeros)", "Select(is_below, above, c)"),
+        ("Select(is_below, above, zeros)", "Select(is_above, above, zeros)"),
+    ] {
+        backward_stays(&[(from, to)], "gradient of the clipped state");
+    }
+    // As a block cell takes it: the gradient of what was clipped is passed on.
+    let passed_on = [("draw = Select(is_below, above, zeros)\n", ""), ("draw", "dcs")];
+    backward_stays(&passed_on, "gradient of the clipped state");
+}
+
+#[test]
+fn weights_that_are_not_trained() {
+    let none = [
+        ("to_wco = Mul(do, cs)\n", ""),
+        ("dwco = Sum(to_wco, rows)\n", ""),
+        ("Pack(dz, dc_prev, dwci, dwcf, dwco)", "Pack(dz, dc_prev, dwci, dwcf)"),
+    ];
+    let out = OUT.replace(", dz:6", "");
+    let want = CELL.to_owned() + &grad(", wci, wcf, wco", "P=3 Q=2 S=0", "0.5") + &out;
+    rewriting(&changed(&none)).becomes(&want);
+}
+
+/// As in a first step: nobody needs the gradient of the state before it.
+#[test]
+fn a_first_step() {
+    let first = [
+        ("dkept = Mul(draw, f)\n", ""),
+        ("back_i = Mul(di, wci)\n", ""),
+        ("back_f = Mul(df, wcf)\n", ""),
+        ("dc_prev = AddN(dkept, back_i, back_f) N=3\n", ""),
+        ("Pack(dz, dc_prev, ", "Pack(dz, "),
+    ];
+    let want = whole().replace("dc_prev = AddN(dz, dz:2, dz:3) N=3\n", "");
+    rewriting(&changed(&first)).becomes(&want.replace("dz:1, dc_prev, ", "dz:1, "));
+}
+
+#[test]
+fn other_peepholes_stay() {
+    let other = [("back_o = Mul(do, wco)", "back_o = Mul(do, wcf)")];
+    backward_stays(&other, "peepholes");
+    let missing = [("AddN(through_co, dc, back_o) N=3", "AddN(through_co, dc) N=2")];
+    backward_stays(&missing, "peepholes");
+}
+
+/// What a product is used for besides stays, as it was.
+#[test]
+fn other_sums_of_a_product_stay() {
+    let changes = [("dwci = Sum(to_wci, rows)", "dwci = Sum(to_wci, axis)")];
+    let after = rewriting(&changed(&changes));
+    let text = after.text();
+    assert!(text.contains("out = Pack(dz:1, dc_prev, dwci, dz:5, dz:6)"), "{text}");
+    assert!(text.contains("dwci = Sum(to_wci, axis)") && after.has("di"), "{text}");
+    let kept = [("dwci = Sum(to_wci, rows)", "dwci = Sum(to_wci, rows) keep_dims=true")];
+    assert!(rewriting(&changed(&kept)).has("dwci"));
+}
+
+/// A sum that TensorFlow takes where it does not know that shapes are equal.
+fn summed(inner: &str, [own, other]: [&str; 2], name: &str) -> String {
+    format!(
+        "own_{name} = Shape({own})
+        other_{name} = Shape({other})
+        args_{name} = BroadcastGradientArgs(own_{name}, other_{name})
+        sum_{name} = Sum({inner}, args_{name})
+        {name} = Reshape(sum_{name}, own_{name})\n"
+    )
+}
+
+#[test]
+fn sums_for_unknown_shapes_are_a_part_of_the_step() {
+    let sums = [
+        summed("di", ["split", "look_i"], "di_bar"),
+        summed("di", ["look_i", "split"], "di_look"),
+        summed("to_back_i", ["c", "wci"], "back_i"),
+        summed("to_wci", ["wci", "c"], "dwci"),
+        summed("df", ["biased", "look_f"], "df_biased"),
+        summed("above_before", ["below", "least"], "above"),
+        summed("draw_before", ["raw", "most"], "draw"),
+    ];
+    let changes = [
+        ("back_i = Mul(di, wci)", "to_back_i = Mul(di_look, wci)"),
+        ("to_wci = Mul(di, c)", "to_wci = Mul(di_look, c)"),
+        ("dwci = Sum(to_wci, rows)\n", ""),
+        ("ConcatV2(di, dci, df, ", "ConcatV2(di_bar, dci, df_biased, "),
+        ("above = Select", "above_before = Select"),
+        ("draw = Select", "draw_before = Select"),
+    ];
+    let strict = whole().replace("sums_to_gates=false", "sums_to_gates=true");
+    rewriting(&(changed(&changes) + &sums.concat())).becomes(&strict);
+    // A row of states for all rows: the weights' gradient is that of the sum.
+    let folded = changed(&[("to_wci = Mul(di, c)", "to_wci = Mul(di_look, c)")])
+        + "one_row = Const() value=[1,7]
+        sum_look = Sum(di, rows)
+        di_look = Reshape(sum_look, one_row)\n";
+    let after = rewriting(&folded);
+    assert!(after.has("to_wci") && after.has("dwci") && after.has("di"), "{}", after.text());
+}

@@ -1,0 +1,201 @@
+//! The backward step of a plain LSTM cell with peepholes and a clip, against float64.
+
+use blockcell_kernels::plain::{
+    LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmPeepholeGrads,
+    LstmPeepholes, lstm_cell_grad,
+};
+use blockcell_kernels::{Context, Element, Error, Isa};
+use half::f16;
+use ndarray::{Array1, Array2, Axis, concatenate};
+
+use super::plain_numbers::{assert_close, matrix, numbers, wide};
+
+/// The tensors of a step with peepholes.
+struct Step<E> {
+    /// i, f, o, ci
+    gates: [Array2<E>; 4],
+    co: Array2<E>,
+    cs: Array2<E>,
+    cs_prev: Array2<E>,
+    cs_grad: Array2<E>,
+    h_grad: Array2<E>,
+    weights: [Array1<E>; 3],
+}
+
+/// `[cs_prev_grad, dicfo, through i, through f]`, and with respect to the weights.
+type Grads<E> = ([Array2<E>; 4], [Array1<E>; 3]);
+
+impl Step<f32> {
+    fn random([rows, columns]: [usize; 2]) -> Self {
+        let matrix = |seed| matrix(seed, rows, columns);
+        let vector = |seed| numbers(seed, &[columns]).into_dimensionality().expect("a vector");
+        Step {
+            gates: [1, 2, 3, 4].map(matrix),
+            co: matrix(5),
+            cs: matrix(6),
+            cs_prev: matrix(7),
+            cs_grad: matrix(8),
+            h_grad: matrix(9),
+            weights: [10, 11, 12].map(vector),
+        }
+    }
+
+    fn half(&self) -> Step<f16> {
+        let half = |one: &Array2<f32>| one.mapv(f16::from_f32);
+        Step {
+            gates: self.gates.each_ref().map(half),
+            co: half(&self.co),
+            cs: half(&self.cs),
+            cs_prev: half(&self.cs_prev),
+            cs_grad: half(&self.cs_grad),
+            h_grad: half(&self.h_grad),
+            weights: self.weights.each_ref().map(|one| one.mapv(f16::from_f32)),
+        }
+    }
+
+    /// In float64, where i, f, o, ci, co and cs need not belong together.
+    fn expected(&self, clip: f32, has_cs: bool) -> Grads<f64> {
+        let [i, f, o, ci] = self.gates.each_ref().map(wide);
+        let [co, cs, cs_prev] = [&self.co, &self.cs, &self.cs_prev].map(wide);
+        let (cs_grad, dh) = (wide(&self.cs_grad), wide(&self.h_grad));
+        let [wci, wcf, wco] = self.weights.each_ref().map(wide);
+        let slope = |gate: &Array2<f64>| gate.mapv(|value| value * (1.0 - value));
+        let tanh_slope = |value: &Array2<f64>| value.mapv(|value| 1.0 - value * value);
+        let d_o = &dh * &co * slope(&o);
+        let mut dcs = cs_grad + &dh * &o * tanh_slope(&co) + &d_o * &wco;
+        let state = &i * &ci + &f * &cs_prev;
+        dcs.zip_mut_with(&state, |gradient, &state| {
+            *gradient *= f64::from(clip <= 0.0 || state.abs() <= f64::from(clip));
+        });
+        let di = &dcs * &ci * slope(&i);
+        let df = &dcs * &cs_prev * slope(&f);
+        let dci = &dcs * &i * tanh_slope(&ci);
+        let dicfo = [&di, &dci, &df, &d_o].map(|part| part.view());
+        let dicfo = concatenate(Axis(1), &dicfo).expect("of one height");
+        let sums = [&di * &cs_prev, &df * &cs_prev, &d_o * &cs * f64::from(has_cs)];
+        ([&dcs * &f, dicfo, &di * &wci, &df * &wcf], sums.map(|term| term.sum_axis(Axis(0))))
+    }
+}
+
+impl<E: Element> Step<E> {
+    fn run(&self, isa: Isa, clip: f32, has_cs: bool) -> Result<Grads<E>, Error> {
+        let attributes = LstmCellGradAttributes { sums_to_gates: false, cell_clip: clip };
+        self.run_with(isa, attributes, has_cs)
+    }
+
+    fn run_with(
+        &self,
+        isa: Isa,
+        attributes: LstmCellGradAttributes,
+        has_cs: bool,
+    ) -> Result<Grads<E>, Error> {
+        let (rows, columns) = self.co.dim();
+        let unknown = E::from_f32(f32::NAN);
+        let [mut cs_prev_grad, mut through_i, mut through_f] =
+            [(); 3].map(|()| Array2::from_elem((rows, columns), unknown));
+        let mut dicfo = Array2::from_elem((rows, 4 * columns), unknown);
+        let mut sums = [(); 3].map(|()| Array1::from_elem(columns, unknown));
+        let inputs = LstmCellGradInputs {
+            gates: self.gates.each_ref().map(|one| one.view()),
+            co: self.co.view().into_dyn(),
+            cs_prev: Some(self.cs_prev.view().into_dyn()),
+            cs_grad: vec![self.cs_grad.view().into_dyn()],
+            h_grad: vec![self.h_grad.view().into_dyn()],
+            peepholes: Some(LstmPeepholes {
+                weights: self.weights.each_ref().map(|one| one.view()),
+                cs: has_cs.then(|| self.cs.view()),
+            }),
+        };
+        let outputs = LstmCellGradOutputs {
+            cs_prev_grad: cs_prev_grad.view_mut().into_dyn(),
+            dicfo: dicfo.view_mut(),
+            peepholes: Some(LstmPeepholeGrads {
+                cs_prev: [through_i.view_mut(), through_f.view_mut()],
+                weights: sums.each_mut().map(|one| one.view_mut()),
+            }),
+        };
+        let context = Context { isa, ..Context::default() };
+        lstm_cell_grad(&context, &attributes, inputs, outputs, &mut [])?;
+        Ok(([cs_prev_grad, dicfo, through_i, through_f], sums))
+    }
+}
+
+const NAMES: [&str; 4] = ["cs_prev_grad", "dicfo", "through i", "through f"];
+
+fn check(got: Grads<f32>, want: &Grads<f64>, tolerance: f64, rows: usize) {
+    for ((got, want), name) in got.0.iter().zip(&want.0).zip(NAMES) {
+        assert_close(got, want, tolerance, name);
+    }
+    for (got, want) in got.1.iter().zip(&want.1) {
+        assert_close(got, want, tolerance * (rows as f64).max(1.0), "weights");
+    }
+}
+
+#[test]
+fn peepholes_and_a_clip() {
+    for size in [[1, 1], [3, 7], [2, 16], [70, 17], [0, 4], [3, 0], [5, 300]] {
+        let step = Step::random(size);
+        for (clip, has_cs) in [(-1.0, true), (0.3, true), (0.3, false)] {
+            let want = step.expected(clip, has_cs);
+            for isa in Isa::available() {
+                check(step.run(isa, clip, has_cs).expect("right"), &want, 2e-6, size[0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn in_half() {
+    let size = [3, 37];
+    let step = Step::random(size).half();
+    let wide = |one: &Array2<f16>| one.mapv(f16::to_f32);
+    let exact = Step {
+        gates: step.gates.each_ref().map(wide),
+        co: wide(&step.co),
+        cs: wide(&step.cs),
+        cs_prev: wide(&step.cs_prev),
+        cs_grad: wide(&step.cs_grad),
+        h_grad: wide(&step.h_grad),
+        weights: step.weights.each_ref().map(|one| one.mapv(f16::to_f32)),
+    };
+    for clip in [-1.0, 0.3] {
+        let want = exact.expected(f16::from_f32(clip).to_f32(), true);
+        for isa in Isa::available() {
+            let (matrices, sums) = step.run(isa, clip, true).expect("right");
+            let sums = sums.map(|one| one.mapv(f16::to_f32));
+            check((matrices.each_ref().map(wide), sums), &want, 2e-3, size[0]);
+        }
+    }
+}
+
+/// The state is compared as it is stored, and what is equal to the bound passes, as `tf.minimum` has it.
+#[test]
+fn what_is_equal_to_the_clip_is_not_clipped() {
+    let mut step = Step::random([1, 1]);
+    for (value, passes) in [(0.5, true), (-0.5, true), (0.500_01, false), (f32::NAN, false)] {
+        step.gates = [1.0, 0.25, 0.5, value].map(|one| Array2::from_elem((1, 1), one));
+        step.cs_prev.fill(0.0);
+        for isa in Isa::available() {
+            let ([cs_prev_grad, ..], _) = step.run(isa, 0.5, true).expect("right");
+            assert_eq!(cs_prev_grad[[0, 0]] != 0.0, passes, "{value}");
+            if !value.is_nan() {
+                // In half, 0.50001 is 0.5.
+                let ([cs_prev_grad, ..], _) = step.half().run(isa, 0.5, true).expect("right");
+                assert_ne!(cs_prev_grad[[0, 0]].to_f32(), 0.0, "{value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn other_shapes_are_refused() {
+    let mut step = Step::random([3, 4]);
+    step.cs_prev = matrix(7, 1, 4);
+    let attributes = LstmCellGradAttributes { sums_to_gates: true, cell_clip: -1.0 };
+    let message = step.run_with(Isa::get(), attributes, true).expect_err("one row").to_string();
+    assert!(message.starts_with("BlockcellLSTMCellGrad: cs_prev[0] must have"), "{message}");
+    let mut step = Step::random([3, 4]);
+    step.weights[1] = Array1::zeros(5);
+    let message = step.run(Isa::get(), -1.0, true).expect_err("five").to_string();
+    assert!(message.starts_with("BlockcellLSTMCellGrad: peepholes[1] must have"), "{message}");
+}
