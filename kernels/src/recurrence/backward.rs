@@ -1,9 +1,11 @@
 //! The steps of a sequence, from the last to the first.
 
+use std::ops::Range;
+
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Zip, s};
 
 use super::bands::{band_rows, bands, cut, for_each_band};
-use super::steps::state_before;
+use super::steps::{state_before, steps_at_once};
 use super::{At, Lengths, Rows, Sums, sums_len};
 use crate::tiles::{self, Tiling};
 use crate::{Context, Storage};
@@ -89,16 +91,18 @@ pub(crate) fn backward<E, C, const I: usize, const K: usize, const N: usize>(
     let memory = std::iter::repeat_with(|| {
         [&mut sums, &mut scratch].map(|parts| parts.next().expect("memory for each band"))
     });
-    let bands: Vec<_> = work.bands(rows).zip(memory).collect();
-    let cost = cost.saturating_mul(steps as u64);
-    for_each_band(context, cost, bands, |context, (mut band, [sums, scratch])| {
-        // All bands of a step are read together later.
-        let ended = band.lengths.longest();
-        for tensor in &mut band.in_place {
-            tensor.slice_mut(s![ended..steps, .., ..]).fill(E::ZERO);
-        }
-        band.steps(context, cell, sums, scratch);
-    });
+    let bands = work.bands(rows).zip(memory);
+    let mut bands: Vec<_> =
+        bands.map(|(work, [sums, scratch])| Band::new(work, sums, scratch, C::GATES)).collect();
+    let at_once = steps_at_once(steps, batch);
+    for start in (0..steps).step_by(at_once).rev() {
+        let steps = start..steps.min(start + at_once);
+        let cost = cost.saturating_mul(steps.len() as u64);
+        for_each_band(context, cost, bands.iter_mut().collect(), |context, band| {
+            band.steps(context, cell, steps.clone());
+        });
+    }
+    for_each_band(context, cost, bands, |context, band| band.first(context, cell));
 }
 
 impl<E: Storage, const I: usize, const K: usize, const N: usize> Backward<'_, '_, E, I, K, N> {
@@ -122,48 +126,75 @@ impl<E: Storage, const I: usize, const K: usize, const N: usize> Backward<'_, '_
             }
         })
     }
+}
 
-    fn steps<C: CellGrad<E, I, K, N>>(
-        self,
-        context: &Context<'_>,
-        cell: &C,
-        sums: &mut [f32],
-        scratch: &mut [f32],
-    ) {
-        let Backward { lengths, first, states, saved, mut in_place, last_grad, first_grads } = self;
-        let (rows, cells) = first.dim();
+/// Some rows of the batch.
+struct Band<'b, E, const I: usize, const K: usize, const N: usize> {
+    work: Backward<'b, 'b, E, I, K, N>,
+    carried: ArrayViewMut2<'b, f32>,
+    /// Gradients with respect to products: memory for a step, and those of the step after it.
+    d: [ArrayViewMut2<'b, f32>; 2],
+    sums: &'b mut [f32],
+}
+
+impl<'b, E: Storage, const I: usize, const K: usize, const N: usize> Band<'b, E, I, K, N> {
+    fn new(
+        work: Backward<'b, 'b, E, I, K, N>,
+        sums: &'b mut [f32],
+        scratch: &'b mut [f32],
+        gates: usize,
+    ) -> Self {
+        let (rows, cells) = work.first.dim();
         let (carried, d) = scratch.split_at_mut(rows * cells);
         // In rows that do not have a step, d stays zero.
-        if let Lengths::Each(_) = lengths {
+        if let Lengths::Each(_) = work.lengths {
             d.fill(0.0);
         }
         let mut carried = matrix((rows, cells), carried);
-        match last_grad {
+        match work.last_grad {
             Some(last) => Zip::from(&mut carried).and(&last).for_each(|to, d| *to = d.to_f32()),
             None => carried.fill(0.0),
         }
-        let (d, d_next) = d.split_at_mut(rows * C::GATES * cells);
+        let (d, d_next) = d.split_at_mut(rows * gates * cells);
         let d_next = &mut d_next[..d.len()];
-        let mut d = [d, d_next].map(|d| matrix((rows, C::GATES * cells), d));
-        let steps = lengths.longest();
-        for t in (0..steps).rev() {
-            let [d, d_next] = &mut d;
+        let d = [d, d_next].map(|d| matrix((rows, gates * cells), d));
+        Band { work, carried, d, sums }
+    }
+
+    fn steps<C>(&mut self, context: &Context<'_>, cell: &C, steps: Range<usize>)
+    where
+        C: CellGrad<E, I, K, N>,
+    {
+        let Band { work, carried, d, sums } = self;
+        let Backward { lengths, first, states, saved, .. } = *work;
+        for t in steps.rev() {
+            let mut of_step =
+                work.in_place.each_mut().map(|tensor| tensor.index_axis_mut(Axis(0), t));
+            if t >= lengths.longest() {
+                of_step.iter_mut().for_each(|tensor| tensor.fill(E::ZERO));
+                continue;
+            }
+            let [d_now, d_next] = &mut *d;
             let step = GradStep {
                 at: At { context, rows: Rows { lengths, t } },
                 before: state_before(t, first, states),
                 saved: saved.map(|tensor| tensor.index_axis_move(Axis(0), t)),
-                d_next: (t + 1 < steps).then(|| d_next.view()),
-                d: d.view_mut(),
+                d_next: (t + 1 < lengths.longest()).then(|| d_next.view()),
+                d: d_now.view_mut(),
                 carried: carried.view_mut(),
                 sums: Sums::new(sums, C::SUMS),
             };
-            let of_step = in_place.each_mut().map(|tensor| tensor.index_axis_mut(Axis(0), t));
             cell.step(step, of_step);
-            std::mem::swap(d, d_next);
+            d.swap(0, 1);
         }
-        let d = (steps > 0).then(|| d[1].view());
+    }
+
+    fn first(self, context: &Context<'_>, cell: &impl CellGrad<E, I, K, N>) {
+        let Band { work, carried, d, .. } = self;
+        let lengths = work.lengths;
+        let d = (lengths.longest() > 0).then(|| d[1].view());
         let at = At { context, rows: Rows { lengths, t: 0 } };
-        cell.first(at, d, carried.view(), first_grads);
+        cell.first(at, d, carried.view(), work.first_grads);
     }
 }
 

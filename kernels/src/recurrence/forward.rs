@@ -7,14 +7,10 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3};
 
 use super::bands::{band_rows, bands, cut, for_each_band};
 use super::gradients::input_products;
-use super::steps::{all_rows, all_rows_mut, at_step, clear_from, state_before};
+use super::steps::{all_rows, all_rows_mut, at_step, clear_from, state_before, steps_at_once};
 use super::{At, Lengths, Rows};
 use crate::tiles::Tiling;
 use crate::{Context, Storage, tiles};
-
-/// Rows of a sequence's input whose products are computed at once: enough for packing the weights to
-/// cost little, and few enough for the products to stay in cache.
-const ROWS_AT_ONCE: usize = 256;
 
 /// What the steps of a cell compute: `K` tensors that may be kept, and `N` states.
 pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
@@ -58,11 +54,6 @@ pub(crate) struct Sequence<'a, E, const N: usize> {
 pub(crate) struct Outputs<'a, E, const K: usize, const N: usize> {
     pub(crate) kept: [ArrayViewMut3<'a, E>; K],
     pub(crate) states: [ArrayViewMut3<'a, E>; N],
-}
-
-/// Steps of a sequence whose inputs' products are computed at once.
-fn steps_at_once(time: usize, batch: usize) -> usize {
-    (ROWS_AT_ONCE / batch.max(1)).clamp(1, time.max(1))
 }
 
 /// How many elements of memory [`forward()`] needs for products of so many columns.

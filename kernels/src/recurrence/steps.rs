@@ -7,6 +7,16 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice}
 use super::Lengths;
 use crate::Storage;
 
+/// Rows of a sequence's input whose products are computed at once: enough for packing the weights to
+/// cost little, and few enough for the products to stay in cache.
+const ROWS_AT_ONCE: usize = 256;
+
+/// Steps of a sequence that are computed at once, and before them the products of their inputs. Between such blocks
+/// threads can turn to other work.
+pub(super) fn steps_at_once(time: usize, batch: usize) -> usize {
+    (ROWS_AT_ONCE / batch.max(1)).clamp(1, time.max(1))
+}
+
 /// Steps `steps` of a time-major tensor, one row for each row of the batch in each.
 pub(crate) fn all_rows<T>(mut tensor: ArrayView3<'_, T>, steps: Range<usize>) -> ArrayView2<'_, T> {
     tensor.slice_axis_inplace(Axis(0), Slice::from(steps));
