@@ -13,8 +13,8 @@ use bytemuck::Pod;
 use super::attributes::Attributes;
 use super::ffi::Input;
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, lists};
-use super::loops::{copy_first_states, element_shapes, parts};
+use super::lists::{Lists, ListsOp, lists, parts};
+use super::loops::{copy_first_states, element_shapes};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
 

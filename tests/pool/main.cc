@@ -113,11 +113,40 @@ void Run(const Case& the, double seconds) {
   std::fflush(stdout);
 }
 
+// A pool with one free thread, which helps with a long call: what others ask of it comes before the
+// call's end.
+void TakeTurns() {
+  alarm(kPatience);
+  ThreadPool workers(2, Way::kRuns);
+  const Pool pool(&workers);
+  std::atomic<bool> ends{false};
+  workers.Schedule([&] {
+    while (!ends) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  constexpr int kSections = 400;
+  constexpr auto kOfTask = std::chrono::microseconds(100);
+  std::atomic<int> section{0};
+  std::atomic<int> other_at{kSections};
+  const Task task{[&](std::size_t) {
+    const auto end = std::chrono::steady_clock::now() + kOfTask;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  }};
+  for (; section < kSections; ++section) {
+    pool.parallel_for(2, 700000, task);
+    if (section == 5) workers.Schedule([&] { other_at = section.load(); });
+  }
+  ends = true;
+  if (other_at == kSections) Fail("sections before other work had its turn", kSections, 20);
+  std::printf("\nOther work waited for %d of %d sections.\n", other_at - 5, kSections);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const double seconds = count > 1 ? std::atof(arguments[1]) : 1;
   std::printf("| case | threads | callers | calls | sections |\n|---|---|---|---|---|\n");
   for (const Case& the : kCases) Run(the, seconds);
+  TakeTurns();
   return 0;
 }

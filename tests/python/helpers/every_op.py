@@ -106,6 +106,15 @@ def _of_lists(sizes):
         gru.update(b_ru=some(2 * cell), b_c=some(cell))
         ended = np.arange(batch, dtype=np.int32) % (time + 1)
         peepholes = [some(cell) for _ in range(3)]
+        lstm_grad = {name: some(*gate) for name in ("i", "f", "o", "ci", "co")}
+        lstm_grad.update(cs_prev=[some(*gate)], cs_grad=[some(*gate), some(1, cell)])
+        lstm_grad.update(h_grad=[some(*gate)])
+        layer = dict(size=np.int32(time), rounds=[np.int32(time)], mask=[some(time, batch, 1) > 0])
+        layer.update(before=[some(*gate)], x=some(time, batch, columns), h_prev=some(*gate))
+        keras_lstm = dict(layer, cs_prev=some(*gate), w_x=some(columns, 4 * cell))
+        keras_lstm.update(w_h=some(cell, 4 * cell), b=some(4 * cell))
+        keras_gru = dict(layer, w_x=some(columns, 3 * cell), w_h=some(cell, 3 * cell))
+        keras_gru.update(b_x=some(3 * cell), b_h=some(3 * cell))
         all_calls = [
             (
                 "mat_mul_add_n",
@@ -122,15 +131,10 @@ def _of_lists(sizes):
             ("lstm_cell", dict(lstm, cs_prev=[], peepholes=[])),
             ("lstm_cell", dict(lstm, cs_prev=[some(1, cell)], peepholes=[])),
             ("lstm_cell", dict(lstm, cs_prev=[some(*gate)], peepholes=peepholes)),
-            (
-                "lstm_cell_grad",
-                dict(
-                    **{name: some(*gate) for name in ("i", "f", "o", "ci", "co")},
-                    cs_prev=[some(*gate)],
-                    cs_grad=[some(*gate), some(1, cell)],
-                    h_grad=[some(*gate)],
-                ),
-            ),
+            ("lstm_cell_grad", dict(lstm_grad, peepholes=[], cs=[]), dict(Q=0)),
+            ("lstm_cell_grad", dict(lstm_grad, peepholes=peepholes, cs=[some(*gate)]), dict(Q=2)),
+            ("lstm_cell_grad", dict(lstm_grad, peepholes=[], cs=[]), dict(Q=0, cell_clip=0.3)),
+            ("gru_cell", dict(x=x, h_prev=some(*gate), **gru)),
             ("gru_cell_grad_c", {name: some(*gate) for name in ("u", "h_prev", "c", "d_h")}),
             (
                 "gru_cell_grad_ru",
@@ -140,6 +144,8 @@ def _of_lists(sizes):
                 "lstm_layer",
                 dict(sequence, cs_prev=some(*gate), w=weights, b=lstm["b"], peepholes=peepholes),
             ),
+            ("keras_lstm", keras_lstm),
+            ("keras_gru", keras_gru),
             ("gru_layer", dict(sequence, **gru)),
             ("gru_layer", dict(sequence, **gru, sequence_length=[ended])),
         ]
@@ -151,7 +157,7 @@ def _of_module(title, name, inputs, attributes=None):
     def outputs(tensors):
         given = dict(tensors, **(attributes or {}))
         found = getattr(loader.module(), "blockcell_" + name)(**given)
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+        return tf.nest.flatten(found)
 
     return Call("blockcell_" + title, inputs, outputs)
 

@@ -85,16 +85,27 @@ def _gradient_calls():
     batch, cell = BATCH, CELL
     gates = {name: (batch, cell) for name in "ifo"}
     gates["ci"] = gates["co"] = (batch, cell)
-    all_names = {*gates, "cs_prev", "cs_grad", "h_grad"}
+    all_names = {*gates, "cs_prev", "cs_grad", "h_grad", "peepholes", "cs"}
     for lists, attributes in (
         (([(batch, cell)], [(batch, cell)], [(batch, cell), (cell,)]), {}),
+        (([(batch, cell)], [], [(batch, cell)]), {"cell_clip": 0.4}),
         (([], [], []), {}),
         (([(1, cell)], [(1, 1)], []), {"sums_to_gates": True}),
         (([(2, batch, cell)], [(cell,)], [(2, 1, cell)]), {"sums_to_gates": True}),
     ):
         state = max([(batch, cell), *lists[0]], key=len)
         inputs = dict(gates, co=state, **dict(zip(("cs_prev", "cs_grad", "h_grad"), lists)))
-        yield Call("BlockcellLSTMCellGrad", inputs, attributes, [all_names])
+        without = {"peepholes": [], "cs": []}
+        yield Call(
+            "BlockcellLSTMCellGrad", {**inputs, **without}, {"Q": 0, **attributes}, [all_names]
+        )
+    inputs.update(co=(batch, cell), cs_prev=[(batch, cell)], cs_grad=[(cell,)])
+    inputs.update(h_grad=[(batch, cell)], peepholes=[(cell,)] * 3, cs=[(batch, cell)])
+    yield Call("BlockcellLSTMCellGrad", inputs, {"Q": 2}, [all_names])
+    weights = {"w_ru": (INPUT + cell, 2 * cell), "w_c": (INPUT + cell, cell)}
+    step = {"x": (batch, INPUT), "h_prev": (batch, cell), **weights, "b_ru": (2 * cell,)}
+    step["b_c"] = (cell,)
+    yield Call("BlockcellGRUCell", step, kin=[set(step)])
     for op, saved, gradient in (
         ("BlockcellGRUCellGradC", ("u", "h_prev", "c"), "d_h"),
         ("BlockcellGRUCellGradRU", ("r", "h_prev", "d_u_bar"), "d_hr"),

@@ -120,8 +120,23 @@ def _sum_to(value, shape):
     return value
 
 
-def lstm_cell_grad(i, f, o, ci, co, cs_prev, cs_grad, h_grad, sums_to_gates=False):
-    """`BlockcellLSTMCellGrad`."""
+def lstm_cell_grad(
+    i,
+    f,
+    o,
+    ci,
+    co,
+    cs_prev,
+    cs_grad,
+    h_grad,
+    peepholes,
+    cs,
+    Q,
+    sums_to_gates=False,
+    cell_clip=-1.0,
+):
+    """`BlockcellLSTMCellGrad`. `Q` counts what peepholes add to the outputs."""
+    _expect((len(peepholes), Q) in ((0, 0), (3, 2)), "Q does not go with the peepholes")
     gate = _shape("i", i, (None, None))
     for name, value in (("f", f), ("o", o), ("ci", ci)):
         _shape(name, value, gate)
@@ -130,16 +145,44 @@ def lstm_cell_grad(i, f, o, ci, co, cs_prev, cs_grad, h_grad, sums_to_gates=Fals
     for name, values in (("cs_prev", cs_prev), ("cs_grad", cs_grad), ("h_grad", h_grad)):
         for value in values:
             _broadcasts_to(name, value, state)
+    for name, values, shape in (("peepholes", peepholes, gate[1:]), ("cs", cs, gate)):
+        for value in values:
+            _shape(name, value, shape)
+    dtype = i.dtype
     i, f, o, ci, co = _double((i, f, o, ci, co))
     zeros = np.zeros(state)
     before = np.asarray(cs_prev[0], np.float64) if cs_prev else zeros
+    wci, wcf, wco = _double(peepholes) if peepholes else [np.zeros(gate[1])] * 3
     dh, dcs = sum(_double(h_grad), zeros), sum(_double(cs_grad), zeros)
     do = _sum_to(dh * co, gate) * o * (1 - o)
     dcs = dcs + dh * o * (1 - co * co)
+    if peepholes:
+        dcs = dcs + do * wco
+    if cell_clip > 0:
+        # What was clipped is of the element type. A NaN gets no gradient, as in TensorFlow.
+        unclipped, bound = (np.asarray(v, dtype) for v in (i * ci + f * before, cell_clip))
+        dcs = np.where(np.abs(unclipped) <= bound, dcs, 0)
     di = _sum_to(dcs, gate) * ci * i * (1 - i)
     dci = _sum_to(dcs, gate) * i * (1 - ci * ci)
     df = _sum_to(dcs * before, gate) * f * (1 - f)
-    return {"cs_prev_grad": dcs * f, "dicfo": np.concatenate([di, dci, df, do], axis=1)}
+    found = {"cs_prev_grad": dcs * f, "dicfo": np.concatenate([di, dci, df, do], axis=1)}
+    if peepholes:
+        found.update(through_i=di * wci, through_f=df * wcf)
+        after = _double(cs)[0] if cs else zeros
+        sums = [di * before, df * before, do * after]
+        found.update((name, one.sum(0)) for name, one in zip(("wci", "wcf", "wco"), sums))
+    return found
+
+
+def gru_cell(x, h_prev, w_ru, w_c, b_ru, b_c):
+    """`BlockcellGRUCell`."""
+    batch, width = _shape("x", x, (None, None))
+    _, cell = _shape("h_prev", h_prev, (batch, None))
+    _shape("w_ru", w_ru, (width + cell, 2 * cell))
+    _shape("w_c", w_c, (width + cell, cell))
+    _shape("b_ru", b_ru, (2 * cell,))
+    _shape("b_c", b_c, (cell,))
+    return oracle.gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c)
 
 
 def gru_cell_grad_c(u, h_prev, c, d_h):
@@ -312,6 +355,7 @@ REFERENCES = {
     "BlockcellBiasAddGradAddN": bias_add_grad_add_n,
     "BlockcellLSTMCell": lstm_cell,
     "BlockcellLSTMCellGrad": lstm_cell_grad,
+    "BlockcellGRUCell": gru_cell,
     "BlockcellGRUCellGradC": gru_cell_grad_c,
     "BlockcellGRUCellGradRU": gru_cell_grad_ru,
     "BlockcellLSTMLayer": lstm_layer,
