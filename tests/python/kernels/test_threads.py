@@ -70,7 +70,7 @@ def test_with_op_determinism():
 
 def test_other_ops_have_their_turn_beside_long_sequences():
     # Each sequence has a thread of the pool to help it. Products get it in between.
-    found = isolated.value(isolated.run("turns", ["waits"])["waits"])
+    found = isolated.value(isolated.run("pool_turns", ["waits"])["waits"])
     print(
         f"{found['products']} products beside sequences of {found['sequences']:.3f} s; "
         f"the longest took {found['longest']:.4f} s"
