@@ -23,7 +23,7 @@ def sequence(maker, batch, size, cell):
     if masked:
         starts.append(sequences.start(maker, (batch, cell)))
         states.append((batch, cell))
-        captured.append(sequences.zeros(maker, (batch, cell)))
+        captured.append(cells.zeros(maker, (batch, cell)))
     round_ = _Round(maker, states, captured, size, masked)
     last_only = maker.chance(0.4)
     shapes = [start.shape if time == 0 else shape for start, shape in zip(starts, states)]
