@@ -228,7 +228,7 @@ def test_info(environment, rewrite):
     variables = dict({"BLOCKCELL_REWRITE": None, "BLOCKCELL_OVERRIDE": None}, **environment)
     answer, complaints = isolated.value(isolated.run("rewrite_info", ["info"], variables)["info"])
     assert answer["rewrite"] == rewrite
-    layers = {"BlockcellLSTMLayer", "BlockcellGRULayer"}
+    layers = {"BlockcellLSTMLayer", "BlockcellGRULayer", "BlockcellKerasLSTM", "BlockcellKerasGRU"}
     cudnn = {"CudnnRNN", "CudnnRNNBackprop", "CudnnRNNBackpropV3", "CudnnRNNV3"}
     assert set(answer["rewritten"]) == {
         *(PLAIN_OPS + PLAIN_GRU_OPS + HALF_GRU_OPS),
