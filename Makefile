@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras lint format docs site clean help
+.PHONY: all lib demo test test-rust test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -194,6 +194,12 @@ bench-keras: .venv-keras/.complete ## Train Keras classifiers before and after b
 	@scripts/build_lib.sh .venv-keras/bin/python
 	@.venv-keras/bin/python examples/keras_classifier/run.py --data standard_library digits \
 	    --library "build/$$(scripts/tf_minor.sh .venv-keras/bin/python)/libblockcell.so"
+
+bench-predict: lib ## Time Keras's predict before and after blockcell.keras.enable() (5 minutes)
+	@$(PYTHON) -m bench.predict --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" $(PREDICT_FLAGS)
+
+# Flags for `make bench-predict`, such as --threads 1.
+PREDICT_FLAGS ?=
 
 include bench/figures.mk
 

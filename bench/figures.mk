@@ -1,7 +1,7 @@
 # What docs/figures.md is made of: all benchmarks in a short form, one after the other. Nothing else may
 # run meanwhile. Each part can be run alone; `make figures` then writes the page anew.
 
-figures_parts = steps keras inference peers cudnn ops random
+figures_parts = steps keras predict inference peers cudnn ops random
 figures_output = build/figures
 word_lm = examples/word_lm/run.py
 classifier = examples/keras_classifier/run.py --data standard_library digits --epochs 4
@@ -29,6 +29,10 @@ bench-figures-keras: .venv-keras/.complete
 	@for threads in 1 2; do \
 	  .venv-keras/bin/python $(classifier) --library $(call library,2.21) --threads $$threads \
 	      --output $(figures_output)/keras-$$threads || exit; done
+
+bench-figures-predict:
+	@$(MAKE) --no-print-directory lib TF=2.21
+	@.venv/bin/python -m bench.predict --library $(call library,2.21) --seconds 1 --output $(figures_output)/predict
 
 bench-figures-inference:
 	@$(MAKE) --no-print-directory bench-inference \

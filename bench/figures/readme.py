@@ -11,7 +11,14 @@ How many times as fast it is with blockcell: the geometric mean, and the worst r
 BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->"
 """What stands around it; the rest of the page is left alone."""
 
-PARTS = ("Training steps", "Keras", "Inference", "Peers", "Networks made for cuDNN")
+PARTS = (
+    "Training steps",
+    "Keras",
+    "Inference with Keras",
+    "Inference",
+    "Peers",
+    "Networks made for cuDNN",
+)
 """The sections that the table sums up."""
 
 

@@ -38,6 +38,16 @@ SECTIONS = (
         "Shapes are time, batch and units.",
     ),
     Section(
+        "Inference with Keras",
+        "predict/predict-*.json",
+        rows.of_predict,
+        "bench-figures-predict",
+        "Models of a recurrent layer and a `Dense` one, before and after "
+        "`blockcell.keras.enable()`: `predict` of an array of 32 batches, and `predict_on_batch`. "
+        "Times are of a batch, with Keras's own work around the model. Shapes are time, batch, "
+        "input size and units.",
+    ),
+    Section(
         "Inference",
         "inference/inference-*.json",
         rows.of_turns,

@@ -16,6 +16,7 @@ from bench.figures import readme, rows  # noqa: E402
 from bench.figures.__main__ import page  # noqa: E402
 from bench.figures.sections import SECTIONS  # noqa: E402
 from bench.inference.nets import Net as InferenceNet  # noqa: E402
+from bench.predict.nets import Net as PredictNet  # noqa: E402
 
 from blockcell_tools.bench.turns import Turns  # noqa: E402
 
@@ -41,6 +42,14 @@ def test_networks_for_cudnn():
     net = CudnnNet("gru", "forward", 2, 1, 20, 4, 8, 16)
     (row,) = rows.of_turns({"versions": {}, "rows": [tables.row(net, 2, "torch", turns)]})
     assert row[:5] == ("forward", "gru 2x1", "20x4x8x16", "PyTorch", 2)
+    assert row.ratio == 3.0
+
+
+def test_predict_of_keras():
+    turns = Turns({"ours": [1.0], "keras": [3.0]}, [(0.0, 1.0)] * 2, {"keras": 0.0})
+    net = PredictNet("GRU", "predict_on_batch", 20, 4, 8, 16)
+    (row,) = rows.of_predict({"versions": {}, "rows": [tables.row(net, 2, "keras", turns)]})
+    assert row[:5] == ("predict_on_batch", "GRU", "20x4x8x16", "Keras", 2)
     assert row.ratio == 3.0
 
 
