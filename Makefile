@@ -77,8 +77,9 @@ fuzz-graphs: lib ## Run random graphs with and without the rewrites (FUZZ_FLAGS=
 ROBUSTNESS_TF ?= 2.21 1.15
 ROBUSTNESS_FLAGS ?=
 
-robustness: ## Call every op in thousands of malformed ways, and all at once in many threads, in 2.21 and 1.15
+robustness: ## Call every op in thousands of malformed ways, and all at once in many threads, in 2.21 and 1.15; fuzz
 	@for tf in $(ROBUSTNESS_TF); do $(MAKE) --no-print-directory robustness-$$tf || exit; done
+	@$(MAKE) --no-print-directory fuzz
 
 robustness-%:
 	@$(MAKE) --no-print-directory lib TF=$*
@@ -102,7 +103,7 @@ fuzz: ## Call the kernels and the rewrites with arbitrary bytes, under AddressSa
 asan: ## Run the Rust tests under AddressSanitizer
 	@scripts/asan.sh
 
-memcheck: lib ## Run every op in TensorFlow under valgrind (needs valgrind)
+memcheck: lib ## Run every op in TensorFlow under valgrind (10 minutes; needs valgrind)
 	@$(PYTHON) scripts/memcheck.py
 
 leaks: lib ## Call every op 100,000 times, and watch the memory of the process
