@@ -210,6 +210,8 @@ lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of R
 	cargo fmt --all --check
 	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
 	cargo clippy --locked --package blockcell-graphs --all-targets -- -D warnings
+	cargo clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --package blockcell-failpoints --all-features -- -D warnings
 	BLOCKCELL_WERROR=1 scripts/cargo_tf.sh $(PYTHON) clippy --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --package blockcell-kernels --package blockcell-graphs --no-deps --quiet

@@ -27,7 +27,7 @@ use choices::Choices;
 /// If the bytes stand for no call that is small enough.
 pub fn call(bytes: &[u8]) -> Result<()> {
     let mut choices = Choices::new(bytes);
-    let kind = choices.below(13);
+    let kind = choices.below(14);
     if choices.flag() {
         call_of::<f16>(kind, &mut choices)
     } else {
@@ -47,7 +47,8 @@ fn call_of<E: Element + tensor::Held>(kind: usize, choices: &mut Choices<'_>) ->
         9 => plain_layers::call::<E>(choices),
         10 => networks::forward::<E>(choices),
         11 => networks::backprop::<E>(choices),
-        _ => networks::canonical::<E>(choices),
+        12 => networks::canonical::<E>(choices),
+        _ => plain::gru_cell::<E>(choices),
     }
 }
 

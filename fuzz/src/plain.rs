@@ -4,8 +4,9 @@ use arbitrary::Result;
 use blockcell_kernels::Element;
 use blockcell_kernels::plain::{
     self, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
-    LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes, LstmCellInputs, LstmCellOutputs,
-    LstmCellShapes,
+    GruCellInputs, GruCellOutputs, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs,
+    LstmCellGradShapes, LstmCellInputs, LstmCellOutputs, LstmCellShapes, LstmPeepholeGrads,
+    LstmPeepholes,
 };
 
 use crate::choices::{Choices, elements};
@@ -111,16 +112,27 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let counts = [choices.below(2), choices.below(3), choices.below(3)];
     let mut lists =
         counts.map(|count| (0..count).map(|_| broadcasting(choices, state)).collect::<Vec<_>>());
-    choices.disturb(4, gates.iter_mut().chain(&mut co).chain(lists.iter_mut().flatten()));
+    let has_peepholes = choices.flag();
+    let mut peepholes = vec![vec![cell]; if has_peepholes { 3 } else { 0 }];
+    let mut cs = vec![vec![batch, cell]; usize::from(has_peepholes && choices.flag())];
+    let summands = lists.iter_mut().flatten();
+    let more = summands.chain(&mut peepholes).chain(&mut cs);
+    choices.disturb(4, gates.iter_mut().chain(&mut co).chain(more));
+    let all_known = |list: &[Vec<usize>]| list.iter().map(known).collect::<Vec<_>>();
     let saved: Vec<_> = gates.iter().chain(&co).map(known).collect();
-    let [cs_prev, cs_grad, h_grad] =
-        lists.each_ref().map(|list| list.iter().map(known).collect::<Vec<_>>());
-    let (cs_prev, cs_grad, h_grad) = (&cs_prev[..], &cs_grad[..], &h_grad[..]);
-    let shapes = LstmCellGradShapes { saved: &saved, cs_prev, cs_grad, h_grad, sums_to_gates };
-    let found = plain::lstm_cell_grad_shapes(&shapes);
+    let [cs_prev, cs_grad, h_grad] = lists.each_ref().map(|list| all_known(list));
+    let found = plain::lstm_cell_grad_shapes(&LstmCellGradShapes {
+        saved: &saved,
+        cs_prev: &cs_prev,
+        cs_grad: &cs_grad,
+        h_grad: &h_grad,
+        peepholes: &all_known(&peepholes),
+        cs: &all_known(&cs),
+        sums_to_gates,
+    });
     let mut wanted: Vec<_> = match &found {
         Ok(shapes) => shapes.iter().map(|shape| sizes(shape)).collect(),
-        Err(_) => vec![co[0].clone(), vec![batch, cell.wrapping_mul(4)]],
+        Err(_) => any_lstm_grads([batch, cell], &co[0], has_peepholes),
     };
     choices.disturb(16, &mut wanted);
     let needed = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
@@ -134,19 +146,83 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let co = Tensor::of::<E>(choices, &co[0])?;
     let [cs_prev, cs_grad, h_grad] = lists.map(|list| Tensor::all::<E>(choices, &list));
     let (cs_prev, cs_grad, h_grad) = (cs_prev?, cs_grad?, h_grad?);
+    let (peepholes, cs) = (Tensor::all::<E>(choices, &peepholes)?, Tensor::all::<E>(choices, &cs)?);
+    let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip: choices.float() };
     twice(choices, written, |context, written| {
-        let [cs_prev_grad, dicfo, scratch] = written else { unreachable!("as many") };
+        let [cs_prev_grad, dicfo, rest @ .., scratch] = written else { unreachable!("as many") };
         let inputs = LstmCellGradInputs::<E> {
             gates: std::array::from_fn(|n| gates[n].view()),
             co: co.view(),
             cs_prev: cs_prev.first().map(Tensor::view),
             cs_grad: views(&cs_grad),
             h_grad: views(&h_grad),
+            peepholes: views(&peepholes)
+                .try_into()
+                .ok()
+                .map(|weights| LstmPeepholes { weights, cs: cs.first().map(Tensor::view) }),
         };
-        let outputs =
-            LstmCellGradOutputs { cs_prev_grad: cs_prev_grad.view_mut(), dicfo: two(dicfo) };
+        let outputs = LstmCellGradOutputs {
+            cs_prev_grad: cs_prev_grad.view_mut(),
+            dicfo: two(dicfo),
+            peepholes: peephole_grads(rest),
+        };
         let scratch = scratch.elements_mut();
-        let ended = plain::lstm_cell_grad(context, sums_to_gates, inputs, outputs, scratch);
+        let ended = plain::lstm_cell_grad(context, &attributes, inputs, outputs, scratch);
+        assert!(found.is_ok() || ended.is_err(), "{found:?}");
+        ended
+    })
+}
+
+/// Shapes of the gradients of a call whose own shapes are wrong.
+fn any_lstm_grads(size: [usize; 2], co: &[usize], has_peepholes: bool) -> Vec<Vec<usize>> {
+    let [batch, cell] = size;
+    let mut shapes = vec![co.to_vec(), vec![batch, cell.wrapping_mul(4)]];
+    if has_peepholes {
+        shapes.extend([vec![batch, cell], vec![batch, cell]]);
+        shapes.extend([(); 3].map(|()| vec![cell]));
+    }
+    shapes
+}
+
+/// Five tensors, or none.
+fn peephole_grads<E: Held>(tensors: &mut [Tensor]) -> Option<LstmPeepholeGrads<'_, E>> {
+    let [through_i, through_f, wci, wcf, wco] = tensors else { return None };
+    Some(LstmPeepholeGrads {
+        cs_prev: [two(through_i), two(through_f)],
+        weights: [wci.view_mut(), wcf.view_mut(), wco.view_mut()],
+    })
+}
+
+/// `BlockcellGRUCell`.
+pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
+    let [batch, input, cell] = [(); 3].map(|()| choices.size());
+    let (rows, gates) = (input.wrapping_add(cell), cell.wrapping_mul(2));
+    let mut shapes = vec![vec![batch, input], vec![batch, cell]];
+    shapes.extend([vec![rows, gates], vec![rows, cell], vec![gates], vec![cell]]);
+    choices.disturb(4, &mut shapes);
+    let all: Vec<_> = shapes.iter().map(known).collect();
+    let found = plain::gru_cell_shapes(all.first_chunk().expect("six"));
+    let mut wanted = vec![found.as_ref().map_or(vec![batch, cell], |shape| sizes(shape)); 4];
+    choices.disturb(16, &mut wanted);
+    let needed = plain::gru_cell_scratch([shapes[0][0], shapes[0][1], wanted[3][1]]);
+    let needed = if found.is_ok() { needed } else { [0; 2] };
+    let mut written = outputs::<E>(&wanted)?;
+    written.push(scratch::<f32>(choices, needed[0])?);
+    written.push(scratch::<E>(choices, needed[1])?);
+    let inputs = Tensor::all::<E>(choices, &shapes)?;
+    twice(choices, written, |context, written| {
+        let [r, u, c, h, numbers, memory] = written else { unreachable!("as many") };
+        let inputs = GruCellInputs::<E> {
+            x: inputs[0].view(),
+            h_prev: inputs[1].view(),
+            w_ru: inputs[2].view(),
+            w_c: inputs[3].view(),
+            b_ru: inputs[4].view(),
+            b_c: inputs[5].view(),
+        };
+        let outputs = GruCellOutputs { r: two(r), u: two(u), c: two(c), h: two(h) };
+        let memory = (numbers.elements_mut(), memory.elements_mut());
+        let ended = plain::gru_cell(context, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
