@@ -68,6 +68,8 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     let mut report = Report::default();
     if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
+    } else if order::order(graph).len() < graph.ids().count() {
+        places(graph).for_each(|id| report.stays(id, Reason::Endless));
     } else {
         cells::rewrite(graph, &mut report);
         loops::rewrite(graph, &mut report);

@@ -4,6 +4,7 @@ use blockcell_graphs::{rewrite, shield};
 
 use crate::common::large;
 use crate::common::notation::graph;
+use crate::common::rewriting::rewriting;
 
 /// Threads of Java have 1 MiB, those of musl 128 KiB.
 const STACK: usize = 128 << 10;
@@ -41,4 +42,18 @@ fn one_product_below_three_thousand_sums() {
 fn two_hundred_thousand_nodes_around_a_cell() {
     let reported = reported(large::one_cell_among(200_000));
     assert!(reported.contains(&"q0 becomes BlockcellMatMulSlice of 2".to_owned()));
+}
+
+/// TensorFlow refuses such a graph.
+#[test]
+fn a_circle_without_a_loop() {
+    let text = "there = Add(x, back)
+        back = Identity(there)
+        cell = lstm(x, h)
+        left = concat(x, h)
+        p = product(left, cell)
+        sum = AddN(p, there)";
+    rewriting(text)
+        .stays()
+        .reports_among_others("sum stays: the graph has a circle that is no loop");
 }

@@ -64,7 +64,8 @@ pub struct GruCellGradRuOutputs<'a, E> {
 ///
 /// # Errors
 ///
-/// [`Error::ListShape`] for the first tensor at odds with those before it.
+/// [`Error::ListShape`] for the first tensor at odds with those before it, [`Error::Overflow`] for
+/// tensors that cannot be addressed.
 pub fn gru_cell_grad_c_shapes(inputs: &[PartialShape]) -> Result<[Option<usize>; 2], Error> {
     shapes(GRU_CELL_GRAD_C, INPUTS_C, inputs)
 }
@@ -106,7 +107,10 @@ fn shapes(
             let got = got.clone();
             Err(Error::ListShape { op, tensor: names[3], index: 0, expected, got })
         }
-        _ => Ok(size),
+        _ => {
+            check_size(op, names[0], "[batch, cell]", &size)?;
+            Ok(size)
+        }
     }
 }
 
