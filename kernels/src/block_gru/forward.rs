@@ -111,10 +111,14 @@ impl<E: Storage> Sequence<'_, E> {
         let (gates, candidate) = weights.split_at_mut(weights_len(cells, 2, cells));
         let tiling = gemm::step_tiling(context, (batch, cells), 2);
         let steps = lengths.longest();
-        let cell = Gru {
-            step,
-            gates: Product::plain(tiling, w_ru, ORDER).packed_for(context, steps, gates),
-            candidate: Product::plain(tiling, w_c, [0]).packed_for(context, steps, candidate),
+        let (w_ru, w_c) = (Product::plain(tiling, w_ru, ORDER), Product::plain(tiling, w_c, [0]));
+        // Where the reset comes after the product, one phase has all gates.
+        let cell = if step.b_hc.is_some() {
+            let gates = w_ru.grouped_for(context, steps, &[2, 1], gates);
+            Gru { step, gates, candidate: w_c.grouped_for(context, steps, &[2, 1], candidate) }
+        } else {
+            let gates = w_ru.packed_for(context, steps, gates);
+            Gru { step, gates, candidate: w_c.packed_for(context, steps, candidate) }
         };
         let w_x = self.w_x.as_ref().map(|w_x| &w_x[..]);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
