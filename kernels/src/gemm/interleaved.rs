@@ -13,7 +13,7 @@ use crate::simd::{LINE, Simd, WithSimd};
 use crate::tiles::Tiling;
 use crate::{Context, Isa, Storage};
 
-/// Most rows for which computing group by group of cells pays.
+/// Most rows for which computing group by group of cells pays, with any instruction set.
 pub(crate) const FEW_ROWS: usize = 6;
 
 /// Most vectors of a row's sums in a block.
@@ -43,13 +43,24 @@ pub(crate) fn block_width(isa: Isa, rows: usize, gates: usize) -> Option<usize> 
 
         #[inline(always)]
         fn run<S: Simd>(self, _: S) -> Option<usize> {
+            if self.rows > few_rows(S::REGISTERS) {
+                return None;
+            }
             let vectors = (sums_in_registers(S::REGISTERS) / self.rows).min(MOST_VECTORS);
             let widths = [4, 2, 1].map(|units| units * UNIT);
             widths.into_iter().find(|width| self.gates * width <= vectors * S::LANES)
         }
     }
 
-    (1..=FEW_ROWS).contains(&rows).then(|| isa.run(Width { rows, gates })).flatten()
+    isa.run(Width { rows: rows.max(1), gates })
+}
+
+/// Most rows for which it pays: with more, blocks would be too narrow.
+const fn few_rows(registers: usize) -> usize {
+    match registers {
+        32.. => FEW_ROWS,
+        _ => 2,
+    }
 }
 
 /// How many vectors of sums stay in registers, beside those that are multiplied.
@@ -194,7 +205,7 @@ impl<const N: usize> WithSimd for Wide<'_, N> {
 
 /// Whether the sums of so many rows, so many vectors wide, stay in registers.
 const fn is_block(registers: usize, rows: usize, vectors: usize) -> bool {
-    rows <= FEW_ROWS && rows * vectors <= sums_in_registers(registers)
+    rows <= few_rows(registers) && rows * vectors <= sums_in_registers(registers)
 }
 
 impl<const N: usize> Wide<'_, N> {
