@@ -200,12 +200,12 @@ fn empty<'a, T, const N: usize>() -> [&'a mut [T]; N] {
 }
 
 /// One row of what a [`Pass`] works on, or a part of it.
-struct Row<'r, E, Q, const I: usize, const O: usize, const R: usize, const W: usize> {
-    equation: Q,
-    inputs: [&'r [E]; I],
-    outputs: [&'r mut [E]; O],
-    wide: [&'r mut [f32]; W],
-    sums: [&'r mut [f32]; R],
+pub(crate) struct Row<'r, E, Q, const I: usize, const O: usize, const R: usize, const W: usize> {
+    pub(crate) equation: Q,
+    pub(crate) inputs: [&'r [E]; I],
+    pub(crate) outputs: [&'r mut [E]; O],
+    pub(crate) wide: [&'r mut [f32]; W],
+    pub(crate) sums: [&'r mut [f32]; R],
 }
 
 impl<E, Q, const I: usize, const O: usize, const R: usize, const W: usize> WithSimd

@@ -108,13 +108,19 @@ impl<E: Storage> Sequence<'_, E> {
         let Sequence { lengths, x, h_prev, w_h: [w_ru, w_c], step, .. } = *self;
         let (batch, cells) = h_prev.dim();
         let (weights, products) = scratch.split_at_mut(weights_len(cells, 3, cells));
-        let (gates, candidate) = weights.split_at_mut(weights_len(cells, 2, cells));
-        let tiling = gemm::step_tiling(context, (batch, cells), 2);
+        let (of_gates, of_candidate) = weights.split_at_mut(weights_len(cells, 2, cells));
         let steps = lengths.longest();
-        let cell = Gru {
-            step,
-            gates: Product::plain(tiling, w_ru, ORDER).packed_for(context, steps, gates),
-            candidate: Product::plain(tiling, w_c, [0]).packed_for(context, steps, candidate),
+        // Where the reset comes after the product, one phase has all gates.
+        let is_one_phase = step.b_hc.is_some();
+        let gates = if is_one_phase { 3 } else { 2 };
+        let tiling = gemm::step_tiling(context, (batch, cells), gates);
+        let (w_ru, w_c) = (Product::plain(tiling, w_ru, ORDER), Product::plain(tiling, w_c, [0]));
+        let cell = if is_one_phase {
+            let gates = w_ru.grouped_for(context, steps, &[2, 1], of_gates);
+            Gru { step, gates, candidate: w_c.grouped_for(context, steps, &[2, 1], of_candidate) }
+        } else {
+            let gates = w_ru.packed_for(context, steps, of_gates);
+            Gru { step, gates, candidate: w_c.packed_for(context, steps, of_candidate) }
         };
         let w_x = self.w_x.as_ref().map(|w_x| &w_x[..]);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };

@@ -129,7 +129,10 @@ impl<E: Storage> Sequence<'_, E> {
         let (weights, products) = scratch.split_at_mut(weights_len(cells, 4, cells));
         let tiling = gemm::step_tiling(context, (batch, cells), 4);
         let product = Product::plain(tiling, w_h, step.order);
-        let product = product.packed_for(context, lengths.longest(), weights);
+        let product = match projection {
+            None => product.grouped_for(context, lengths.longest(), &[4], weights),
+            Some(_) => product.packed_for(context, lengths.longest(), weights),
+        };
         let lstm = Lstm { step, product };
         let w_x = self.w_x.as_ref().map(slice::from_ref);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [cs_prev, h_prev] };

@@ -14,6 +14,7 @@
 mod dispatch;
 mod dots;
 mod few_rows;
+mod interleaved;
 mod micro_kernel;
 mod pack;
 mod prefetch;
@@ -28,10 +29,11 @@ mod workspace;
 
 use ndarray::ArrayView2;
 
+pub(crate) use interleaved::{FEW_ROWS, GroupSums, Interleaved, block_width, gates, groups};
 pub(crate) use products::{Target, products};
 pub(crate) use tile::{Tile, tile, tile_at};
 pub(crate) use tiling::{
-    Given, cell_tiling, cost, product_tiling, step_rows, step_tiling, transposed_tiling,
+    Given, cell_tiling, cost, padded, product_tiling, step_rows, step_tiling, transposed_tiling,
 };
 #[cfg(feature = "layers")]
 pub(crate) use weights::pack_whole;

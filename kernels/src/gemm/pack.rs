@@ -78,20 +78,31 @@ impl<E: Storage> WithSimd for Pack<'_, '_, E> {
             let columns = column(part.start)..column(part.end);
             let packed = &mut to[slice.len() * group.start..slice.len() * group.end];
             let packed = &mut packed[part.start - group.start..];
-            match right {
-                Right::RowMajor(matrix) => {
-                    let pitch = matrix.ncols();
-                    let data = matrix.to_slice().expect("a right factor without gaps");
-                    let data = &data[slice.start * pitch..slice.end * pitch];
-                    let from = Unpacked { data, pitch, at: columns.start, width: columns.len() };
-                    pack_rows(simd, from, packed, group.len());
-                }
-                Right::Transposed(matrix) => {
-                    pack_transposed(simd, matrix, slice.clone(), columns, packed, group.len());
-                }
-                Right::Packed { .. } => unreachable!("packed already"),
-            }
+            pack_columns(simd, right, slice.clone(), columns, packed, group.len());
         }
+    }
+}
+
+/// Packs some columns of a slice of a right factor into rows that are `group` apart.
+#[inline(always)]
+pub(super) fn pack_columns<S: Simd, E: Storage>(
+    simd: S,
+    right: Right<'_, E>,
+    slice: Range<usize>,
+    columns: Range<usize>,
+    to: &mut [f32],
+    group: usize,
+) {
+    match right {
+        Right::RowMajor(matrix) => {
+            let pitch = matrix.ncols();
+            let data = matrix.to_slice().expect("a right factor without gaps");
+            let data = &data[slice.start * pitch..slice.end * pitch];
+            let from = Unpacked { data, pitch, at: columns.start, width: columns.len() };
+            pack_rows(simd, from, to, group);
+        }
+        Right::Transposed(matrix) => pack_transposed(simd, matrix, slice, columns, to, group),
+        Right::Packed { .. } => unreachable!("packed already"),
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) fn parts(n: usize, size: usize) -> impl Iterator<Item = Range<usize>>
 }
 
 /// So many columns, filled up to a multiple of [`UNIT`].
-pub(super) fn padded(columns: usize) -> usize {
+pub(crate) fn padded(columns: usize) -> usize {
     columns.checked_next_multiple_of(UNIT).unwrap_or(usize::MAX)
 }
 

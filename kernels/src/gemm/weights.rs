@@ -38,6 +38,23 @@ pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, t
     pack(isa, Right::RowMajor(right), right.nrows(), std::slice::from_ref(&columns), 2, to);
 }
 
+/// Calls `pack` with the cells of each column of tiles, and their part of the memory.
+pub(super) fn pack_tiles(
+    context: &Context<'_>,
+    (tiling, cells): (Tiling, usize),
+    (depth, gates): (usize, usize),
+    to: &mut [f32],
+    pack: impl Fn(Range<usize>, &mut [f32]) + Sync,
+) {
+    let starts = (0..cells).step_by(tiling.columns);
+    let parts = to.chunks_mut((depth * gates * tiling.columns).max(1)).zip(starts).collect();
+    // Each element is read once and written once.
+    let cost = cost(Tiling { rows: 1, ..tiling }, gates, depth);
+    for_each(context.executor, cost, parts, |(packed, start)| {
+        pack(start..cells.min(start + tiling.columns), packed);
+    });
+}
+
 impl<'a> Weights<'a> {
     /// Packs `right`, of `depth`, into `to`, of [`weights_len`]. `strips` are those of the tiles
     /// that have these cells.
@@ -50,18 +67,12 @@ impl<'a> Weights<'a> {
         strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES] + Sync,
         to: &'a mut [f32],
     ) -> Self {
-        let Context { isa, executor } = *context;
-        let of_cell = depth * GATES;
+        let isa = context.isa;
         let vectors = packed_vectors(isa, tiling.rows);
-        let starts = (0..cell_size).step_by(tiling.columns);
-        let parts = to.chunks_mut((of_cell * tiling.columns).max(1)).zip(starts).collect();
-        // Each element is read once and written once.
-        let cost = cost(Tiling { rows: 1, ..tiling }, GATES, depth);
-        for_each(executor, cost, parts, |(packed, start)| {
-            let cells = start..cell_size.min(start + tiling.columns);
+        pack_tiles(context, (tiling, cell_size), (depth, GATES), to, |cells, packed| {
             pack(isa, right, depth, &strips(&cells), vectors, packed);
         });
-        Weights { packed: to, of_cell, vectors }
+        Weights { packed: to, of_cell: depth * GATES, vectors }
     }
 
     /// The factor for the tile at `place`.

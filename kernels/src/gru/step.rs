@@ -1,11 +1,15 @@
 //! The forward step as a cell of the engine, and equations of the backward step.
 
+use std::mem;
+use std::ops::Range;
+
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
 use crate::Storage;
 use crate::activation::{sigmoid, tanh};
-use crate::elementwise::Equation;
-use crate::recurrence::{self, At, Input, Phase, Product, Products, Step, Sums};
+use crate::elementwise::{Equation, Row};
+use crate::gemm::{gates, padded};
+use crate::recurrence::{self, At, Input, Phase, Product, Products, RowStep, Step, Sums};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -91,6 +95,51 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.gates.tiling, self.gates.cost() + self.candidate.cost())
+    }
+
+    fn group_width(&self) -> Option<usize> {
+        Some(self.gates.group_width()?.max(self.candidate.group_width()?))
+    }
+
+    #[inline(always)]
+    fn sums<S: Simd>(
+        &self,
+        simd: S,
+        rows: &[Option<RowStep<'_, E, 4, 1>>],
+        cells: &Range<usize>,
+        sums: &mut [f32],
+    ) {
+        let (size, rows) = (padded(cells.len()), rows.iter().flatten());
+        let of_gates = rows.clone().map(|row| (Some(&*row.products), row.before[0]));
+        self.gates.sum_group(simd, cells, of_gates, (&mut *sums, 3 * size));
+        let of_candidate = rows.map(|row| (None, row.before[0]));
+        self.candidate.sum_group(simd, cells, of_candidate, (&mut sums[2 * size..], 3 * size));
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(
+        &self,
+        simd: S,
+        row: &mut RowStep<'_, E, 4, 1>,
+        cells: &Range<usize>,
+        sums: &mut [f32],
+    ) {
+        let RowStep { products, before: [h_prev], kept, states: [h] } = row;
+        let [r, u, c, hc] = kept;
+        let mut outputs: [&mut [E]; 5] = [r, u, c, hc, h];
+        for output in &mut outputs {
+            *output = &mut mem::take(output)[cells.clone()];
+        }
+        let all = h_prev.len();
+        let GruStep { b_ru, b_c, b_hc } = self.step;
+        let b_ru = b_ru.to_slice().expect("a vector without gaps");
+        let [b_c, b_hc] = [Some(b_c), b_hc]
+            .map(|b| &b.and_then(|b| b.to_slice()).expect("a vector without gaps")[cells.clone()]);
+        let (b_r, b_u) = (&b_ru[cells.clone()], &b_ru[all..][cells.clone()]);
+        let inputs = [&h_prev[cells.clone()], b_r, b_u, b_c, b_hc];
+        let [z_r, z_u, z_hc] = gates(sums, cells.len());
+        let wide = [z_r, z_u, z_hc, &mut products[2 * all..][cells.clone()]];
+        simd.enter(Row { equation: ResetAfter, inputs, outputs, wide, sums: [] });
     }
 
     fn step(

@@ -1,12 +1,16 @@
 //! The forward step as a cell of the engine.
 
+use std::mem;
+use std::ops::Range;
+
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 use super::Attributes;
 use crate::Storage;
 use crate::activation::{sigmoid, tanh};
-use crate::elementwise::Equation;
-use crate::recurrence::{self, At, Input, Phase, Product, Products, Step, Sums};
+use crate::elementwise::{Equation, Row};
+use crate::gemm::{gates, padded};
+use crate::recurrence::{self, At, Input, Phase, Product, Products, RowStep, Step, Sums};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -31,6 +35,11 @@ pub(crate) struct LstmStep<'a, E> {
 }
 
 impl<E: Storage> LstmStep<'_, E> {
+    fn equation(&self) -> Cell {
+        let clip = self.attributes.cell_clip_in::<E>().unwrap_or(f32::INFINITY);
+        Cell { forget_bias: self.attributes.forget_bias_in::<E>(), clip }
+    }
+
     /// A step whose products are `[x | h_prev] @ w`: i, cs, f, o, ci, co and h.
     pub(crate) fn run(
         &self,
@@ -42,8 +51,7 @@ impl<E: Storage> LstmStep<'_, E> {
         let (rows, cells) = cs_prev.dim();
         let bias = |gate| every_row(self.b.slice_move(s![gate * cells..(gate + 1) * cells]), rows);
         let [b_i, b_ci, b_f, b_o] = self.order.map(bias);
-        let clip = self.attributes.cell_clip_in::<E>().unwrap_or(f32::INFINITY);
-        let equation = Cell { forget_bias: self.attributes.forget_bias_in::<E>(), clip };
+        let equation = self.equation();
         let (wide, sums) = ([], Sums::none());
         if self.attributes.use_peephole {
             let [wci, wcf, wco] = self.peepholes.map(|weights| every_row(weights, rows));
@@ -75,6 +83,57 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.product.tiling, self.product.cost())
+    }
+
+    fn group_width(&self) -> Option<usize> {
+        self.product.group_width()
+    }
+
+    #[inline(always)]
+    fn sums<S: Simd>(
+        &self,
+        simd: S,
+        rows: &[Option<RowStep<'_, E, 5, 2>>],
+        cells: &Range<usize>,
+        sums: &mut [f32],
+    ) {
+        let pitch = 4 * padded(cells.len());
+        let rows = rows.iter().flatten().map(|row| (Some(&*row.products), row.before[1]));
+        self.product.sum_group(simd, cells, rows, (sums, pitch));
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(
+        &self,
+        simd: S,
+        row: &mut RowStep<'_, E, 5, 2>,
+        cells: &Range<usize>,
+        sums: &mut [f32],
+    ) {
+        let RowStep { before: [cs_prev, h_prev], kept, states: [cs, h], .. } = row;
+        let [i, f, o, ci, co] = kept;
+        let mut outputs: [&mut [E]; 7] = [i, cs, f, o, ci, co, h];
+        for output in &mut outputs {
+            *output = &mut mem::take(output)[cells.clone()];
+        }
+        let all = h_prev.len();
+        let bias = self.step.b.to_slice().expect("a vector without gaps");
+        let bias = |gate: usize| &bias[gate * all..(gate + 1) * all][cells.clone()];
+        let [b_i, b_ci, b_f, b_o] = self.step.order;
+        let (b_i, b_ci, b_f, b_o) = (bias(b_i), bias(b_ci), bias(b_f), bias(b_o));
+        let cs_prev = &cs_prev[cells.clone()];
+        let equation = self.step.equation();
+        let wide = gates(sums, cells.len());
+        if self.step.attributes.use_peephole {
+            let peephole = |n: usize| {
+                &self.step.peepholes[n].to_slice().expect("a vector without gaps")[cells.clone()]
+            };
+            let inputs = [cs_prev, b_i, b_ci, b_f, b_o, peephole(0), peephole(1), peephole(2)];
+            simd.enter(Row { equation, inputs, outputs, wide, sums: [] });
+        } else {
+            let inputs = [cs_prev, b_i, b_ci, b_f, b_o];
+            simd.enter(Row { equation, inputs, outputs, wide, sums: [] });
+        }
     }
 
     fn step(

@@ -6,9 +6,11 @@ use std::ops::Range;
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3};
 
 use super::bands::{band_rows, bands, cut, for_each_band};
+use super::few_rows::{RowStep, few_rows};
 use super::gradients::input_products;
 use super::steps::{all_rows, all_rows_mut, at_step, clear_from, state_before, steps_at_once};
 use super::{At, Lengths, Rows};
+use crate::simd::Simd;
 use crate::tiles::Tiling;
 use crate::{Context, Storage, tiles};
 
@@ -19,6 +21,27 @@ pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
 
     /// How a step is cut, and the processor cycles that a tile may take.
     fn tiles(&self) -> (Tiling, u64);
+
+    /// The cells of a group, if steps are computed group by group: by [`Cell::sums`] and [`Cell::finish`].
+    fn group_width(&self) -> Option<usize> {
+        None
+    }
+
+    /// Sets `sums`, `[rows, gates, cells]`, to those of a group of cells of few rows.
+    fn sums<S: Simd>(
+        &self,
+        _: S,
+        _: &[Option<RowStep<'_, E, K, N>>],
+        _: &Range<usize>,
+        _: &mut [f32],
+    ) {
+        unreachable!("not computed in groups")
+    }
+
+    /// Completes a group of cells of a row that has the step, whose sums are `[gates, cells]`.
+    fn finish<S: Simd>(&self, _: S, _: &mut RowStep<'_, E, K, N>, _: &Range<usize>, _: &mut [f32]) {
+        unreachable!("not computed in groups")
+    }
 
     /// One step: what it keeps, and the states that it leaves. Rows that do not have it become zero.
     fn step(
@@ -88,6 +111,11 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
         let mut products = [products];
         let of_steps = all_rows_mut(products[0].view_mut(), 0..steps.len());
         input_products(context, all_rows(x, steps.clone()), w_x, of_steps);
+        if let Some(width) = cell.group_width() {
+            let [products] = products;
+            few_rows(context, cell, sequence, &mut outputs, products, (steps, width));
+            continue;
+        }
         let bands: Vec<_> = outputs.bands(sequence, &mut products, rows).collect();
         let cost = cost.saturating_mul(steps.len() as u64);
         for_each_band(context, cost, bands, |context, band| {

@@ -87,6 +87,11 @@ impl Rows<'_> {
         Rows { t: self.t + 1, ..self }
     }
 
+    /// Whether row `b` has the step.
+    pub(super) fn has(self, b: usize) -> bool {
+        self.lengths.has_step(b, self.t)
+    }
+
     /// Cuts `rows` of the batch where one that has the step is beside one that has not.
     pub(super) fn spans(self, rows: Range<usize>) -> impl Iterator<Item = Span> {
         let Rows { lengths, t } = self;

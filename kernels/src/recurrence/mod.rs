@@ -8,6 +8,7 @@
 
 mod backward;
 mod bands;
+mod few_rows;
 mod forward;
 mod gradients;
 mod lengths;
@@ -17,6 +18,7 @@ mod steps;
 mod sums;
 
 pub(crate) use backward::{Backward, CellGrad, GradStep, backward, backward_scratch};
+pub(crate) use few_rows::RowStep;
 pub(crate) use forward::{Cell, Outputs, Sequence, Step, forward, products_len};
 pub(crate) use gradients::{Inputs, Left, WeightGradient, input_gradient, weight_gradients};
 pub(crate) use lengths::{Lengths, Rows};

@@ -6,15 +6,19 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::Rows;
 use crate::executor::for_each;
-use crate::gemm::{self, Right, Tile, Weights, weights_len};
+use crate::gemm::{self, Interleaved, Right, Tile, Weights, weights_len};
+use crate::simd::Simd;
 use crate::tiles::{Place, Tiling};
 use crate::{Context, Isa, Storage};
+
+/// The number of steps from which on packing the weights pays.
+const WORTH_PACKING: usize = 9;
 
 /// Weights that a factor of every step is multiplied by, for `G` gates of each cell, in tiles of cells.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<'w, E, const G: usize> {
     pub(crate) tiling: Tiling,
-    weights: Factor<'w, E>,
+    weights: Factor<'w, E, G>,
     depth: usize,
     cells: usize,
     /// The columns of each gate: how many times `cells` they start from the left.
@@ -22,8 +26,9 @@ pub(crate) struct Product<'w, E, const G: usize> {
 }
 
 #[derive(Clone, Copy)]
-enum Factor<'w, E> {
+enum Factor<'w, E, const G: usize> {
     Packed(Weights<'w>),
+    Interleaved(Interleaved<'w, G>),
     Plain(Right<'w, E>),
 }
 
@@ -60,9 +65,73 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         steps: usize,
         memory: &'w mut [f32],
     ) -> Self {
-        /// The number of steps from which on packing the weights pays.
-        const WORTH_PACKING: usize = 9;
         if steps < WORTH_PACKING { self } else { self.packed(context, memory) }
+    }
+
+    /// [`Product::packed_for`], for steps that are computed group by group of cells if their rows are few: in phases of
+    /// products with so many gates each, of which this is one.
+    pub(crate) fn grouped_for(
+        self,
+        context: &Context<'_>,
+        steps: usize,
+        gates: &[usize],
+        memory: &'w mut [f32],
+    ) -> Self {
+        /// Larger weights come from the third level cache. What takes so long gains nothing.
+        const WEIGHTS: usize = 512 << 10;
+        let Product { tiling, depth, cells, .. } = self;
+        let width = |gates| gemm::block_width(context.isa, tiling.rows, gates);
+        let is_small = weights_len(depth, gates.iter().sum(), cells) <= WEIGHTS;
+        let is_one_tile = cells <= tiling.columns;
+        let pays = !E::IS_HALF && steps >= WORTH_PACKING && is_small && is_one_tile;
+        let fit = gates.iter().all(|&gates| width(gates).is_some());
+        let (Factor::Plain(right), Some(width), true) = (self.weights, width(G), pays && fit)
+        else {
+            return self.packed_for(context, steps, memory);
+        };
+        let (of, strips) = ((tiling, cells), |cells: &Range<usize>| self.strips(cells));
+        let weights = Interleaved::pack(context, of, (depth, width), right, strips, memory);
+        Product { weights: Factor::Interleaved(weights), ..self }
+    }
+
+    /// The cells of a group, after [`Product::grouped_for`], if there are groups.
+    pub(crate) fn group_width(&self) -> Option<usize> {
+        // A row by itself takes as long as its weights are read, so the equation of few cells runs beside that.
+        let least = if self.tiling.rows == 1 { 32 } else { 64 };
+        match self.weights {
+            Factor::Interleaved(weights) => Some(weights.width.max(least)),
+            _ => None,
+        }
+    }
+
+    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, or zeros, and its products.
+    /// Sums of a row are `pitch` apart from those of the next.
+    #[inline(always)]
+    pub(crate) fn sum_group<'l, S: Simd>(
+        &self,
+        simd: S,
+        cells: &Range<usize>,
+        rows: impl Iterator<Item = (Option<&'l [f32]>, &'l [E])> + Clone,
+        (sums, pitch): (&mut [f32], usize),
+    ) {
+        let Factor::Interleaved(weights) = self.weights else { unreachable!("not in groups") };
+        let size = gemm::padded(cells.len());
+        let strips = self.strips(cells);
+        for ((known, _), sums) in rows.clone().zip(sums.chunks_mut(pitch)) {
+            let gates = sums.chunks_exact_mut(size).zip(&strips);
+            let Some(known) = known else {
+                gates.for_each(|(sums, _)| sums.fill(0.0));
+                continue;
+            };
+            for (to, strip) in gates {
+                let known = known[strip.clone()].chunks(S::LANES);
+                for (to, known) in to.chunks_exact_mut(S::LANES).zip(known) {
+                    simd.store(simd.load(known), to);
+                }
+            }
+        }
+        let left = rows.map(|(_, left)| E::as_f32(left).expect("elements of type f32"));
+        weights.add(simd, cells, left, (sums, pitch));
     }
 
     /// The processor cycles that a tile may take.
@@ -100,6 +169,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         let left = place.rows_of(left);
         match self.weights {
             Factor::Packed(weights) => tile.add(left, weights.at(place)),
+            Factor::Interleaved(_) => unreachable!("multiplied group by group"),
             Factor::Plain(weights) => tile.add(left, weights),
         }
     }

@@ -7,8 +7,9 @@ use crate::common::executors::executors;
 use crate::common::kernels::{Kernel, batch_axis, kernels};
 use blockcell_kernels::{Context, Isa, Serial};
 
-/// Work for one task and for many, in blocks of all heights, with sums over few and many rows.
-const SIZES: [Sizes; 10] = [
+/// Work for one task and for many, in blocks of all heights, with sums over few and many rows. With nine or more steps
+/// sequences pack weights: for few rows in another order than for many.
+const SIZES: [Sizes; 13] = [
     Sizes::new(2, 0, 3, 4),
     Sizes::new(3, 1, 16, 17),
     Sizes::new(4, 2, 5, 9),
@@ -19,6 +20,9 @@ const SIZES: [Sizes; 10] = [
     Sizes::new(2, 65, 64, 130),
     Sizes::new(1, 130, 1, 200),
     Sizes::new(2, 300, 1, 70),
+    Sizes::new(10, 1, 3, 200),
+    Sizes::new(11, 6, 5, 70),
+    Sizes::new(9, 23, 4, 97),
 ];
 
 #[test]

@@ -8,12 +8,13 @@ use crate::common::kernels::{Kernel, filled, kernels, sequence_kernels};
 use blockcell_kernels::{Context, Error, Isa, Serial, ops};
 use ndarray::{ArrayD, ArrayViewMut1, Axis, Ix2, Slice};
 
-const SIZES: [Sizes; 5] = [
+const SIZES: [Sizes; 6] = [
     Sizes::new(4, 1, 1, 1),
     Sizes::new(5, 3, 2, 5),
     Sizes::new(3, 7, 17, 16),
     Sizes::new(6, 5, 0, 33),
     Sizes::new(4, 20, 3, 70),
+    Sizes::new(12, 5, 3, 37),
 ];
 
 fn contexts() -> impl Iterator<Item = Context<'static>> {

@@ -1,0 +1,282 @@
+//! Weights of which all gates of some cells are side by side, for products of few rows. The sums of such a block of
+//! cells are in registers, and the equation of a step can follow while they are in the first level cache.
+
+use std::iter;
+use std::ops::Range;
+
+use super::micro_kernel::{Factor, Packed, multiply, with_height};
+use super::pack::pack_columns;
+use super::tiling::{padded, slices};
+use super::weights::pack_tiles;
+use super::{Right, UNIT};
+use crate::simd::{LINE, Simd, WithSimd};
+use crate::tiles::Tiling;
+use crate::{Context, Isa, Storage};
+
+/// Most rows for which computing group by group of cells pays, with any instruction set.
+pub(crate) const FEW_ROWS: usize = 6;
+
+/// Most vectors of a row's sums in a block.
+const MOST_VECTORS: usize = 8;
+
+/// Most sums of a group: four gates of a few rows.
+const MOST_SUMS: usize = FEW_ROWS * 4 * 4 * UNIT;
+
+/// A right factor, packed block after block of cells, and in each `[k][gate][cell]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Interleaved<'a, const G: usize> {
+    packed: &'a [f32],
+    depth: usize,
+    /// Cells of a block.
+    pub(crate) width: usize,
+}
+
+/// How many cells a block has if all sums of so many gates and rows are to stay in registers; none if they would not.
+pub(crate) fn block_width(isa: Isa, rows: usize, gates: usize) -> Option<usize> {
+    struct Width {
+        rows: usize,
+        gates: usize,
+    }
+
+    impl WithSimd for Width {
+        type Output = Option<usize>;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, _: S) -> Option<usize> {
+            if self.rows > few_rows(S::REGISTERS) {
+                return None;
+            }
+            let vectors = (sums_in_registers(S::REGISTERS) / self.rows).min(MOST_VECTORS);
+            let widths = [4, 2, 1].map(|units| units * UNIT);
+            widths.into_iter().find(|width| self.gates * width <= vectors * S::LANES)
+        }
+    }
+
+    isa.run(Width { rows: rows.max(1), gates })
+}
+
+/// Most rows for which it pays: with more, blocks would be too narrow.
+const fn few_rows(registers: usize) -> usize {
+    match registers {
+        32.. => FEW_ROWS,
+        _ => 2,
+    }
+}
+
+/// How many vectors of sums stay in registers, beside those that are multiplied.
+const fn sums_in_registers(registers: usize) -> usize {
+    match registers {
+        32.. => 24,
+        16.. => 12,
+        _ => 0,
+    }
+}
+
+/// Blocks of so many cells, and at the end those of a [`UNIT`].
+fn blocks(cells: Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = cells.start + padded(cells.len());
+    let mut start = cells.start;
+    iter::from_fn(move || {
+        let size = if start + width <= end { width } else { UNIT };
+        let block = start..cells.end.min(start + size);
+        start += size;
+        (!block.is_empty()).then_some(block)
+    })
+}
+
+/// Groups of so many cells, a multiple of the widths of blocks: the equation of a step follows the products of each.
+/// Their order is turned round in every second step: what the last step has read last is still in the nearest cache.
+pub(crate) fn groups(
+    cells: usize,
+    width: usize,
+    turned: bool,
+) -> impl Iterator<Item = Range<usize>> {
+    let count = cells.div_ceil(width);
+    (0..count).map(move |n| {
+        let start = if turned { count - 1 - n } else { n } * width;
+        start..cells.min(start + width)
+    })
+}
+
+/// The sums of each gate of a row and a group of so many cells.
+#[inline(always)]
+pub(crate) fn gates<const G: usize>(sums: &mut [f32], cells: usize) -> [&mut [f32]; G] {
+    let mut gates = std::array::from_fn(|_| Default::default());
+    for (to, sums) in gates.iter_mut().zip(sums.chunks_exact_mut(padded(cells))) {
+        *to = &mut sums[..cells];
+    }
+    gates
+}
+
+/// Memory for the sums of a group, `[rows, gates, cells]`.
+#[repr(align(64))]
+pub(crate) struct GroupSums(pub(crate) [f32; MOST_SUMS]);
+
+impl GroupSums {
+    #[inline(always)]
+    pub(crate) fn zeros() -> Self {
+        GroupSums([0.0; MOST_SUMS])
+    }
+}
+
+const _: () = assert!(align_of::<GroupSums>() == LINE);
+
+impl<'a, const G: usize> Interleaved<'a, G> {
+    /// Packs `right`, of `depth`, into `to`, of [`weights_len`](super::weights_len). `strips` are those of the tiles that
+    /// have these cells.
+    pub(crate) fn pack<E: Storage>(
+        context: &Context<'_>,
+        (tiling, cells): (Tiling, usize),
+        (depth, width): (usize, usize),
+        right: Right<'_, E>,
+        strips: impl Fn(&Range<usize>) -> [Range<usize>; G] + Sync,
+        to: &'a mut [f32],
+    ) -> Self {
+        let isa = context.isa;
+        pack_tiles(context, (tiling, cells), (depth, G), to, |cells, packed| {
+            let strips = strips(&cells);
+            isa.run(Pack { right, depth, width, strips, to: packed });
+        });
+        Interleaved { packed: to, depth, width }
+    }
+
+    /// Adds the products of some rows with the weights of a group of cells to `sums`, `[rows, gates, cells]`. Those of
+    /// a row are `pitch` apart from those of the next.
+    #[inline(always)]
+    pub(crate) fn add<'l, S: Simd>(
+        &self,
+        simd: S,
+        group: &Range<usize>,
+        left: impl Iterator<Item = &'l [f32]>,
+        (sums, pitch): (&mut [f32], usize),
+    ) {
+        let mut rows = [&[] as &[f32]; FEW_ROWS];
+        let mut count = 0;
+        for (to, row) in rows.iter_mut().zip(left) {
+            *to = row;
+            count += 1;
+        }
+        for cells in blocks(group.clone(), self.width) {
+            let at = self.depth * G * cells.start;
+            let block = Block {
+                packed: &self.packed[at..at + self.depth * G * padded(cells.len())],
+                depth: self.depth,
+                rows: &rows[..count],
+                vectors: padded(cells.len()) / S::LANES,
+                sums: &mut sums[cells.start - group.start..],
+                pitch,
+                gate: padded(group.len()),
+            };
+            match G * block.vectors {
+                1 => simd.enter(Wide::<1>(block)),
+                2 => simd.enter(Wide::<2>(block)),
+                4 => simd.enter(Wide::<4>(block)),
+                8 => simd.enter(Wide::<8>(block)),
+                vectors => unreachable!("no block of {vectors} vectors"),
+            }
+        }
+    }
+}
+
+/// The product of some rows and a block of cells.
+struct Block<'b> {
+    packed: &'b [f32],
+    depth: usize,
+    rows: &'b [&'b [f32]],
+    /// Vectors of each gate.
+    vectors: usize,
+    /// From a row to the next, and from a gate to the next.
+    sums: &'b mut [f32],
+    pitch: usize,
+    gate: usize,
+}
+
+/// A block that is `N` vectors wide.
+struct Wide<'b, const N: usize>(Block<'b>);
+
+impl<const N: usize> WithSimd for Wide<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        with_height!(self.0.rows.len(), M if is_block(S::REGISTERS, M, N) => self.add::<S, M>(simd));
+    }
+}
+
+/// Whether the sums of so many rows, so many vectors wide, stay in registers.
+const fn is_block(registers: usize, rows: usize, vectors: usize) -> bool {
+    rows <= few_rows(registers) && rows * vectors <= sums_in_registers(registers)
+}
+
+impl<const N: usize> Wide<'_, N> {
+    #[inline(always)]
+    fn add<S: Simd, const M: usize>(self, simd: S) {
+        let Block { packed, depth, rows, vectors, sums, pitch, gate } = self.0;
+        let mut rest = packed;
+        for slice in slices(depth) {
+            let (packed, after) = rest.split_at(slice.len() * N * S::LANES);
+            rest = after;
+            let mut left = [&[] as &[f32]; M];
+            for (to, row) in left.iter_mut().zip(rows) {
+                *to = &row[slice.clone()];
+            }
+            let left = RowsInPlace(left);
+            let product = multiply::<S, M, N>(simd, left, 0, Packed(packed), slice.len());
+            for (row, sums) in product.iter().zip(sums.chunks_mut(pitch)) {
+                let (mut at, mut end) = (0, vectors * S::LANES);
+                for &vector in row {
+                    let sums = &mut sums[at..at + S::LANES];
+                    simd.store(simd.load(sums) + vector, sums);
+                    at += S::LANES;
+                    if at == end {
+                        (at, end) = (at + gate - vectors * S::LANES, end + gate);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A slice of a few rows of a left factor, where they are.
+#[derive(Clone, Copy)]
+struct RowsInPlace<'a, const M: usize>([&'a [f32]; M]);
+
+impl<const M: usize> Factor for RowsInPlace<'_, M> {
+    const REREADS: bool = true;
+
+    #[inline(always)]
+    fn block(self, _: usize, _: usize) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn coefficient(self, m: usize, k: usize) -> f32 {
+        self.0[m][k]
+    }
+}
+
+/// Packs the strips of a tile.
+struct Pack<'r, 't, E, const G: usize> {
+    right: Right<'r, E>,
+    depth: usize,
+    width: usize,
+    strips: [Range<usize>; G],
+    to: &'t mut [f32],
+}
+
+impl<E: Storage, const G: usize> WithSimd for Pack<'_, '_, E, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Pack { right, depth, width, strips, to } = self;
+        for cells in blocks(0..strips[0].len(), width) {
+            let size = padded(cells.len());
+            for (gate, strip) in strips.iter().enumerate() {
+                let columns = strip.start + cells.start..strip.start + cells.end;
+                let to = &mut to[depth * G * cells.start + gate * size..];
+                pack_columns(simd, right, 0..depth, columns, to, G * size);
+            }
+        }
+    }
+}
