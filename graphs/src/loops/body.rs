@@ -69,6 +69,11 @@ impl<'f> Counters<'f> {
         self.variables.iter().any(|variable| variable.is(graph, tensor))
     }
 
+    /// The number of the first round, outside of the loop.
+    pub(super) fn zero(&self) -> Output {
+        self.variables.first().expect("the condition compares one").first
+    }
+
     /// Whether a count leaves the loop.
     pub(super) fn leave(&self, graph: &Graph) -> bool {
         let mut exits = self.variables.iter().filter_map(|variable| variable.exit);

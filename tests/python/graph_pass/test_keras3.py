@@ -21,6 +21,7 @@ MODELS = {
     "last_of_gru": {GRU: 1},
     "fixed_steps": {LSTM: 1},
     "fixed_sizes": {GRU: 1},
+    "only_states": {LSTM: 1},
     "both_directions": {LSTM: 2},
     "states": {LSTM: 1},
     "first_states": {LSTM: 1},
@@ -41,6 +42,7 @@ MODELS = {
 TRAINED = ["lstm", "gru", "masked"]
 NAMES = [
     "assigned",
+    "without_values",
     *("exported_" + name for name in MODELS),
     *("trained_" + name for name in TRAINED),
 ]
@@ -98,6 +100,16 @@ def test_weights_that_change(stock, ours):
     assert_same(got, want, 2e-6, "assigned")
     first, second, third = (np.asarray(value) for value, _ in got["values"])
     assert np.abs(first - second).max() > 0.01 and np.abs(second - third).max() > 0.01
+
+
+def test_variables_without_a_value(stock, ours):
+    """They are an error in a loop with a round, and in no other one."""
+    want, got = (isolated.value(side["without_values"]) for side in (stock, ours))
+    assert layers_in(got["rewritten"]) == {LSTM: 1}
+    outcomes = want["outcomes"]
+    assert "error" in outcomes["rows"] and "error" not in outcomes["no steps"]
+    for feeds, outcome in outcomes.items():
+        assert_same(got["outcomes"][feeds], outcome, 0, feeds)
 
 
 def test_that_the_feeds_tell_something(stock):

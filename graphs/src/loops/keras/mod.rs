@@ -11,13 +11,14 @@
 //! a masked step does in `masks.rs`. Lists are values, not memory, so that it does not matter who else reads them.
 //! Variables of the layer are read in every round. `weights.rs` lets the new node read them once, after all that the
 //! loop waits for: nothing in the loop writes to them, and whatever writes to them outside is either before the loop,
-//! or might have come after all of its rounds.
+//! or might have come after all of its rounds. A loop without a round reads no variable: `rounds.rs`.
 
 mod gru;
 mod lists;
 mod lstm;
 mod masks;
 mod replacement;
+mod rounds;
 mod step;
 mod weights;
 
@@ -55,6 +56,8 @@ pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
 pub(super) struct KerasLoop {
     frame: Frame,
     bounds: Vec<Output>,
+    /// The number of the first round.
+    zero: Output,
     input: Input,
     step: Step,
     /// For each state of the cell: its variable's first value, and what leaves the loop.
@@ -96,10 +99,10 @@ impl KerasLoop {
         if let Some(more) = frame.nodes.iter().find(|id| !known.contains(id) && !harmless(id)) {
             return Err(Reason::InLoop(graph.node(*more).name.clone()));
         }
-        let bounds = counters.bounds.clone();
+        let (bounds, zero) = (counters.bounds.clone(), counters.zero());
         let waits = BTreeSet::new();
         let mut found =
-            KerasLoop { frame, bounds, input, step, states, weights, mask, written, waits };
+            KerasLoop { frame, bounds, zero, input, step, states, weights, mask, written, waits };
         found.waits = found.waits(graph);
         Ok(found)
     }
@@ -123,7 +126,7 @@ impl KerasLoop {
 
     /// All that the new nodes take from outside of the loop. Constants may be in it.
     fn inputs(&self) -> impl Iterator<Item = Output> + '_ {
-        let numbers = [self.written.size].into_iter().chain(self.bounds.iter().copied());
+        let numbers = [self.written.size, self.zero].into_iter().chain(self.bounds.iter().copied());
         let mask = self.mask.iter().flat_map(|mask| [mask.input.x, mask.before]);
         let states = self.states.iter().map(|state| state.0);
         let weights = self.weights.iter().flat_map(|weight| weight.sources.iter().copied());

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::KerasLoop;
+use super::rounds::Guard;
 use crate::attribute::Attribute;
 use crate::graph::{Graph, Node, NodeId, Output};
 use crate::report::Report;
@@ -11,13 +12,15 @@ impl KerasLoop {
     /// Puts a layer in the place of the loop. Returns the new nodes.
     pub(in crate::loops) fn replace(self, graph: &mut Graph, report: &mut Report) -> Vec<NodeId> {
         let mut added = Vec::new();
+        let mut guard = self.guard(graph);
         let kept = self.kept();
         if !kept.is_empty() {
             let begin = self.begin(graph);
-            kept.iter().for_each(|&id| self.free(graph, id, begin));
+            kept.iter().for_each(|&id| self.free(graph, id, begin, guard.as_mut()));
             added.push(begin);
         }
-        let layer = self.emit(graph);
+        let layer = self.emit(graph, guard.as_mut());
+        added.extend(guard.into_iter().flat_map(|guard| guard.added));
         added.push(layer);
         self.redirect(graph, layer);
         self.remove(graph);
@@ -35,11 +38,15 @@ impl KerasLoop {
     }
 
     /// Lets a node leave the loop. It waits for `begin` instead of what is in the loop.
-    fn free(&self, graph: &mut Graph, id: NodeId, begin: NodeId) {
+    fn free(&self, graph: &mut Graph, id: NodeId, begin: NodeId, mut guard: Option<&mut Guard>) {
         for input in graph.node(id).inputs.clone() {
             if graph.op(input.node) == "Enter" {
                 let outside = graph.input(input.node, 0);
-                graph.redirect(input, outside);
+                let source = match &mut guard {
+                    Some(guard) => guard.guarded(graph, outside),
+                    None => outside,
+                };
+                graph.redirect(input, source);
             }
         }
         for awaited in graph.node(id).control_inputs.clone() {
@@ -66,7 +73,8 @@ impl KerasLoop {
     }
 
     /// Adds the node of the layer.
-    fn emit(&self, graph: &mut Graph) -> NodeId {
+    fn emit(&self, graph: &mut Graph, guard: Option<&mut Guard>) -> NodeId {
+        let weights = self.weights_of(graph, guard);
         let root = graph.node(self.step.root);
         let data_type = root.data_type().expect("it was found replaceable");
         let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
@@ -86,7 +94,7 @@ impl KerasLoop {
         inputs.extend(self.mask.iter().flat_map(|mask| [mask.input.x, mask.before]));
         inputs.push(self.input.x);
         inputs.extend(self.states.iter().map(|state| state.0));
-        inputs.extend(self.weights.iter().map(|weight| weight.tensor));
+        inputs.extend(weights);
         let node = Node {
             name: root.name.clone(),
             op: self.step.op.to_owned(),
@@ -100,6 +108,15 @@ impl KerasLoop {
             ..Node::default()
         };
         graph.add(node)
+    }
+
+    /// The weights, which nobody computes if there is no round.
+    fn weights_of(&self, graph: &mut Graph, mut guard: Option<&mut Guard>) -> Vec<Output> {
+        let weights = self.weights.iter().map(|weight| match &mut guard {
+            Some(guard) if weight.is_computed() => guard.either(graph, weight.tensor, self.input.x),
+            _ => weight.tensor,
+        });
+        weights.collect()
     }
 
     /// Gives what leaves the loop to those who took it.

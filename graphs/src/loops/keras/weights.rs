@@ -22,6 +22,11 @@ pub(super) struct Weight {
 }
 
 impl Weight {
+    /// Whether the rounds compute it of what comes into the loop, so that there may be an error.
+    pub(super) fn is_computed(&self) -> bool {
+        !self.nodes.is_empty() && !self.sources.is_empty()
+    }
+
     pub(super) fn read(graph: &Graph, frame: &Frame, tensor: Output) -> Option<Weight> {
         let (sources, nodes) = (BTreeSet::new(), BTreeSet::new());
         let mut weight = Weight { tensor, sources, nodes };
