@@ -30,10 +30,26 @@ GRAPHS = {
     "gru_only_the_state": {GRU: 1},
     "in_a_branch": {GRU: 1},
     "in_another_loop": {LSTM: 1},
+    # The rounds read the variables.
+    "resources": {LSTM: 1},
+    "resources_gru": {GRU: 1},
+    # Loops of TensorFlow 2.
+    "lists_basic": {LSTM: 1},
+    "lists_basic_lengths": {LSTM: 1},
+    "lists_fixed": {LSTM: 1},
+    "lists_fixed_lengths": {LSTM: 1},
+    "lists_peepholes": {LSTM: 1},
+    "lists_two_layers_lengths": {LSTM: 2},
+    "lists_half": {LSTM: 1},
+    "lists_gru_two_layers": {GRU: 2},
+    "lists_gru_only_the_state": {GRU: 1},
+    "lists_in_a_branch": {GRU: 1},
+    "lists_resources": {LSTM: 1},
     # The loops of these do something else, too.
     "projection": {CELL: 1},
     "residual": {"GRUBlockCell": 1},
     "own_loop": {"GRUBlockCell": 1},
+    "lists_residual": {"GRUBlockCell": 1},
     # Steps without a loop.
     "static": {LSTM: 1},
     "static_time_major": {LSTM: 1},

@@ -55,6 +55,8 @@ def frozen_graph(name, optimized):
         names = {operation.name for operation in graph.get_operations()}
         outputs = [f"out{k}:0" for k in range(9) if f"out{k}" in names]
         with v1.Session(config=config(optimized)) as session:
+            if "init" in names:
+                session.run("init")
             results = {}
             for key, (x, lengths) in FEEDS.items():
                 feeds = _feeds(graph, names, x, lengths)

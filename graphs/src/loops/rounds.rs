@@ -11,65 +11,68 @@
 
 use std::collections::BTreeMap;
 
-use super::KerasLoop;
+use super::body::Counters;
 use crate::attribute::{Attribute, DataType};
 use crate::constants::integers;
 use crate::graph::{Graph, Node, NodeId, Output};
 use crate::products::skip_identities;
 
-/// The nodes around weights that only a loop with a round has.
-pub(super) struct Guard {
-    name: String,
-    node: Node,
-    /// Whether there is a round.
-    has_rounds: Output,
-    switched: BTreeMap<Output, NodeId>,
-    pub(super) added: Vec<NodeId>,
+/// How many rounds a loop has.
+#[derive(Clone, Debug)]
+pub(super) struct Rounds {
+    /// The numbers of rounds at most, outside of the loop or constants in it.
+    pub(super) bounds: Vec<Output>,
+    /// The number of the first round.
+    pub(super) zero: Output,
 }
 
-impl KerasLoop {
-    /// The numbers of rounds that may be zero.
-    fn uncertain<'s>(&'s self, graph: &'s Graph) -> impl Iterator<Item = Output> + 's {
+impl Rounds {
+    pub(super) fn of(counters: &Counters<'_>) -> Rounds {
+        Rounds { bounds: counters.bounds.clone(), zero: counters.zero() }
+    }
+
+    /// The numbers that may be zero.
+    fn uncertain(&self, graph: &Graph) -> Vec<Output> {
         let is_certain = |bound: &Output| {
             let known = integers(graph, skip_identities(graph, *bound));
             matches!(known, Some(&[number]) if number > 0)
         };
-        self.bounds.iter().copied().filter(move |bound| !is_certain(bound))
-    }
-
-    /// Whether weights are computed only if there is a round.
-    pub(super) fn is_guarded(&self, graph: &Graph) -> bool {
-        let mut weights = self.weights.iter();
-        weights.any(super::Weight::is_computed) && self.uncertain(graph).next().is_some()
-    }
-
-    /// Adds the nodes that compare numbers of rounds, if there are any.
-    pub(super) fn guard(&self, graph: &mut Graph) -> Option<Guard> {
-        if !self.is_guarded(graph) {
-            return None;
-        }
-        let root = graph.node(self.step.root);
-        let node = Node { device: root.device.clone(), ..Node::default() };
-        let has_rounds = self.zero;
-        let (name, switched) = (format!("{}/blockcell", root.name), BTreeMap::new());
-        let mut guard = Guard { name, node, has_rounds, switched, added: Vec::new() };
-        let mut bounds: Vec<_> = self.uncertain(graph).collect();
+        let all = self.bounds.iter().copied();
+        let mut bounds: Vec<_> = all.filter(|bound| !is_certain(bound)).collect();
         bounds.sort_unstable();
         bounds.dedup();
-        let mut all = None;
-        for bound in bounds {
-            let more = guard.add(graph, "Less", DataType::INT32, vec![self.zero, bound]);
-            all = Some(match all {
-                None => more,
-                Some(before) => guard.add(graph, "LogicalAnd", DataType::BOOL, vec![before, more]),
-            });
-        }
-        guard.has_rounds = all.expect("there is a number of rounds");
-        Some(guard)
+        bounds
     }
 }
 
+/// The nodes between what weights are computed from and their computation.
+pub(super) struct Guard {
+    /// What the new nodes have in common: the name is that before theirs.
+    node: Node,
+    /// Whether there is a round, if that is not certain.
+    has_rounds: Option<Output>,
+    sources: BTreeMap<Output, NodeId>,
+    pub(super) added: Vec<NodeId>,
+}
+
 impl Guard {
+    /// Adds the nodes that compare numbers of rounds, if there are any. All new nodes have the device of `root`.
+    pub(super) fn new(graph: &mut Graph, rounds: &Rounds, root: NodeId) -> Guard {
+        let root = graph.node(root);
+        let name = format!("{}/blockcell", root.name);
+        let node = Node { name, device: root.device.clone(), ..Node::default() };
+        let (has_rounds, sources, added) = (None, BTreeMap::new(), Vec::new());
+        let mut guard = Guard { node, has_rounds, sources, added };
+        for bound in rounds.uncertain(graph) {
+            let more = guard.add(graph, "Less", DataType::INT32, vec![rounds.zero, bound]);
+            guard.has_rounds = Some(match guard.has_rounds {
+                None => more,
+                Some(all) => guard.add(graph, "LogicalAnd", DataType::BOOL, vec![all, more]),
+            });
+        }
+        guard
+    }
+
     /// Adds a node that takes tensors of a type. Returns its first output.
     fn add(
         &mut self,
@@ -92,7 +95,7 @@ impl Guard {
             _ => vec![data_type; 2],
         };
         let node = graph.add(Node {
-            name: format!("{}/{op}_{}", self.name, self.added.len()),
+            name: format!("{}/{op}_{}", self.node.name, self.added.len()),
             op: op.to_owned(),
             attributes,
             inputs,
@@ -103,13 +106,14 @@ impl Guard {
         Output { node, index: 0 }
     }
 
-    /// A tensor on one of the sides of a switch.
+    /// A tensor on one of the sides of a switch. It is the same on both where there is certainly a round.
     fn side(&mut self, graph: &mut Graph, tensor: Output, with_rounds: bool) -> Output {
-        let node = self.switched.get(&tensor).copied().unwrap_or_else(|| {
+        let Some(has_rounds) = self.has_rounds else { return tensor };
+        let node = self.sources.get(&tensor).copied().unwrap_or_else(|| {
             let data_type = graph.node(tensor.node).output_types[tensor.index];
-            self.add(graph, "Switch", data_type, vec![tensor, self.has_rounds]).node
+            self.add(graph, "Switch", data_type, vec![tensor, has_rounds]).node
         });
-        self.switched.insert(tensor, node);
+        self.sources.insert(tensor, node);
         Output { node, index: usize::from(with_rounds) }
     }
 
@@ -120,6 +124,9 @@ impl Guard {
 
     /// A weight that is computed of guarded tensors, or `other` if there is no round.
     pub(super) fn either(&mut self, graph: &mut Graph, weight: Output, other: Output) -> Output {
+        if self.has_rounds.is_none() {
+            return weight;
+        }
         let data_type = graph.node(other.node).output_types[other.index];
         let other = self.side(graph, other, false);
         self.add(graph, "Merge", data_type, vec![weight, other])
