@@ -1,7 +1,7 @@
 """Writes the frozen graphs of this folder: inference with cells of TensorFlow 1.15 in loops.
 
-`x` and `lengths` are fed, `out0`, `out1`, ... are the outputs and the last states. Where the graph has
-an operation `init`, its variables are not frozen.
+`x` and `lengths` are fed, `out0`, `out1`, ... are the outputs and the last states. Where the graph
+has an operation `init`, its variables are not frozen.
 
     .venv-1.15/bin/python tests/python/graph_pass/layers/write.py [NAME ...]
 """
