@@ -6,6 +6,7 @@ well-formed and malformed inputs.
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
@@ -61,16 +62,17 @@ GRAPHS = {
     "static_feedback": {CELL: 5},
 }
 ALL = [name + optimized for name in GRAPHS for optimized in ("", "_not_optimized")]
+FUNCTIONS = [] if tf.__version__.startswith("1.") else ["in_a_function"]
 
 
 @pytest.fixture(scope="module")
 def stock():
-    return isolated.run("layers", ALL, {"BLOCKCELL_OVERRIDE": "0"})
+    return isolated.run("layers", ALL + FUNCTIONS, {"BLOCKCELL_OVERRIDE": "0"})
 
 
 @pytest.fixture(scope="module")
 def rewritten():
-    return isolated.run("layers", ALL, {"BLOCKCELL_REWRITE": None})
+    return isolated.run("layers", ALL + FUNCTIONS, {"BLOCKCELL_REWRITE": None})
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -86,6 +88,14 @@ def test_inference(stock, rewritten, name):
     limit = 2e-3 if "half" in name else 2e-6
     for feeds, outcome in want["outcomes"].items():
         assert_same(got["outcomes"][feeds], outcome, limit, feeds)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(stock, rewritten, name):
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    assert {op: count for op, count in got["rewritten"].items() if count} == {LSTM: 1}
+    for feeds, outcome in want["outcomes"].items():
+        assert_same(got["outcomes"][feeds], outcome, 2e-6, feeds)
 
 
 def assert_same(got, want, limit, what):
