@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
+from helpers.checks import assert_same_outcome
 
 LSTM, GRU, CELL = "BlockcellLSTMLayer", "BlockcellGRULayer", "BlockcellLSTMCell"
 
@@ -87,7 +87,7 @@ def test_inference(stock, rewritten, name):
         assert name.startswith("in_another_loop") or "NextIteration" not in ops
     limit = 2e-3 if "half" in name else 2e-6
     for feeds, outcome in want["outcomes"].items():
-        assert_same(got["outcomes"][feeds], outcome, limit, feeds)
+        assert_same_outcome(got["outcomes"][feeds], outcome, limit, feeds)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -95,20 +95,7 @@ def test_functions(stock, rewritten, name):
     got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
     assert {op: count for op, count in got["rewritten"].items() if count} == {LSTM: 1}
     for feeds, outcome in want["outcomes"].items():
-        assert_same(got["outcomes"][feeds], outcome, 2e-6, feeds)
-
-
-def assert_same(got, want, limit, what):
-    """The same values or the same error."""
-    assert got.get("error") == want.get("error"), what
-    for (value, shape), (expected, expected_shape) in zip(
-        got.get("values", []), want.get("values", [])
-    ):
-        assert shape == expected_shape, what
-        value, expected = np.asarray(value), np.asarray(expected)
-        assert np.array_equal(np.isnan(value), np.isnan(expected)), what
-        error = scaled_error(np.nan_to_num(value), np.nan_to_num(expected))
-        assert error <= limit, f"{what}: scaled error {error:.3g}"
+        assert_same_outcome(got["outcomes"][feeds], outcome, 2e-6, feeds)
 
 
 def test_that_the_feeds_tell_something(stock):
