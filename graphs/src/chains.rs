@@ -244,6 +244,7 @@ impl Chain {
         let x = self.packed(graph);
         let time = self.time(graph, x);
         let sequence = Sequence {
+            is_list: false,
             time,
             rounds: vec![time],
             lengths: None,

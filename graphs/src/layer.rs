@@ -7,8 +7,10 @@ use crate::ops;
 /// What a layer computes its steps on.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    /// How many steps x has.
+    /// How many steps x has. Of lists, how many h has.
     pub(crate) time: Output,
+    /// Whether x comes from a list, which may have another size than that of the outputs.
+    pub(crate) is_list: bool,
     /// How many steps to compute, at most.
     pub(crate) rounds: Vec<Output>,
     /// How many each row has, if they differ.
@@ -73,6 +75,7 @@ impl Cell {
             ("x_sizes", Attribute::Ints(sequence.x_sizes.clone())),
             ("h_sizes", Attribute::Ints(sequence.h_sizes.clone())),
             ("needs_h", Attribute::Bool(sequence.needs_h)),
+            ("lists", Attribute::Bool(sequence.is_list)),
         ];
         for &name in self.attributes {
             attributes.push((name, step.attribute(name).expect("the step has it").clone()));

@@ -13,7 +13,7 @@ use bytemuck::Pod;
 use super::attributes::Attributes;
 use super::ffi::Input;
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, lists, parts};
+use super::lists::{Lists, ListsOp, known, lists, parts};
 use super::loops::{copy_first_states, element_shapes};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
@@ -121,11 +121,6 @@ impl Loop {
         }
         Ok(has_none)
     }
-}
-
-/// The shapes of a call's inputs.
-fn known(inputs: &[Input<'_>]) -> Vec<Known> {
-    inputs.iter().map(|input| Some(input.dims.iter().copied().map(Some).collect())).collect()
 }
 
 /// `BlockcellKerasLSTM`: the loop, x, two states, and three tensors of weights.

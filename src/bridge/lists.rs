@@ -29,8 +29,7 @@ pub(super) trait Lists: Send + Sync + Sized + 'static {
 
     /// The shapes of the outputs of a call, where they depend on more than the shapes of its inputs.
     fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
-        let dims = |input: &Input<'_>| Some(input.dims.iter().copied().map(Some).collect());
-        self.shapes(&inputs.iter().map(dims).collect::<Vec<_>>())
+        self.shapes(&known(inputs))
     }
 
     /// The shapes of the outputs of a call that computes nothing, whatever shapes its inputs have. None for others.
@@ -98,6 +97,11 @@ impl<P: Lists> Node for ListsNode<P> {
     fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
         if self.is_half { self.op.run::<f16>(call) } else { self.op.run::<f32>(call) }
     }
+}
+
+/// The shapes of a call's inputs.
+pub(super) fn known(inputs: &[Input<'_>]) -> Vec<Known> {
+    inputs.iter().map(|input| Some(input.dims.iter().copied().map(Some).collect())).collect()
 }
 
 /// Cuts a call's inputs into its lists: `lengths` of all but the last one.

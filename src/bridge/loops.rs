@@ -5,16 +5,17 @@ use std::marker::PhantomData;
 use blockcell_kernels::lstm;
 use blockcell_kernels::ops::PartialShape as Known;
 use blockcell_kernels::plain::{
-    self, ElementShapes, GruLayerInputs, GruLayerOutputs, GruLayerShapes, LstmLayerInputs,
-    LstmLayerOutputs, LstmLayerShapes, Steps,
+    self, ElementShapes, GruLayerInputs, GruLayerOutputs, GruLayerShapes, KerasSteps,
+    LstmLayerInputs, LstmLayerOutputs, LstmLayerShapes, Steps,
 };
 use blockcell_kernels::{Element, Error};
 use bytemuck::Pod;
+use ndarray::{ArrayView3, ArrayViewMut3, Axis};
 
 use super::attributes::Attributes;
 use super::ffi::{Input, Output};
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, lists, parts, views};
+use super::lists::{Lists, ListsOp, known, lists, parts, views};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
 
@@ -27,6 +28,7 @@ pub(super) const ALL: [&dyn Operation; 2] =
 struct Loop {
     rounds: usize,
     sequence_length: usize,
+    lists: bool,
     elements: ElementShapes,
 }
 
@@ -38,7 +40,8 @@ impl Loop {
             let got = format!("{rounds} and {sequence_length}");
             return Err(Error::Attribute { op, expected, got });
         }
-        Ok(Loop { rounds, sequence_length, elements: element_shapes(op, attributes)? })
+        let (lists, elements) = (attributes.flag("lists")?, element_shapes(op, attributes)?);
+        Ok(Loop { rounds, sequence_length, lists, elements })
     }
 
     /// Cuts a call's inputs into the scalars, the lengths, and the rest.
@@ -66,7 +69,11 @@ impl Loop {
         if scalars.iter().any(|scalar| !scalar.dims.is_empty()) {
             return Ok(None); // The check of all shapes refuses it.
         }
-        let h = self.steps(inputs).without_rounds(op, &self.elements, tensors[0].dims)?;
+        let (steps, x) = (self.steps(inputs), tensors[0].dims);
+        let h = match self.lists {
+            true => of_lists(&steps).without_rounds(op, &self.elements, x)?,
+            false => steps.without_rounds(op, &self.elements, x)?,
+        };
         Ok(h.map(|h| {
             let states = tensors[1..].iter().take(states).map(|state| state.dims.to_vec());
             [h].into_iter().chain(states).collect()
@@ -88,6 +95,46 @@ impl Loop {
         Ok(has_none)
     }
 
+    /// The shapes of a call's outputs, given what follows from those of its inputs. Of lists, h has its own number
+    /// of steps.
+    fn shapes_of_call(
+        &self,
+        op: &'static str,
+        inputs: &[Input<'_>],
+        mut shapes: Shapes,
+    ) -> Result<Shapes, Error> {
+        if self.lists {
+            let (steps, (_, tensors)) = (self.steps(inputs), self.lists(inputs));
+            let size = of_lists(&steps).outputs(op)?;
+            shapes[0][0] = Some(size);
+            let time = tensors[0].dims[0];
+            let (tensor, got) = ("rounds", steps.rounds.into());
+            if usize::try_from(steps.rounds).is_ok_and(|rounds| rounds > time) {
+                return Err(Error::Value { op, tensor, index: None, time, got });
+            }
+        }
+        Ok(shapes)
+    }
+
+    /// The steps of a call with a round, and x and h of these. Of lists, what h has beyond the last round is zero, and
+    /// nobody looks at the rest of x.
+    fn cut<'a, E: Element + Pod>(
+        &self,
+        inputs: &[Input<'a>],
+        h: ArrayViewMut3<'a, E>,
+    ) -> (Steps, ArrayView3<'a, E>, ArrayViewMut3<'a, E>) {
+        let (mut steps, (_, tensors)) = (self.steps(inputs), self.lists(inputs));
+        let x: ArrayView3<'a, E> = view(&tensors[0]);
+        if !self.lists {
+            return (steps, x, h);
+        }
+        let rounds = usize::try_from(steps.rounds).expect("there is a round");
+        let (h, mut rest) = h.split_at(Axis(0), rounds);
+        rest.fill(E::zeroed());
+        steps.time = steps.rounds;
+        (steps, x.split_at(Axis(0), rounds).0, h)
+    }
+
     fn steps(&self, inputs: &[Input<'_>]) -> Steps {
         let ([scalars, lengths], tensors) = self.lists(inputs);
         let batch = tensors[0].dims.get(1).copied().unwrap_or(0);
@@ -103,6 +150,11 @@ impl Loop {
             sequence_length: lengths.first().map(of_rows),
         }
     }
+}
+
+/// The steps of a loop whose arrays are lists, as those of Keras are.
+fn of_lists(steps: &Steps) -> KerasSteps {
+    KerasSteps { size: steps.time, rounds: steps.rounds, last_only: false, repeats: false }
 }
 
 /// What the attributes say of the elements of a loop's arrays or lists.
@@ -176,7 +228,15 @@ impl Lists for LstmLayer {
         let fixed = fixed.try_into().expect("as many as were cut off");
         let elements = &self.steps.elements;
         let shapes = LstmLayerShapes { scalars, sequence_length, fixed, peepholes, elements };
-        Ok(plain::lstm_layer_shapes(&shapes)?.into())
+        let mut shapes: Shapes = plain::lstm_layer_shapes(&shapes)?.into();
+        if self.steps.lists {
+            shapes[0][0] = None;
+        }
+        Ok(shapes)
+    }
+
+    fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
+        self.steps.shapes_of_call(Self::NAME, inputs, self.shapes(&known(inputs))?)
     }
 
     fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
@@ -198,21 +258,18 @@ impl Lists for LstmLayer {
         let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
         let (_, tensors) = self.steps.lists(call.inputs);
         let ([fixed], peepholes) = lists(tensors, [5]);
+        let [h, h_last, cs_last] = call.outputs else { unreachable!("it has three outputs") };
+        let (steps, x, h) = self.steps.cut(call.inputs, view_mut(h));
         let inputs = LstmLayerInputs::<E> {
-            x: view(&fixed[0]),
+            x,
             h_prev: view(&fixed[1]),
             cs_prev: view(&fixed[2]),
             w: view(&fixed[3]),
             b: view(&fixed[4]),
             peepholes: views(peepholes).try_into().ok().filter(|_| self.peepholes > 0),
         };
-        let [h, h_last, cs_last] = call.outputs else { unreachable!("it has three outputs") };
-        let outputs = LstmLayerOutputs {
-            h: view_mut(h),
-            h_last: view_mut(h_last),
-            cs_last: view_mut(cs_last),
-        };
-        let steps = (&self.steps.steps(call.inputs), &self.steps.elements);
+        let outputs = LstmLayerOutputs { h, h_last: view_mut(h_last), cs_last: view_mut(cs_last) };
+        let steps = (&steps, &self.steps.elements);
         let memory = parts(call.scratch, self.numbers(&dims));
         plain::lstm_layer(call.context, &self.attributes, steps, inputs, outputs, memory)
     }
@@ -242,7 +299,15 @@ impl Lists for GruLayer {
         let fixed = fixed.try_into().expect("the operation has so many inputs");
         let elements = &self.steps.elements;
         let shapes = GruLayerShapes { scalars, sequence_length, fixed, elements };
-        Ok(plain::gru_layer_shapes(&shapes)?.into())
+        let mut shapes: Shapes = plain::gru_layer_shapes(&shapes)?.into();
+        if self.steps.lists {
+            shapes[0][0] = None;
+        }
+        Ok(shapes)
+    }
+
+    fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
+        self.steps.shapes_of_call(Self::NAME, inputs, self.shapes(&known(inputs))?)
     }
 
     fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
@@ -263,18 +328,19 @@ impl Lists for GruLayer {
         }
         let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
         let (_, tensors) = self.steps.lists(call.inputs);
-        let [x, h_prev, w_ru, w_c, b_ru, b_c] = tensors else { unreachable!("there are six") };
+        let [_, h_prev, w_ru, w_c, b_ru, b_c] = tensors else { unreachable!("there are six") };
+        let [h, h_last] = call.outputs else { unreachable!("it has two outputs") };
+        let (steps, x, h) = self.steps.cut(call.inputs, view_mut(h));
         let inputs = GruLayerInputs::<E> {
-            x: view(x),
+            x,
             h_prev: view(h_prev),
             w_ru: view(w_ru),
             w_c: view(w_c),
             b_ru: view(b_ru),
             b_c: view(b_c),
         };
-        let [h, h_last] = call.outputs else { unreachable!("it has two outputs") };
-        let outputs = GruLayerOutputs { h: view_mut(h), h_last: view_mut(h_last) };
-        let steps = (&self.steps.steps(call.inputs), &self.steps.elements);
+        let outputs = GruLayerOutputs { h, h_last: view_mut(h_last) };
+        let steps = (&steps, &self.steps.elements);
         let memory = parts(call.scratch, self.numbers(&dims));
         plain::gru_layer(call.context, steps, inputs, outputs, memory)
     }

@@ -1,4 +1,5 @@
-//! The arrays that a loop reads x from, and writes outputs to.
+//! The arrays that a loop reads x from, and writes outputs to: `TensorArray`s of TensorFlow 1, or the
+//! [lists](super::lists) of TensorFlow 2.
 //!
 //! ```text
 //! array, flow = TensorArrayV3(size)
@@ -7,6 +8,7 @@
 //! ```
 
 use super::frame::{Frame, Variable};
+use super::lists;
 use crate::attribute::{Attribute, DataType};
 use crate::constants::integers;
 use crate::graph::{Graph, NodeId, Output};
@@ -15,8 +17,10 @@ use crate::products::skip_identities;
 /// An array, and the nodes around it that nobody needs without the loop.
 #[derive(Debug)]
 pub(super) struct Array {
-    /// How many elements it has.
-    pub(super) size: Output,
+    /// How many elements it has. None for a list that was made of a tensor, which tells it.
+    pub(super) size: Option<Output>,
+    /// Whether it is a list.
+    pub(super) is_list: bool,
     /// The sizes of an element, -1 for any; empty if nothing is known.
     pub(super) element: Vec<i64>,
     /// Those in the loop.
@@ -34,8 +38,26 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Reads `TensorArrayReadV3(array, t, flow)`. `counts` tells whether a tensor is t.
+    /// Reads what takes an element of an array or of a list in a round.
     pub(super) fn read(
+        graph: &Graph,
+        frame: &Frame,
+        read: NodeId,
+        counts: impl Fn(Output) -> bool,
+    ) -> Option<Input> {
+        if graph.op(read) != "TensorListGetItem" {
+            return Input::of_array(graph, frame, read, counts);
+        }
+        let tensor = Output { node: read, index: 0 };
+        let lists::Input { x, element, list, read } =
+            lists::Input::read(graph, frame, tensor, counts)?;
+        let (inside, outside) = (vec![read], vec![list]);
+        let array = Array { size: None, is_list: true, element, inside, outside };
+        Some(Input { array, x })
+    }
+
+    /// Reads `TensorArrayReadV3(array, t, flow)`. `counts` tells whether a tensor is t.
+    fn of_array(
         graph: &Graph,
         frame: &Frame,
         read: NodeId,
@@ -60,7 +82,8 @@ impl Input {
             && graph.data_consumers(scatter).all(|id| inside.contains(&id))
             && inside.iter().all(|&id| graph.data_consumers(id).all(|user| user == read));
         let outside = [outside, vec![array, scatter]].concat();
-        let array = Array { size, element, inside: [inside, vec![read]].concat(), outside };
+        let inside = [inside, vec![read]].concat();
+        let array = Array { size: Some(size), is_list: false, element, inside, outside };
         is_alone.then_some(Input { array, x })
     }
 }
@@ -75,11 +98,25 @@ pub(super) struct Written {
     pub(super) gather: Option<NodeId>,
     /// What asks for the number of elements.
     pub(super) count: Vec<NodeId>,
-    /// The flow of the array before the loop.
+    /// The flow of the array before the loop, or the list.
     pub(super) first: Output,
 }
 
 impl Written {
+    /// Reads the list that a loop writes.
+    pub(super) fn of_list(
+        graph: &Graph,
+        frame: &Frame,
+        counts: impl Fn(Output) -> bool,
+    ) -> Option<Written> {
+        let found = lists::Written::read(graph, frame, counts).filter(|list| !list.last_only)?;
+        let lists::Written { size, element, value, list, write, stack, between, .. } = found;
+        let first = Output { node: list, index: 0 };
+        let (inside, outside) = (vec![write], [vec![list], between].concat());
+        let array = Array { size: Some(size), is_list: true, element, inside, outside };
+        Some(Written { array, value, gather: stack, count: Vec::new(), first })
+    }
+
     /// Reads a variable that is the flow of an array.
     pub(super) fn read(
         graph: &Graph,
@@ -129,7 +166,8 @@ impl Written {
             outside = range;
         }
         outside.push(array);
-        let array = Array { size, element, inside: vec![entered.node, write], outside };
+        let inside = vec![entered.node, write];
+        let array = Array { size: Some(size), is_list: false, element, inside, outside };
         known.then_some(Written { array, value, gather, count, first })
     }
 }

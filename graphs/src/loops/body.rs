@@ -69,10 +69,15 @@ impl<'f> Counters<'f> {
         self.variables.iter().any(|variable| variable.is(graph, tensor))
     }
 
-    /// Whether a count leaves the loop.
+    /// The number of the first round, outside of the loop.
+    pub(super) fn zero(&self) -> Output {
+        self.variables.first().expect("the condition compares one").first
+    }
+
+    /// Whether somebody takes a count that leaves the loop.
     pub(super) fn leave(&self, graph: &Graph) -> bool {
         let mut exits = self.variables.iter().filter_map(|variable| variable.exit);
-        exits.any(|exit| !graph.uses(exit).is_empty())
+        exits.any(|exit| graph.data_consumers(exit).next().is_some())
     }
 
     /// Whether a variable is one of these.
@@ -106,7 +111,7 @@ impl Masked {
         let has_ended = skip_identities(graph, has_ended);
         let compares = graph.node(has_ended.node);
         let &[t, lengths] = &compares.inputs[..] else { return None };
-        let lengths = frame.outside(graph, lengths)?;
+        let lengths = frame.same(graph, lengths)?;
         let is_int32 =
             graph.node(lengths.node).output_types.get(lengths.index) == Some(&DataType::INT32);
         let is_end = compares.op == "GreaterEqual" && counters.is_count(graph, t) && is_int32;

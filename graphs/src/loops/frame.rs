@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribute::Attribute;
 use crate::graph::{Graph, NodeId, Output, Use};
+use crate::memory::Memory;
 use crate::products::skip_identities;
+use crate::reason::Reason;
 
 /// A loop with more nodes is not looked at.
 const MOST_NODES: usize = 400;
@@ -141,7 +143,7 @@ impl Frame {
     }
 
     /// The tensor outside of the loop that is the same in every round: one that enters as a constant, or a constant
-    /// in the loop, which [`Frame::constants`] frees.
+    /// in the loop, which leaves it then.
     pub(super) fn outside(&self, graph: &Graph, tensor: Output) -> Option<Output> {
         let tensor = skip_identities(graph, tensor);
         let node = graph.node(tensor.node);
@@ -150,6 +152,18 @@ impl Frame {
             "Const" => Some(tensor),
             _ => None,
         }
+    }
+
+    /// What a tensor is outside of the loop, if this is where it comes in: as a constant, or as a variable that keeps
+    /// its value.
+    pub(super) fn entry(&self, graph: &Graph, tensor: Output) -> Option<Output> {
+        let node = graph.node(tensor.node);
+        if node.op == "Enter" && node.flag("is_constant") {
+            return Some(node.inputs[0]);
+        }
+        let switched = |one: &&Variable| tensor == Output { node: one.switch, index: 1 };
+        let variable = self.variables.iter().find(switched);
+        variable.filter(|variable| variable.stays(graph)).map(|variable| variable.first)
     }
 
     /// The same, or the first value of a variable that keeps it.
@@ -165,8 +179,39 @@ impl Frame {
         kept.map(|variable| variable.first).or_else(|| self.outside(graph, tensor))
     }
 
-    /// Constants that are in the loop because they wait for something in it.
-    pub(super) fn constants<'g>(&'g self, graph: &'g Graph) -> impl Iterator<Item = NodeId> + 'g {
-        self.nodes.iter().copied().filter(|&id| graph.op(id) == "Const")
+    /// What leaves the loop.
+    pub(super) fn exits(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.variables.iter().filter_map(|variable| variable.exit)
+    }
+
+    /// Whether all that somebody takes of what leaves the loop is known, or the same in every round.
+    pub(super) fn check_exits(
+        &self,
+        graph: &Graph,
+        memory: &Memory,
+        is_known: impl Fn(&Variable) -> bool,
+    ) -> Result<(), Reason> {
+        for variable in &self.variables {
+            let stays = variable.stays(graph) && memory.unstable(&[variable.first]).is_none();
+            let Some(exit) = variable.exit.filter(|_| !stays && !is_known(variable)) else {
+                continue;
+            };
+            if let Some(reader) = graph.data_consumers(exit).next() {
+                return Err(Reason::consumer(graph, exit, reader));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets who waits for what leaves the loop wait for the node in its place, and gives those what is the same in
+    /// every round who take that.
+    pub(super) fn redirect_exits(&self, graph: &mut Graph, new: NodeId) {
+        for variable in &self.variables {
+            let Some(node) = variable.exit else { continue };
+            graph.redirect_control(node, new);
+            if variable.stays(graph) {
+                graph.redirect(Output { node, index: 0 }, variable.first);
+            }
+        }
     }
 }

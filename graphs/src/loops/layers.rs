@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use super::arrays::{Input, Written, is_same};
 use super::body::{Counters, Masked};
 use super::frame::{Frame, Variable};
+use super::lists;
+use super::rounds::Rounds;
+use super::weights::{Leaving, Weight};
 use crate::cells::{Availability, Needed};
 use crate::constants::has_zeros;
 use crate::graph::{Graph, NodeId, Output};
@@ -22,15 +25,17 @@ struct Layer {
     cell: Cell,
     /// For each state of the cell: its first value, and what leaves the loop.
     states: Vec<(Output, Option<NodeId>)>,
-    /// Weights, biases and peepholes outside of the loop.
-    weights: Vec<Output>,
+    /// Weights, biases and peepholes.
+    weights: Vec<Weight>,
 }
 
 /// A loop that is nothing but layers, each of which takes the outputs of the one before.
 #[derive(Debug)]
 pub(super) struct Loop {
     frame: Frame,
-    bounds: Vec<Output>,
+    rounds: Rounds,
+    /// How many steps there are.
+    size: Output,
     /// How many steps each row has, if they differ.
     lengths: Option<Output>,
     input: Input,
@@ -58,7 +63,7 @@ impl Loop {
         if counters.leave(graph) {
             return Err(other("exit of the count"));
         }
-        let bounds = counters.bounds.clone();
+        let rounds = Rounds::of(&counters);
         let nodes = frame.nodes_of_variables().chain(counters.nodes.iter().copied()).collect();
         let mut reader = Reader { graph, frame: &frame, counters, lengths: Vec::new(), nodes };
         let (input, steps) = reader.steps().ok_or_else(|| other("input"))?;
@@ -69,12 +74,10 @@ impl Loop {
         if lengths.iter().any(|one| *one != lengths[0]) {
             return Err(other("length of rows"));
         }
-        let sizes = written.iter().map(|written| written.array.size);
-        if !sizes.into_iter().all(|size| is_same(graph, size, input.array.size)) {
-            return Err(other("size of arrays"));
-        }
+        let size = size_of(graph, &input, written.as_ref(), &rounds);
+        let size = size.ok_or_else(|| other("size of arrays"))?;
         let harmless = |id: &NodeId| match graph.op(*id) {
-            "Identity" | "Const" => true,
+            "Identity" | "Const" | "NoOp" => true,
             "Enter" => graph.node(*id).flag("is_constant"),
             _ => false,
         };
@@ -83,7 +86,7 @@ impl Loop {
         }
         let lengths = lengths.first().copied().flatten();
         let waits = BTreeSet::new();
-        let mut found = Loop { frame, bounds, lengths, input, layers, written, waits };
+        let mut found = Loop { frame, rounds, size, lengths, input, layers, written, waits };
         found.waits = found.waits(graph);
         Ok(found)
     }
@@ -92,8 +95,8 @@ impl Loop {
     fn waits(&self, graph: &Graph) -> BTreeSet<NodeId> {
         let inside = self.frame.nodes.iter();
         let inside = inside.flat_map(|&id| graph.node(id).control_inputs.iter().copied());
-        let before = self.input.array.outside.iter().chain(self.array_written());
-        let before = before.flat_map(|&id| waits_for(graph, id));
+        let before = self.input.array.outside.iter().copied().chain(self.array_written());
+        let before = before.flat_map(|id| waits_for(graph, id));
         let all = inside.chain(before).filter(|id| !self.frame.nodes.contains(id));
         let own: BTreeSet<_> = self.outside().collect();
         let mut waits: BTreeSet<_> = all.filter(|id| !own.contains(id)).collect();
@@ -104,8 +107,8 @@ impl Loop {
     }
 
     /// The array that is written, if there is one.
-    fn array_written(&self) -> Option<&NodeId> {
-        self.written.as_ref().and_then(|written| written.array.outside.last())
+    fn array_written(&self) -> Option<NodeId> {
+        self.written.as_ref().map(|written| written.first.node)
     }
 
     /// The nodes around the loop that nobody needs without it.
@@ -119,10 +122,13 @@ impl Loop {
     fn inputs(&self) -> impl Iterator<Item = Output> + '_ {
         let states =
             |layer: &'_ Layer| layer.states.iter().map(|state| state.0).collect::<Vec<_>>();
+        let weights = |layer: &'_ Layer| {
+            layer.weights.iter().flat_map(|weight| weight.sources.clone()).collect()
+        };
         let layers = self.layers.iter();
-        let of_layers =
-            layers.flat_map(move |layer| [states(layer), layer.weights.clone()].concat());
-        let numbers = [self.input.array.size].into_iter().chain(self.bounds.iter().copied());
+        let of_layers = layers.flat_map(move |layer| [states(layer), weights(layer)].concat());
+        let numbers = [self.size, self.rounds.zero].into_iter();
+        let numbers = numbers.chain(self.rounds.bounds.iter().copied());
         numbers.chain(self.lengths).chain([self.input.x]).chain(of_layers)
     }
 
@@ -151,31 +157,70 @@ impl Loop {
                 return Err(Reason::Device(name(id)));
             }
         }
-        let inputs: Vec<_> = self.inputs().collect();
+        self.check_waits(graph)?;
+        self.leaving().check(graph)?;
+        let is_outside = |input: &Output| !self.frame.nodes.contains(&input.node);
+        let inputs: Vec<_> = self.inputs().filter(is_outside).collect();
         if let Some(node) = memory.unstable(&inputs) {
             return Err(Reason::Memory(name(node)));
         }
         let waits: Vec<_> = self.waits.iter().copied().collect();
         let needed = availability.needed(graph, &inputs, &waits);
         let gather = self.written.iter().filter_map(|written| written.gather);
-        let exits = self.frame.variables.iter().filter_map(|variable| variable.exit);
-        for id in exits.chain(gather) {
+        for id in self.frame.exits().chain(gather) {
             let covered = availability.covers(graph, Output { node: id, index: 0 }, &needed);
             let consumer = graph.uses(id).first().map(|one| name(one.consumer()));
             if let Some(consumer) = consumer.filter(|_| !covered) {
                 return Err(Reason::Early { node: name(id), consumer });
             }
         }
+        self.frame.check_exits(graph, memory, |variable| {
+            let mut states = self.layers.iter().flat_map(|layer| &layer.states);
+            let is_flow = self.written.as_ref().is_some_and(|one| one.first == variable.first);
+            is_flow || states.any(|state| state.1 == variable.exit)
+        })?;
         Ok(needed)
+    }
+
+    /// The new nodes must not wait for what comes after the loop, for which that may wait which makes a tensor of a
+    /// list.
+    fn check_waits(&self, graph: &Graph) -> Result<(), Reason> {
+        let lists = self.written.iter().filter(|written| written.array.is_list);
+        for stack in lists.filter_map(|written| written.gather) {
+            let is_before = |id: &NodeId| {
+                let mut known = self.outside().chain(self.frame.exits());
+                self.waits.contains(id) || known.any(|known| known == *id)
+            };
+            if !waits_for(graph, stack).iter().all(is_before) {
+                return Err(Reason::Waits { slice: graph.node(stack).name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// What leaves the loop.
+    fn leaving(&self) -> Leaving<'_> {
+        Leaving {
+            frame: &self.frame,
+            rounds: &self.rounds,
+            root: self.layers[0].step,
+            x: self.input.x,
+            weights: self.layers.iter().flat_map(|layer| &layer.weights).collect(),
+            inputs: self.inputs().collect(),
+            waits: &self.waits,
+        }
     }
 
     /// Puts the layers in the place of the loop. Returns the new nodes.
     pub(super) fn replace(self, graph: &mut Graph, report: &mut Report) -> Vec<NodeId> {
-        self.free_constants(graph);
-        let mut x = self.input.x;
-        let mut added = Vec::new();
+        let leaving = self.leaving();
+        let left = leaving.nodes();
+        let (weights, mut added) = leaving.release(graph);
+        let (mut x, mut weights) = (self.input.x, weights.into_iter());
+        let mut last = self.frame.condition;
         for (number, layer) in self.layers.iter().enumerate() {
-            let new = self.emit(graph, number, x);
+            let of_layer = weights.by_ref().take(layer.weights.len()).collect();
+            let new = self.emit(graph, number, x, of_layer);
             for (index, &(_, exit)) in layer.states.iter().enumerate() {
                 if let Some(exit) = exit {
                     graph.redirect(
@@ -186,34 +231,20 @@ impl Loop {
                 }
             }
             x = Output { node: new, index: 0 };
-            added.push(new);
+            (last, added) = (new, [added, vec![new]].concat());
             report.replaced(&graph.node(layer.step).name, graph.op(layer.step));
             report.rewritten(graph, new, 1, None);
         }
-        let last = *added.last().expect("there is a layer");
         if let Some(gather) = self.written.as_ref().and_then(|written| written.gather) {
             graph.redirect(Output { node: gather, index: 0 }, x);
             graph.redirect_control(gather, last);
         }
-        self.remove(graph, last);
+        self.remove(graph, last, &left);
         added
     }
 
-    /// Lets constants that are in the loop wait for what comes before it.
-    fn free_constants(&self, graph: &mut Graph) {
-        let constants: Vec<_> = self.frame.constants(graph).collect();
-        let used: BTreeSet<_> = self.inputs().map(|input| input.node).collect();
-        for id in constants.into_iter().filter(|id| used.contains(id)) {
-            for awaited in graph.node(id).control_inputs.clone() {
-                if self.frame.nodes.contains(&awaited) {
-                    graph.move_control(id, awaited, self.input.x.node);
-                }
-            }
-        }
-    }
-
     /// Adds the node of a layer.
-    fn emit(&self, graph: &mut Graph, number: usize, x: Output) -> NodeId {
+    fn emit(&self, graph: &mut Graph, number: usize, x: Output, weights: Vec<Output>) -> NodeId {
         let layer = &self.layers[number];
         let is_last = number + 1 == self.layers.len();
         // Only the first layer reads an array, and only the last one writes one.
@@ -221,8 +252,9 @@ impl Loop {
         let written =
             self.written.as_ref().map(|written| &written.array.element).filter(|_| is_last);
         let sequence = Sequence {
-            time: self.input.array.size,
-            rounds: self.bounds.clone(),
+            time: self.size,
+            rounds: self.rounds.bounds.clone(),
+            is_list: self.input.array.is_list,
             lengths: self.lengths,
             x,
             x_sizes: read.cloned().unwrap_or_default(),
@@ -231,7 +263,7 @@ impl Loop {
             needs_h: written.is_some(),
         };
         let states = layer.states.iter().map(|state| state.0);
-        let tensors = states.chain(layer.weights.iter().copied()).collect();
+        let tensors = states.chain(weights).collect();
         let mut node = layer.cell.layer(graph.node(layer.step), &sequence, tensors);
         node.control_inputs = self.waits.iter().copied().collect();
         // A step that asks for one of them runs them all.
@@ -240,16 +272,17 @@ impl Loop {
     }
 
     /// Removes the loop and what is around it, as far as nobody else needs it.
-    fn remove(&self, graph: &mut Graph, last: NodeId) {
+    fn remove(&self, graph: &mut Graph, last: NodeId, left: &BTreeSet<NodeId>) {
         if let Some(written) = &self.written {
             let flow = self.frame.variables.iter().find(|one| one.first == written.first);
             if let Some(exit) = flow.and_then(|flow| flow.exit) {
                 graph.redirect(Output { node: exit, index: 0 }, written.first);
-                graph.redirect_control(exit, last);
             }
+            let outside = written.array.outside.iter().filter(|_| written.array.is_list);
+            outside.skip(1).for_each(|&identity| graph.redirect_control(identity, last));
         }
-        let used: BTreeSet<_> = self.inputs().map(|input| input.node).collect();
-        let inside = self.frame.nodes.iter().copied().filter(|id| !used.contains(id));
+        self.frame.redirect_exits(graph, last);
+        let inside = self.frame.nodes.iter().copied().filter(|id| !left.contains(id));
         graph.remove_all(inside);
         let counts = self.written.iter().flat_map(|written| written.count.iter().copied());
         let mut left: Vec<_> = self.outside().chain(counts).collect();
@@ -270,12 +303,31 @@ impl Loop {
     }
 }
 
+/// How many steps a loop has: as many as the arrays have elements, both of the same number; of lists the one that is
+/// written. Where nobody takes outputs, a number of rounds serves for lists.
+fn size_of(
+    graph: &Graph,
+    input: &Input,
+    written: Option<&Written>,
+    rounds: &Rounds,
+) -> Option<Output> {
+    if written.is_some_and(|written| written.array.is_list != input.array.is_list) {
+        return None;
+    }
+    let of_written = written.and_then(|written| written.array.size);
+    let Some(size) = input.array.size else {
+        return of_written.or(rounds.bounds.first().copied());
+    };
+    of_written.is_none_or(|other| is_same(graph, other, size)).then_some(size)
+}
+
 impl Reader<'_> {
     /// The input of the first layer, and the steps from the first layer to the last.
     fn steps(&mut self) -> Option<(Input, Vec<NodeId>)> {
         let (graph, frame) = (self.graph, self.frame);
-        let mut reads =
-            frame.nodes.iter().copied().filter(|&id| graph.op(id) == "TensorArrayReadV3");
+        let is_read =
+            |&id: &NodeId| matches!(graph.op(id), "TensorArrayReadV3" | "TensorListGetItem");
+        let mut reads = frame.nodes.iter().copied().filter(is_read);
         let read = reads.next().filter(|_| reads.next().is_none())?;
         let input = Input::read(graph, frame, read, |t| self.counters.is_count(graph, t))?;
         self.nodes.extend(&input.array.inside);
@@ -314,8 +366,9 @@ impl Reader<'_> {
             }
             states.push((variable.first, variable.exit));
         }
-        let outside = |&input: &usize| frame.outside(graph, graph.input(step, input));
-        let weights = cell.weights.iter().map(outside).collect::<Option<_>>()?;
+        let weight = |&input: &usize| Weight::read(graph, frame, graph.input(step, input));
+        let weights = cell.weights.iter().map(weight).collect::<Option<Vec<_>>>()?;
+        self.nodes.extend(weights.iter().flat_map(|weight| &weight.nodes));
         Some(Layer { step, cell, states, weights })
     }
 
@@ -324,16 +377,21 @@ impl Reader<'_> {
         let (graph, frame) = (self.graph, self.frame);
         let last = layers.last()?;
         let h = Output { node: last.step, index: last.cell.h };
-        let is_flow = |variable: &&Variable| graph.op(variable.next.node) == "TensorArrayWriteV3";
+        let is_flow = |variable: &&Variable| {
+            graph.op(variable.next.node) == "TensorArrayWriteV3" || lists::writes(graph, variable)
+        };
         let mut flows = frame.variables.iter().filter(is_flow);
         let Some(flow) = flows.next() else { return Some(None) };
         let counts = |t| self.counters.is_count(graph, t);
-        let written =
-            Written::read(graph, frame, flow, counts).filter(|_| flows.next().is_none())?;
+        let written = match lists::writes(graph, flow) {
+            true => Written::of_list(graph, frame, counts),
+            false => Written::read(graph, frame, flow, counts),
+        };
+        let written = written.filter(|_| flows.next().is_none())?;
         self.nodes.extend(&written.array.inside);
         let value = self.masked(written.value)?;
         let is_cleared = |[kept, _]: [Output; 2]| {
-            frame.outside(graph, kept).is_some_and(|kept| has_zeros(graph, kept))
+            frame.same(graph, kept).is_some_and(|kept| has_zeros(graph, kept))
         };
         (value.value == h && value.ended.is_none_or(is_cleared)).then_some(Some(written))
     }

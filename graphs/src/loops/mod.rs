@@ -23,6 +23,9 @@ mod body;
 mod frame;
 mod keras;
 mod layers;
+mod lists;
+mod rounds;
+mod weights;
 
 use crate::cells::{Availability, Needed};
 use crate::graph::{Graph, NodeId};

@@ -6,7 +6,8 @@ use crate::common::rewriting::{Rewriting, rewriting};
 
 const STEPS: usize = 5;
 const ATTRIBUTES: &str = "P=0 forget_bias=1.0 cell_clip=-1.0";
-const LAYER: &str = "R=1 L=0 x_sizes=[] h_sizes=[] needs_h=true P=0 forget_bias=1.0 cell_clip=-1.0";
+const LAYER: &str =
+    "R=1 L=0 x_sizes=[] h_sizes=[] needs_h=true lists=false P=0 forget_bias=1.0 cell_clip=-1.0";
 
 /// Steps of an LSTM cell, as `cells` leaves those of `tf.nn.static_rnn`.
 fn steps() -> String {

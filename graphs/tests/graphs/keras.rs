@@ -168,25 +168,54 @@ fn masked() -> [(&'static str, &'static str); 3] {
 fn a_loop_of_an_lstm_becomes_a_layer() {
     let after = rewriting(&with(LSTM, &[]));
     let text = after.text();
-    let layer = "split = BlockcellKerasLSTM(time, time, time, x, zeros, zeros, w_x, w_h, b) R=2 M=0 \
+    let layer = "split = BlockcellKerasLSTM(time, time, time, x, zeros, zeros, \
+        split/blockcell/Merge_5, split/blockcell/Merge_6, split/blockcell/Merge_7) R=2 M=0 \
         last_only=false repeats=true x_sizes=[-1,3] h_sizes=[-1,5] needs_h=true";
     assert!(text.contains(layer), "{text}");
     assert!(text.contains("result = Pack(split, split:1, ^end)"), "{text}");
     assert!(text.contains("end = NoOp(^split)"), "{text}");
-    assert!(text.contains("w_x = ReadVariableOp(kernel, ^split/blockcell/NoOp)"), "{text}");
-    let begin = "split/blockcell/NoOp = NoOp(^time, ^zeros, ^x, ^kernel, ^recurrent, ^bias)";
+    let begin = "split/blockcell/NoOp = NoOp(^zero, ^time, ^zeros, ^x, ^kernel, ^recurrent, ^bias)";
     assert!(text.contains(begin), "{text}");
-    for op in ["Enter", "Merge", "Exit", "TensorList", "NextIteration", "Sigmoid", "MatMul"] {
+    for op in ["Enter", "Exit", "TensorList", "NextIteration", "Sigmoid", "MatMul"] {
         assert!(!text.contains(op), "{op}: {text}");
     }
     after.reports("split becomes BlockcellKerasLSTM of 1");
 }
 
 #[test]
+fn variables_are_read_only_if_there_is_a_round() {
+    let text = rewriting(&with(LSTM, &[])).text();
+    for line in [
+        "split/blockcell/Less_0 = Less(zero, time) T=int32",
+        "split/blockcell/Switch_1 = Switch(kernel, split/blockcell/Less_0)",
+        "w_x = ReadVariableOp(split/blockcell/Switch_1:1, ^split/blockcell/NoOp)",
+        "split/blockcell/Switch_4 = Switch(x, split/blockcell/Less_0)",
+        "split/blockcell/Merge_5 = Merge(w_x, split/blockcell/Switch_4) N=2",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // Two numbers of rounds, of which each may be zero.
+    let most = (
+        "most_in = Enter(time)",
+        "most = Placeholder() T=int32
+        most_in = Enter(most)",
+    );
+    let text = rewriting(&with(LSTM, &[most])).text();
+    assert!(text.contains("LogicalAnd(split/blockcell/Less_0, split/blockcell/Less_1)"), "{text}");
+    // A loop that certainly has a round.
+    let time =
+        "StridedSlice(shape, first_index, second_index, second_index) T=int32 shrink_axis_mask=1";
+    let steps = (time, "Const() T=int32 value=7");
+    let text = rewriting(&with(LSTM, &[steps])).text();
+    assert!(text.contains("x, zeros, zeros, w_x, w_h, b)"), "{text}");
+    assert!(text.contains("w_x = ReadVariableOp(kernel, ^split/blockcell/NoOp)"), "{text}");
+    assert!(!text.contains("Switch"), "{text}");
+}
+
+#[test]
 fn a_loop_of_a_gru_becomes_a_layer() {
     let text = rewriting(&with(GRU, &[])).text();
-    let layer = "split = BlockcellKerasGRU(time, time, time, x, zeros, w_x, w_h, b_x, b_h) R=2 M=0";
-    assert!(text.contains(layer), "{text}");
+    assert!(text.contains("BlockcellKerasGRU(time, time, time, x, zeros, split/"), "{text}");
     // The parts of the biases leave the loop with them.
     assert!(text.contains("biases = Split(parts_axis, b) num_split=2"), "{text}");
     assert!(text.contains("parts_axis = Const(^split/blockcell/NoOp)"), "{text}");
@@ -253,7 +282,7 @@ fn constants_leave_the_loop() {
     .text();
     assert!(text.contains("w_x = Const(^split/blockcell/NoOp) value=zeros"), "{text}");
     assert!(text.contains("bound = Const(^split/blockcell/NoOp)"), "{text}");
-    assert!(text.contains("x, zeros, zeros, w_x, w_h, b)"), "{text}");
+    assert!(text.contains("x, zeros, zeros, w_x, split/blockcell/Merge_4,"), "{text}");
 }
 
 #[test]
@@ -276,9 +305,9 @@ fn a_step_may_ask_for_what_leaves_the_loop() {
 #[test]
 fn a_mask_goes_into_the_layer() {
     let text = rewriting(&with(&(LSTM.to_owned() + MASK), &masked())).text();
-    let layer = "BlockcellKerasLSTM(time, time, time, valid, before, x, zeros, zeros, w_x, w_h, b) R=2 M=1 \
-        last_only=false repeats=true";
+    let layer = "BlockcellKerasLSTM(time, time, time, valid, before, x, zeros, zeros, ";
     assert!(text.contains(layer), "{text}");
+    assert!(text.contains("R=2 M=1 last_only=false repeats=true"), "{text}");
     assert!(!text.contains("Select"), "{text}");
 }
 

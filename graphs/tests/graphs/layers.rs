@@ -64,7 +64,7 @@ const LOOP: &str = "zero = Const() T=int32 value=0
     gradient = LSTMBlockCellGrad()\n";
 
 const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) R=1 L=1 \
-    x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true P=0 forget_bias=1.0 cell_clip=-1.0";
+    x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false P=0 forget_bias=1.0 cell_clip=-1.0";
 
 fn with(changes: &[(&str, &str)]) -> String {
     let mut text = LOOP.to_owned();
@@ -134,7 +134,7 @@ fn constants_leave_the_loop() {
         cell = BlockcellLSTMCell(x_t, h_switch:1, folded,",
     )]))
     .text();
-    assert!(text.contains("folded = Const(^x) value=zeros"), "{text}");
+    assert!(text.contains("folded = Const(^cell/blockcell/NoOp) value=zeros"), "{text}");
     assert!(text.contains("x, h0, c0, folded, b)"), "{text}");
 }
 
@@ -169,8 +169,8 @@ fn layers_take_the_outputs_of_those_before() {
         [("y = Select(has_ended, zeros_in, cell:6)", second), ("Pack(all,", "Pack(all, d_last,")];
     let text = rewriting(&with(&changes)).text();
     for line in [
-        "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) R=1 L=1 x_sizes=[-1,7] h_sizes=[] needs_h=false",
-        "upper = BlockcellLSTMLayer(time, time, lengths, cell, g0, d0, w, b) R=1 L=1 x_sizes=[] h_sizes=[-1,8] needs_h=true",
+        "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) R=1 L=1 x_sizes=[-1,7] h_sizes=[] needs_h=false lists=false",
+        "upper = BlockcellLSTMLayer(time, time, lengths, cell, g0, d0, w, b) R=1 L=1 x_sizes=[] h_sizes=[-1,8] needs_h=true lists=false",
         "result = Pack(upper, upper:2, cell:2, cell:1)",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
@@ -201,9 +201,115 @@ fn a_loop_of_gru_cells_becomes_a_layer() {
     assert!(text.contains("result = Pack(cell, cell:1)"), "{text}");
 }
 
+/// The changes that make a loop of TensorFlow 2: lists in place of arrays, and variables of the loop in place of what
+/// comes in as a constant.
+const LISTS: [(&str, &str); 6] = [
+    (
+        "in_array = TensorArrayV3(time) element_shape=[-1,7] dynamic_size=false",
+        "x_sizes = Const() T=int32 value=[-1,7]
+        h_sizes = Const() T=int32 value=[-1,8]
+        x_list = TensorListFromTensor(x, x_sizes)
+        x_in = Enter(x_list) frame_name=\"loop\" is_constant=false
+        x_merge = Merge(x_in, x_next)
+        x_switch = Switch(x_merge, more)
+        x_next = NextIteration(x_switch:1)
+        in_array = TensorArrayV3(time) element_shape=[-1,7] dynamic_size=false",
+    ),
+    (
+        "out_array = TensorArrayV3(time) element_shape=[-1,8] dynamic_size=false",
+        "out_array = TensorListReserve(h_sizes, time)",
+    ),
+    ("flow_first = Enter(out_array:1)", "flow_first = Enter(out_array)"),
+    (
+        "x_t = TensorArrayReadV3(in_handle, t, in_flow)",
+        "x_t = TensorListGetItem(x_switch:1, t, step)",
+    ),
+    (
+        "write = TensorArrayWriteV3(out_handle, t, y, flow_switch:1)",
+        "write = TensorListSetItem(flow_switch:1, t, y)",
+    ),
+    (
+        "count = TensorArraySizeV3(out_array, flow) T=int32
+    out_range = Range(zero, count, one) T=int32
+    all = TensorArrayGatherV3(out_array, out_range, flow) element_shape=[-1,8]",
+        "left = Identity(flow)
+        all = TensorListStack(left, h_sizes) num_elements=-1",
+    ),
+];
+
+/// A loop of TensorFlow 2 has none of the arrays.
+fn with_lists(changes: &[(&str, &str)]) -> String {
+    let text = with(&[&LISTS[..], changes].concat());
+    let arrays = ["in_array", "in_range", "filled", "in_handle", "in_flow", "out_handle"];
+    let is_array = |line: &&str| {
+        arrays.iter().any(|name| line.trim_start().starts_with(&format!("{name} = ")))
+    };
+    text.lines().filter(|line| !is_array(line)).map(|line| line.to_owned() + "\n").collect()
+}
+
+#[test]
+fn a_loop_of_lists_becomes_a_layer() {
+    let text = rewriting(&with_lists(&[])).text();
+    assert!(text.contains(&LAYER.replace("lists=false", "lists=true")), "{text}");
+    assert!(text.contains("result = Pack(cell, cell:2, cell:1)"), "{text}");
+    for op in ["Enter", "Merge", "Switch", "Exit", "TensorList", "left"] {
+        assert!(!text.contains(op), "{op}: {text}");
+    }
+}
+
+#[test]
+fn other_lists_stay() {
+    for change in [
+        ("flow_switch:1, t, y)", "flow_switch:1, one_in, y)"),
+        ("left = Identity(flow)", "left = Identity(flow, ^h_last)"),
+        ("left = Identity(flow)", "left = Identity(flow)\n other = Other(flow)"),
+        ("x_next = NextIteration(x_switch:1)", "x_next = NextIteration(write)"),
+        ("num_elements=-1", "num_elements=3"),
+        ("out_array = TensorListReserve(", "out_array = EmptyTensorList("),
+    ] {
+        let text = with_lists(&[])
+            .replace("step = Const(^t)", "one_in = Const(^t) T=int32 value=1\n step = Const(^t)");
+        assert!(text.contains(change.0), "{}", change.0);
+        let after = rewriting(&text.replace(change.0, change.1));
+        assert!(!after.text().contains("Layer("), "{change:?} {}", after.text());
+    }
+}
+
+#[test]
+fn variables_that_rounds_read_are_read_once_if_there_is_a_round() {
+    let read = "w_read = ReadVariableOp(w_in, ^t)
+        cell = BlockcellLSTMCell(x_t, h_switch:1, w_read,";
+    let change = ("cell = BlockcellLSTMCell(x_t, h_switch:1, w_in,", read);
+    let text = rewriting(&with(&[change])).text();
+    assert!(text.contains("cell/blockcell/Less_0 = Less(zero, time)"), "{text}");
+    let line = "w_read = ReadVariableOp(cell/blockcell/Switch_1:1, ^cell/blockcell/NoOp)";
+    assert!(text.contains(line), "{text}");
+    assert!(text.contains("x, h0, c0, cell/blockcell/Merge_3, b)"), "{text}");
+    let early = read.replace(", ^t", "");
+    stays(&[(change.0, &early)]);
+    // A side of a switch has no value, though the switch has run.
+    let switched = ("h_first = Enter(h0)", "sides = Switch(h0, w)\n h_first = Enter(sides:1)");
+    stays(&[change, switched]);
+}
+
+#[test]
+fn a_tensor_of_the_last_round_that_is_no_state_stays() {
+    let more = "last_first = Enter(h0) frame_name=\"loop\" is_constant=false
+        last_merge = Merge(last_first, last_next)
+        last_switch = Switch(last_merge, more)
+        last_next = NextIteration(h_new)
+        last = Exit(last_switch)
+        result = Pack(last, ";
+    stays(&[("result = Pack(", more)]);
+    // What is the same in every round is what comes in.
+    let same = more.replace("NextIteration(h_new)", "NextIteration(last_switch:1)");
+    let text = rewriting(&with(&[("result = Pack(", &same)])).text();
+    assert!(text.contains("result = Pack(h0, cell, cell:2, cell:1)"), "{text}");
+}
+
 #[test]
 fn a_loop_that_does_something_else_stays() {
-    for more in ["Print(cell:6)", "Assign(cell)", "NoOp(^t)"] {
+    for more in ["Print(cell:6)", "Assign(cell)", "Other(^t)"] {
         let added = format!("more_of_it = {more}\n y = Select(");
         let after = stays(&[("y = Select(", &added)]);
         after.reports_among_others(

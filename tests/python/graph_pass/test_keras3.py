@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
+from helpers.checks import assert_same_outcome
 
 if not getattr(tf.keras, "__version__", "2").startswith("3."):
     pytest.skip("this TensorFlow has Keras 2", allow_module_level=True)
@@ -21,6 +21,7 @@ MODELS = {
     "last_of_gru": {GRU: 1},
     "fixed_steps": {LSTM: 1},
     "fixed_sizes": {GRU: 1},
+    "only_states": {LSTM: 1},
     "both_directions": {LSTM: 2},
     "states": {LSTM: 1},
     "first_states": {LSTM: 1},
@@ -41,6 +42,7 @@ MODELS = {
 TRAINED = ["lstm", "gru", "masked"]
 NAMES = [
     "assigned",
+    "without_values",
     *("exported_" + name for name in MODELS),
     *("trained_" + name for name in TRAINED),
 ]
@@ -54,19 +56,6 @@ def stock():
 @pytest.fixture(scope="module")
 def ours():
     return isolated.run("keras3", NAMES, {"BLOCKCELL_REWRITE": None})
-
-
-def assert_same(got, want, limit, what):
-    """The same values or the same error."""
-    assert got.get("error") == want.get("error"), what
-    for (value, shape), (expected, expected_shape) in zip(
-        got.get("values", []), want.get("values", [])
-    ):
-        assert shape == expected_shape, what
-        value, expected = np.asarray(value), np.asarray(expected)
-        assert np.array_equal(np.isnan(value), np.isnan(expected)), what
-        error = scaled_error(np.nan_to_num(value), np.nan_to_num(expected))
-        assert error <= limit, f"{what}: scaled error {error:.3g}"
 
 
 def layers_in(rewritten):
@@ -83,21 +72,31 @@ def test_inference(stock, ours, name, how):
     assert list(got["outcomes"]) == list(want["outcomes"])
     limit = 4e-3 if "half" in name else 2e-6
     for feeds, outcome in want["outcomes"].items():
-        assert_same(got["outcomes"][feeds], outcome, limit, feeds)
+        assert_same_outcome(got["outcomes"][feeds], outcome, limit, feeds)
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_that_gradients_stay_right(stock, ours, name):
     want, got = (isolated.value(side["trained_" + name]) for side in (stock, ours))
-    assert_same(got, want, 2e-6, name)
+    assert_same_outcome(got, want, 2e-6, name)
 
 
 def test_weights_that_change(stock, ours):
     want, got = isolated.value(stock["assigned"]), isolated.value(ours["assigned"])
     assert layers_in(got["rewritten"]) == {GRU: 3}
-    assert_same(got, want, 2e-6, "assigned")
+    assert_same_outcome(got, want, 2e-6, "assigned")
     first, second, third = (np.asarray(value) for value, _ in got["values"])
     assert np.abs(first - second).max() > 0.01 and np.abs(second - third).max() > 0.01
+
+
+def test_variables_without_a_value(stock, ours):
+    """They are an error in a loop with a round, and in no other one."""
+    want, got = (isolated.value(side["without_values"]) for side in (stock, ours))
+    assert layers_in(got["rewritten"]) == {LSTM: 1}
+    outcomes = want["outcomes"]
+    assert "error" in outcomes["rows"] and "error" not in outcomes["no steps"]
+    for feeds, outcome in outcomes.items():
+        assert_same_outcome(got["outcomes"][feeds], outcome, 0, feeds)
 
 
 def test_that_the_feeds_tell_something(stock):

@@ -6,9 +6,10 @@ well-formed and malformed inputs.
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
+from helpers.checks import assert_same_outcome
 
 LSTM, GRU, CELL = "BlockcellLSTMLayer", "BlockcellGRULayer", "BlockcellLSTMCell"
 
@@ -30,10 +31,26 @@ GRAPHS = {
     "gru_only_the_state": {GRU: 1},
     "in_a_branch": {GRU: 1},
     "in_another_loop": {LSTM: 1},
+    # The rounds read the variables.
+    "resources": {LSTM: 1},
+    "resources_gru": {GRU: 1},
+    # Loops of TensorFlow 2.
+    "lists_basic": {LSTM: 1},
+    "lists_basic_lengths": {LSTM: 1},
+    "lists_fixed": {LSTM: 1},
+    "lists_fixed_lengths": {LSTM: 1},
+    "lists_peepholes": {LSTM: 1},
+    "lists_two_layers_lengths": {LSTM: 2},
+    "lists_half": {LSTM: 1},
+    "lists_gru_two_layers": {GRU: 2},
+    "lists_gru_only_the_state": {GRU: 1},
+    "lists_in_a_branch": {GRU: 1},
+    "lists_resources": {LSTM: 1},
     # The loops of these do something else, too.
     "projection": {CELL: 1},
     "residual": {"GRUBlockCell": 1},
     "own_loop": {"GRUBlockCell": 1},
+    "lists_residual": {"GRUBlockCell": 1},
     # Steps without a loop.
     "static": {LSTM: 1},
     "static_time_major": {LSTM: 1},
@@ -45,16 +62,17 @@ GRAPHS = {
     "static_feedback": {CELL: 5},
 }
 ALL = [name + optimized for name in GRAPHS for optimized in ("", "_not_optimized")]
+FUNCTIONS = [] if tf.__version__.startswith("1.") else ["in_a_function"]
 
 
 @pytest.fixture(scope="module")
 def stock():
-    return isolated.run("layers", ALL, {"BLOCKCELL_OVERRIDE": "0"})
+    return isolated.run("layers", ALL + FUNCTIONS, {"BLOCKCELL_OVERRIDE": "0"})
 
 
 @pytest.fixture(scope="module")
 def rewritten():
-    return isolated.run("layers", ALL, {"BLOCKCELL_REWRITE": None})
+    return isolated.run("layers", ALL + FUNCTIONS, {"BLOCKCELL_REWRITE": None})
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -69,20 +87,15 @@ def test_inference(stock, rewritten, name):
         assert name.startswith("in_another_loop") or "NextIteration" not in ops
     limit = 2e-3 if "half" in name else 2e-6
     for feeds, outcome in want["outcomes"].items():
-        assert_same(got["outcomes"][feeds], outcome, limit, feeds)
+        assert_same_outcome(got["outcomes"][feeds], outcome, limit, feeds)
 
 
-def assert_same(got, want, limit, what):
-    """The same values or the same error."""
-    assert got.get("error") == want.get("error"), what
-    for (value, shape), (expected, expected_shape) in zip(
-        got.get("values", []), want.get("values", [])
-    ):
-        assert shape == expected_shape, what
-        value, expected = np.asarray(value), np.asarray(expected)
-        assert np.array_equal(np.isnan(value), np.isnan(expected)), what
-        error = scaled_error(np.nan_to_num(value), np.nan_to_num(expected))
-        assert error <= limit, f"{what}: scaled error {error:.3g}"
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(stock, rewritten, name):
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    assert {op: count for op, count in got["rewritten"].items() if count} == {LSTM: 1}
+    for feeds, outcome in want["outcomes"].items():
+        assert_same_outcome(got["outcomes"][feeds], outcome, 2e-6, feeds)
 
 
 def test_that_the_feeds_tell_something(stock):

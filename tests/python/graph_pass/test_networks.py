@@ -106,6 +106,9 @@ WRAPPED = {
     "attention_dynamic": (1, 1, 1, 1, 1),
     "attention_decoder": (1, 1, 1, 1, 1),
     "raw_projection": (1, 1, 1, 1, 1),
+    # Loops of TensorFlow 2 keep tensors for gradients on lists.
+    "basic_lists": (1, 0, 0, 0, 0),
+    "plain_gru_lists": (0, 0, 0, 0, 0),
     "keras_lstm": (0, 0, 0, 0, 0),
     "keras_lstm_joined": (0, 0, 0, 0, 0),
     "keras_gru": (0, 0, 0, 0, 0),

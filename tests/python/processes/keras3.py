@@ -64,6 +64,12 @@ def states():
     return _one(layers.LSTM(4, return_sequences=True, return_state=True))
 
 
+def only_states():
+    """Without its outputs, a layer has a value for no steps, too."""
+    x = _inputs()
+    return tf.keras.Model(x, layers.LSTM(4, return_state=True)(x)[1:])
+
+
 def first_states():
     x = _inputs()
     first = [layers.Dense(4, activation="tanh")(x[:, 0]) for _ in range(2)]
@@ -125,6 +131,7 @@ MODELS = (
     last_of_gru,
     fixed_steps,
     fixed_sizes,
+    only_states,
     both_directions,
     states,
     first_states,
@@ -221,6 +228,21 @@ def exported(make):
         function = counted(lambda: {"outcomes": _of_function(path, dtype)})
         session = counted(lambda: {"outcomes": _of_session(path, dtype)})
     return {"function": function, "session": session}
+
+
+def without_values():
+    """A session in which the variables of a model have no values."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model")
+        _model(only_states).export(path, verbose=False)
+        with tf.Graph().as_default(), v1.Session(config=config(True)) as empty:
+            with v1.Session() as restored:
+                model = v1.saved_model.load(restored, ["serve"], path)
+            signature = model.signature_def["serving_default"]
+            (x_info,) = signature.inputs.values()
+            outputs = [signature.outputs[key].name for key in sorted(signature.outputs)]
+            run = functools.partial(empty.run, outputs)
+            return counted(lambda: {"outcomes": _outcomes(lambda x: run({x_info.name: x}), "f4")})
 
 
 def trained(make):

@@ -55,12 +55,37 @@ def frozen_graph(name, optimized):
         names = {operation.name for operation in graph.get_operations()}
         outputs = [f"out{k}:0" for k in range(9) if f"out{k}" in names]
         with v1.Session(config=config(optimized)) as session:
+            if "init" in names:
+                session.run("init")
             results = {}
             for key, (x, lengths) in FEEDS.items():
                 feeds = _feeds(graph, names, x, lengths)
                 results[key] = counted(functools.partial(_outcome, session, outputs, feeds))
     rewritten = results["rows"]["rewritten"]
     return {"outcomes": results, "rewritten": {op: n for op, n in rewritten.items() if n}}
+
+
+def in_a_function():
+    """The same of a loop of TensorFlow 2 in a function of TensorFlow 2."""
+    with gzip.open(str(GRAPHS / "lists_basic_lengths.pb.gz")) as file:
+        definition = v1.GraphDef.FromString(file.read())
+    wrapped = v1.wrap_function(lambda: tf.import_graph_def(definition, name=""), [])
+    tensor = wrapped.graph.get_tensor_by_name
+    feeds, fetches = ("x:0", "lengths:0"), ("out0:0", "out1:0", "out2:0")
+    function = wrapped.prune([tensor(name) for name in feeds], [tensor(name) for name in fetches])
+
+    def outcomes():
+        results = {}
+        for key, (x, lengths) in FEEDS.items():
+            try:
+                tensors = function(tf.constant(x), tf.constant(lengths, tf.int32))
+                values = [[y.numpy().tolist(), y.shape.as_list()] for y in tensors]
+                results[key] = {"values": values}
+            except (tf.errors.OpError, ValueError) as error:
+                results[key] = {"error": type(error).__name__}
+        return {"outcomes": results}
+
+    return counted(outcomes)
 
 
 def _feeds(graph, names, x, lengths):

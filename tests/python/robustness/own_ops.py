@@ -140,6 +140,7 @@ def _layer_calls():
             ([number([0, 2, 7])], {}, {}),
             ([number(3)], {"x_sizes": [-1, width], "h_sizes": [batch, cell]}, {}),
             ([], {"h_sizes": [batch, cell], "needs_h": False}, {"peepholes": [(cell,)] * 3}),
+            ([], {"h_sizes": [batch, cell], "lists": True}, {"time": number(time + 1)}),
         ):
             inputs = {**head, "sequence_length": lengths, **states, **tail}
             inputs.update((name, value) for name, value in more.items() if name in inputs)

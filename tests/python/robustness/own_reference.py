@@ -237,6 +237,19 @@ def _without_steps(time, x, states, x_sizes, h_sizes, needs_h):
     return {"h": np.zeros(h), **dict(zip(("h_last", "cs_last"), states))}
 
 
+def _of_lists(run, size, rounds, x):
+    """A loop whose arrays are lists: h has `size` steps, and x has at least as many as are made."""
+    steps = _steps(size, rounds, x)
+    _shape("x", x, (None, None, None))
+    _expect(int(size) >= 0, "a list has a negative size")
+    _expect(steps <= min(int(size), len(x)), "there are more rounds than steps")
+    cut = x[:steps] if steps else x
+    made = run(np.int32(len(cut)), x=cut)
+    h = np.zeros((int(size), *made["h"].shape[1:]))
+    h[:steps] = made["h"][:steps]
+    return dict(made, h=h)
+
+
 def _check_loop(time, rounds, lengths, x, sizes, shape):
     """The number of steps of each row."""
     steps, batch, cell = shape
@@ -284,8 +297,19 @@ def lstm_layer(
     x_sizes=(),
     h_sizes=(),
     needs_h=True,
+    lists=False,
 ):
     """`BlockcellLSTMLayer`."""
+    if lists:
+        tensors = (h_prev, cs_prev, w, b, peepholes, forget_bias, cell_clip)
+        return _of_lists(
+            lambda time, x: lstm_layer(
+                time, rounds, sequence_length, x, *tensors, x_sizes, h_sizes, needs_h
+            ),
+            time,
+            rounds,
+            x,
+        )
     x_sizes, h_sizes = _sizes("x_sizes", x_sizes), _sizes("h_sizes", h_sizes)
     steps = _steps(time, rounds, x)
     if steps == 0:
@@ -325,8 +349,19 @@ def gru_layer(
     x_sizes=(),
     h_sizes=(),
     needs_h=True,
+    lists=False,
 ):
     """`BlockcellGRULayer`."""
+    if lists:
+        tensors = (h_prev, w_ru, w_c, b_ru, b_c)
+        return _of_lists(
+            lambda time, x: gru_layer(
+                time, rounds, sequence_length, x, *tensors, x_sizes, h_sizes, needs_h
+            ),
+            time,
+            rounds,
+            x,
+        )
     x_sizes, h_sizes = _sizes("x_sizes", x_sizes), _sizes("h_sizes", h_sizes)
     steps = _steps(time, rounds, x)
     if steps == 0:

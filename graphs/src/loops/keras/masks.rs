@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::super::body::Counters;
 use super::super::frame::Frame;
-use super::lists::{Input, Written};
+use super::super::lists::{Input, Written};
 use crate::graph::{Graph, NodeId, Output};
 use crate::products::skip_identities;
 

@@ -7,35 +7,33 @@
 //!                           of Keras's GRU step            BlockcellKerasGRU
 //! ```
 //!
-//! The steps are small operations in the loop: `step.rs`, `lstm.rs` and `gru.rs`. Its lists are in `lists.rs`, and what
-//! a masked step does in `masks.rs`. Lists are values, not memory, so that it does not matter who else reads them.
-//! Variables of the layer are read in every round. `weights.rs` lets the new node read them once, after all that the
+//! The steps are small operations in the loop: `step.rs`, `lstm.rs` and `gru.rs`. Its lists are in `../lists.rs`, and
+//! what a masked step does in `masks.rs`. Lists are values, not memory, so that it does not matter who else reads them.
+//! Variables of the layer are read in every round. `../weights.rs` lets the new node read them once, after all that the
 //! loop waits for: nothing in the loop writes to them, and whatever writes to them outside is either before the loop,
-//! or might have come after all of its rounds.
+//! or might have come after all of its rounds. A loop without a round reads no variable: `../rounds.rs`.
 
 mod gru;
-mod lists;
 mod lstm;
 mod masks;
 mod replacement;
 mod step;
-mod weights;
 
 use std::collections::BTreeSet;
 
 use super::body::Counters;
-use super::frame::{Frame, Variable};
+use super::frame::Frame;
+use super::lists::{Input, Written};
+use super::rounds::Rounds;
+use super::weights::{Leaving, Weight};
 use crate::cells::{Availability, Needed};
 use crate::graph::{Graph, NodeId, Output, Use};
 use crate::memory::Memory;
-use crate::ops::is_switch;
 use crate::placement::{check_replaceable, is_claimed};
 use crate::reason::Reason;
 use crate::waits::waits_for;
-use lists::{Input, Written};
 use masks::Mask;
 use step::Step;
-use weights::Weight;
 
 /// Whether a step of Keras's cells may begin here: with the `Split` of pre-activations.
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
@@ -54,7 +52,7 @@ pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
 #[derive(Debug)]
 pub(super) struct KerasLoop {
     frame: Frame,
-    bounds: Vec<Output>,
+    rounds: Rounds,
     input: Input,
     step: Step,
     /// For each state of the cell: its variable's first value, and what leaves the loop.
@@ -96,10 +94,10 @@ impl KerasLoop {
         if let Some(more) = frame.nodes.iter().find(|id| !known.contains(id) && !harmless(id)) {
             return Err(Reason::InLoop(graph.node(*more).name.clone()));
         }
-        let bounds = counters.bounds.clone();
+        let rounds = Rounds::of(&counters);
         let waits = BTreeSet::new();
         let mut found =
-            KerasLoop { frame, bounds, input, step, states, weights, mask, written, waits };
+            KerasLoop { frame, rounds, input, step, states, weights, mask, written, waits };
         found.waits = found.waits(graph);
         Ok(found)
     }
@@ -115,19 +113,34 @@ impl KerasLoop {
         all.filter(|id| !own.contains(id) && !taken.contains(id)).collect()
     }
 
-    /// The lists that the loop takes, which nobody may need without it.
+    /// The lists of the loop, which nobody may need without it.
     fn lists(&self) -> impl Iterator<Item = NodeId> + '_ {
         let of_mask = self.mask.iter().map(|mask| mask.input.list);
-        [self.input.list, self.written.list].into_iter().chain(of_mask)
+        let written = self.written.between.iter().rev().copied().chain([self.written.list]);
+        written.chain([self.input.list]).chain(of_mask)
     }
 
     /// All that the new nodes take from outside of the loop. Constants may be in it.
     fn inputs(&self) -> impl Iterator<Item = Output> + '_ {
-        let numbers = [self.written.size].into_iter().chain(self.bounds.iter().copied());
+        let numbers = [self.written.size, self.rounds.zero].into_iter();
+        let numbers = numbers.chain(self.rounds.bounds.iter().copied());
         let mask = self.mask.iter().flat_map(|mask| [mask.input.x, mask.before]);
         let states = self.states.iter().map(|state| state.0);
         let weights = self.weights.iter().flat_map(|weight| weight.sources.iter().copied());
         numbers.chain(mask).chain([self.input.x]).chain(states).chain(weights)
+    }
+
+    /// What leaves the loop.
+    fn leaving(&self) -> Leaving<'_> {
+        Leaving {
+            frame: &self.frame,
+            rounds: &self.rounds,
+            root: self.step.root,
+            x: self.input.x,
+            weights: self.weights.iter().collect(),
+            inputs: self.inputs().collect(),
+            waits: &self.waits,
+        }
     }
 
     /// The nodes whose outputs the new node has: last states and all outputs.
@@ -163,14 +176,14 @@ impl KerasLoop {
         if let Some(node) = memory.unstable(&inputs) {
             return Err(Reason::Memory(name(node)));
         }
-        // What is read once waits for these nodes, and a node that switches has run before its sides have values.
-        if let Some(input) = inputs.iter().find(|input| is_switch(graph.op(input.node))) {
-            return Err(Reason::Waits { slice: name(input.node) });
-        }
+        self.leaving().check(graph)?;
         let waits: Vec<_> = self.waits.iter().copied().collect();
         let needed = availability.needed(graph, &inputs, &waits);
         self.check_consumers(graph, availability, &needed)?;
-        self.check_exits(graph)?;
+        self.frame.check_exits(graph, memory, |variable| {
+            let is_state = self.states.iter().any(|state| state.1 == variable.exit);
+            is_state || self.written.merge == variable.merge
+        })?;
         Ok(needed)
     }
 
@@ -181,7 +194,7 @@ impl KerasLoop {
         availability: &Availability,
         needed: &Needed,
     ) -> Result<(), Reason> {
-        let exits = self.frame.variables.iter().filter_map(|variable| variable.exit);
+        let exits = self.frame.exits();
         for node in exits.chain(self.written.stack) {
             let tensor = Output { node, index: 0 };
             let mut consumers = graph.uses(node).iter().map(Use::consumer);
@@ -201,29 +214,12 @@ impl KerasLoop {
     fn check_waits(&self, graph: &Graph) -> Result<(), Reason> {
         let Some(stack) = self.written.stack else { return Ok(()) };
         let is_before = |id: &NodeId| {
-            let exits = self.frame.variables.iter().filter_map(|variable| variable.exit);
+            let exits = self.frame.exits();
             self.waits.contains(id) || self.lists().chain(exits).any(|known| known == *id)
         };
         match waits_for(graph, stack).iter().all(is_before) {
             true => Ok(()),
             false => Err(Reason::Waits { slice: graph.node(stack).name.clone() }),
         }
-    }
-
-    /// Whether only what the new node has leaves the loop: the states, the outputs, and what is the same all the time.
-    fn check_exits(&self, graph: &Graph) -> Result<(), Reason> {
-        let is_known = |variable: &Variable, exit: NodeId| {
-            let is_state = self.states.iter().any(|state| state.1 == Some(exit));
-            is_state || variable.stays(graph) || self.written.merge == variable.merge
-        };
-        for variable in &self.frame.variables {
-            let Some(exit) = variable.exit else { continue };
-            let reads = |one: &&Use| matches!(**one, Use::Data { .. });
-            let reader = graph.uses(exit).iter().find(reads);
-            if let Some(reader) = reader.filter(|_| !is_known(variable, exit)) {
-                return Err(Reason::consumer(graph, exit, reader.consumer()));
-            }
-        }
-        Ok(())
     }
 }

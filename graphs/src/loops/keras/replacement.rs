@@ -10,70 +10,26 @@ use crate::report::Report;
 impl KerasLoop {
     /// Puts a layer in the place of the loop. Returns the new nodes.
     pub(in crate::loops) fn replace(self, graph: &mut Graph, report: &mut Report) -> Vec<NodeId> {
-        let mut added = Vec::new();
-        let kept = self.kept();
-        if !kept.is_empty() {
-            let begin = self.begin(graph);
-            kept.iter().for_each(|&id| self.free(graph, id, begin));
-            added.push(begin);
-        }
-        let layer = self.emit(graph);
+        let leaving = self.leaving();
+        let left = leaving.nodes();
+        let (weights, mut added) = leaving.release(graph);
+        let layer = self.emit(graph, weights);
         added.push(layer);
         self.redirect(graph, layer);
-        self.remove(graph);
+        self.remove(graph, &left);
         report.rewritten(graph, layer, 1, None);
         added
     }
 
-    /// The nodes that leave the loop: those that compute weights, and constants.
-    fn kept(&self) -> BTreeSet<NodeId> {
-        let constants = self.inputs().map(|input| input.node);
-        let constants = constants.filter(|id| self.frame.nodes.contains(id));
-        constants
-            .chain(self.weights.iter().flat_map(|weight| weight.nodes.iter().copied()))
-            .collect()
-    }
-
-    /// Lets a node leave the loop. It waits for `begin` instead of what is in the loop.
-    fn free(&self, graph: &mut Graph, id: NodeId, begin: NodeId) {
-        for input in graph.node(id).inputs.clone() {
-            if graph.op(input.node) == "Enter" {
-                let outside = graph.input(input.node, 0);
-                graph.redirect(input, outside);
-            }
-        }
-        for awaited in graph.node(id).control_inputs.clone() {
-            if self.frame.nodes.contains(&awaited) {
-                graph.move_control(id, awaited, begin);
-            }
-        }
-    }
-
-    /// A node that waits for all that the loop waits for.
-    fn begin(&self, graph: &mut Graph) -> NodeId {
-        let root = graph.node(self.step.root);
-        let inputs = self.inputs().map(|input| input.node);
-        let inputs = inputs.filter(|id| !self.frame.nodes.contains(id));
-        let all: BTreeSet<_> = inputs.chain(self.waits.iter().copied()).collect();
-        let node = Node {
-            name: format!("{}/blockcell/NoOp", root.name),
-            op: "NoOp".to_owned(),
-            device: root.device.clone(),
-            control_inputs: all.into_iter().collect(),
-            ..Node::default()
-        };
-        graph.add(node)
-    }
-
     /// Adds the node of the layer.
-    fn emit(&self, graph: &mut Graph) -> NodeId {
+    fn emit(&self, graph: &mut Graph, weights: Vec<Output>) -> NodeId {
         let root = graph.node(self.step.root);
         let data_type = root.data_type().expect("it was found replaceable");
         let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
         let repeats = self.mask.as_ref().is_none_or(|mask| mask.repeats);
         let attributes = [
             ("T", Attribute::Type(data_type)),
-            ("R", count(self.bounds.len())),
+            ("R", count(self.rounds.bounds.len())),
             ("M", count(usize::from(self.mask.is_some()))),
             ("last_only", Attribute::Bool(self.written.last_only)),
             ("repeats", Attribute::Bool(repeats)),
@@ -82,11 +38,11 @@ impl KerasLoop {
             ("needs_h", Attribute::Bool(self.written.stack.is_some())),
         ];
         let mut inputs = vec![self.written.size];
-        inputs.extend(&self.bounds);
+        inputs.extend(&self.rounds.bounds);
         inputs.extend(self.mask.iter().flat_map(|mask| [mask.input.x, mask.before]));
         inputs.push(self.input.x);
         inputs.extend(self.states.iter().map(|state| state.0));
-        inputs.extend(self.weights.iter().map(|weight| weight.tensor));
+        inputs.extend(weights);
         let node = Node {
             name: root.name.clone(),
             op: self.step.op.to_owned(),
@@ -115,20 +71,17 @@ impl KerasLoop {
             graph.redirect_control(node, layer);
             graph.remove_all([node]);
         }
-        for variable in &self.frame.variables {
-            let Some(node) = variable.exit else { continue };
-            graph.redirect_control(node, layer);
-            // What is the same in every round is what came in.
-            if variable.stays(graph) {
-                graph.redirect(Output { node, index: 0 }, variable.first);
-            }
+        self.frame.redirect_exits(graph, layer);
+        let list = self.frame.variables.iter().find(|one| one.merge == self.written.merge);
+        if let Some((list, exit)) = list.and_then(|list| Some((list, list.exit?))) {
+            graph.redirect(Output { node: exit, index: 0 }, list.first);
         }
+        self.written.between.iter().for_each(|&identity| graph.redirect_control(identity, layer));
     }
 
     /// Removes the loop, and the lists that nobody else needs.
-    fn remove(&self, graph: &mut Graph) {
-        let kept = self.kept();
-        let inside = self.frame.nodes.iter().copied().filter(|id| !kept.contains(id));
+    fn remove(&self, graph: &mut Graph, left: &BTreeSet<NodeId>) {
+        let inside = self.frame.nodes.iter().copied().filter(|id| !left.contains(id));
         graph.remove_all(inside);
         for id in self.lists() {
             if graph.get(id).is_some() && graph.uses(id).is_empty() {

@@ -166,6 +166,19 @@ def resource_variables(network):
     return build
 
 
+def with_lists(build):
+    """With loops of TensorFlow 2, whose arrays are lists, and with its variables."""
+
+    def build_with_lists():
+        tf.enable_control_flow_v2()
+        try:
+            return resource_variables(build)()
+        finally:
+            tf.disable_control_flow_v2()
+
+    return build_with_lists
+
+
 NETWORKS = {
     "lstm_static": lambda: static(lstm(), inputs()),
     "lstm_static_peephole": lambda: static(lstm(peephole=True), inputs(unknown_batch=True)),
@@ -264,6 +277,8 @@ NETWORKS = {
     ),
     "attention_dynamic": attention_dynamic,
     "attention_decoder": attention_decoder,
+    "basic_lists": with_lists(lambda: dynamic(basic(), inputs(), sequence_length=LENGTHS)),
+    "plain_gru_lists": with_lists(lambda: dynamic(plain_gru(), inputs())),
     "raw_projection": lambda: raw(plain(num_proj=3)),
     "mixed_dynamic": lambda: dynamic(
         rnn.MultiRNNCell([plain_gru(), basic()]), inputs(), sequence_length=LENGTHS

@@ -1,6 +1,7 @@
 """Writes the frozen graphs of this folder: inference with cells of TensorFlow 1.15 in loops.
 
-`x` and `lengths` are fed, `out0`, `out1`, ... are the outputs and the last states.
+`x` and `lengths` are fed, `out0`, `out1`, ... are the outputs and the last states. Where the graph
+has an operation `init`, its variables are not frozen.
 
     .venv-1.15/bin/python tests/python/graph_pass/layers/write.py [NAME ...]
 """
@@ -148,6 +149,29 @@ def own_loop():
     return tf.while_loop(lambda t, _: t < steps, body, [tf.constant(0), state])[1]
 
 
+def with_lists(make):
+    """With loops of TensorFlow 2, whose arrays are lists."""
+
+    def made():
+        tf.enable_control_flow_v2()
+        try:
+            return make()
+        finally:
+            tf.disable_control_flow_v2()
+
+    return made
+
+
+def with_resources(make):
+    """With variables of TensorFlow 2, which the rounds of a loop read."""
+
+    def made():
+        with tf.variable_scope("", use_resource=True):
+            return make()
+
+    return made
+
+
 GRAPHS = {
     "basic": lambda: dynamic(rnn.BasicLSTMCell(CELL)),
     "basic_lengths": lambda: dynamic(rnn.BasicLSTMCell(CELL), sequence_length=lengths()),
@@ -178,11 +202,32 @@ GRAPHS = {
     "static_gru": lambda: static(stack(rnn.GRUCell)),
     "static_lengths": static_lengths,
     "static_feedback": static_feedback,
+    "resources": with_resources(lambda: dynamic(rnn.LSTMCell(CELL))),
+    "resources_gru": with_resources(lambda: dynamic(rnn.GRUCell(CELL), sequence_length=lengths())),
 }
+GRAPHS.update(
+    {
+        "lists_" + name: with_lists(GRAPHS[name])
+        for name in (
+            "basic",
+            "basic_lengths",
+            "fixed",
+            "fixed_lengths",
+            "peepholes",
+            "two_layers_lengths",
+            "half",
+            "gru_two_layers",
+            "gru_only_the_state",
+            "in_a_branch",
+            "resources",
+            "residual",
+        )
+    }
+)
 
 
-def frozen(make):
-    """The graph that `make` builds, with its variables as constants, none of which is zero."""
+def written(make, is_frozen):
+    """The graph that `make` builds. Its variables are not zero, and constants if it is frozen."""
     with tf.Graph().as_default() as graph, tf.Session() as session:
         tf.set_random_seed(3)
         tensors = tf.contrib.framework.nest.flatten(make())
@@ -194,6 +239,12 @@ def frozen(make):
         for variable in tf.global_variables():
             if "bias" in variable.name:
                 variable.load(random.uniform(-1, 1, variable.shape.as_list()), session)
+        if not is_frozen:
+            variables = tf.global_variables()
+            values = session.run(variables)
+            assigned = [one.assign(value) for one, value in zip(variables, values)]
+            tf.group(*assigned, name="init")
+            return graph.as_graph_def()
         return graph_util.convert_variables_to_constants(session, graph.as_graph_def(), names)
 
 
@@ -201,7 +252,8 @@ def main():
     for name in sys.argv[1:] or GRAPHS:
         path = str(FOLDER / (name + ".pb.gz"))
         with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
-            file.write(frozen(GRAPHS[name]).SerializeToString())
+            definition = written(GRAPHS[name], is_frozen="resources" not in name)
+            file.write(definition.SerializeToString())
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@
 //! h    = TensorListStack(the last of: TensorListReserve(size), TensorListSetItem(list, t, h[t]))
 //! ```
 
-use super::super::arrays::merged;
-use super::super::frame::Frame;
+use super::arrays::merged;
+use super::frame::{Frame, Variable};
 use crate::attribute::Values;
 use crate::constants::{constant, integers};
-use crate::graph::{Graph, NodeId, Output, Use};
+use crate::graph::{Graph, NodeId, Output};
 use crate::products::skip_identities;
 
 /// The list that a loop reads.
@@ -57,6 +57,8 @@ pub(super) struct Written {
     pub(super) write: NodeId,
     /// What makes a tensor of the list.
     pub(super) stack: Option<NodeId>,
+    /// The `Identity`s between the loop and that.
+    pub(super) between: Vec<NodeId>,
 }
 
 impl Written {
@@ -66,10 +68,9 @@ impl Written {
         frame: &Frame,
         counts: impl Fn(Output) -> bool,
     ) -> Option<Written> {
-        let writes = |tensor: Output| graph.op(tensor.node) == "TensorListSetItem";
-        let mut lists = frame.variables.iter().filter(|variable| writes(variable.next));
+        let mut lists = frame.variables.iter().filter(|variable| writes(graph, variable));
         let variable = lists.next().filter(|_| lists.next().is_none())?;
-        let write = variable.next.node;
+        let write = skip_identities(graph, variable.next).node;
         let &[before, place, value] = &graph.node(write).inputs[..] else { return None };
         let last_only = !counts(place);
         let is_first = integers(graph, place) == Some(&[0]);
@@ -81,17 +82,28 @@ impl Written {
         let &[shape, size] = graph.node(list).inputs.first_chunk().filter(|_| is_write)?;
         let is_one = integers(graph, skip_identities(graph, size)) == Some(&[1]);
         let mut element = element(graph, shape).filter(|_| !last_only || is_one)?;
-        let mut stack = None;
-        for one in variable.exit.iter().flat_map(|&exit| graph.uses(exit)) {
-            let Use::Data { consumer, .. } = *one else { continue };
-            if stack.is_some() {
+        let (mut stack, mut between) = (None, Vec::new());
+        let mut last = variable.exit;
+        while let Some(id) = last.take() {
+            let mut takers = graph.data_consumers(id);
+            let Some(taker) = takers.next() else { break };
+            if takers.next().is_some() {
                 return None;
             }
-            element = merged(&element, &stacked(graph, consumer, size)?)?;
-            stack = Some(consumer);
+            if graph.op(taker) == "Identity" {
+                // Who takes the outputs must not wait for less than before.
+                if !graph.node(taker).control_inputs.is_empty() {
+                    return None;
+                }
+                between.push(taker);
+                last = Some(taker);
+            } else {
+                element = merged(&element, &stacked(graph, taker, size)?)?;
+                stack = Some(taker);
+            }
         }
         let merge = variable.merge;
-        Some(Written { merge, size, element, last_only, value, list, write, stack })
+        Some(Written { merge, size, element, last_only, value, list, write, stack, between })
     }
 
     /// With the number of columns that the step says.
@@ -104,6 +116,11 @@ impl Written {
         self.element = merged(&self.element, &[-1, units])?;
         Some(self)
     }
+}
+
+/// Whether the rounds of a loop write into a variable that is a list.
+pub(super) fn writes(graph: &Graph, variable: &Variable) -> bool {
+    graph.op(skip_identities(graph, variable.next).node) == "TensorListSetItem"
 }
 
 /// What a node that stacks a list of this size knows of its elements.
