@@ -13,7 +13,7 @@ use bytemuck::Pod;
 use super::attributes::Attributes;
 use super::ffi::Input;
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, known, lists, parts};
+use super::lists::{Lists, ListsOp, known, parts};
 use super::loops::{copy_first_states, element_shapes};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
@@ -49,9 +49,11 @@ impl Loop {
         })
     }
 
-    /// Cuts a call's inputs into the scalars, mask and output before, and the rest.
+    /// Cuts a call's inputs into the scalars, mask and output before, and the rest, which is between them.
     fn lists<'i, T>(&self, inputs: &'i [T]) -> ([&'i [T]; 2], &'i [T]) {
-        lists(inputs, [1 + self.rounds, 2 * self.mask])
+        let (inputs, mask) = inputs.split_at(inputs.len() - 2 * self.mask);
+        let (scalars, tensors) = inputs.split_at(1 + self.rounds);
+        ([scalars, mask], tensors)
     }
 
     fn shapes<'s>(&'s self, inputs: &'s [Known], states: usize) -> (KerasShapes<'s>, &'s [Known]) {
@@ -123,7 +125,7 @@ impl Loop {
     }
 }
 
-/// `BlockcellKerasLSTM`: the loop, x, two states, and three tensors of weights.
+/// `BlockcellKerasLSTM`: x, two states, and three tensors of weights, in a loop.
 pub(super) struct KerasLstm(Loop);
 
 impl KerasLstm {
@@ -195,7 +197,7 @@ impl Lists for KerasLstm {
     }
 }
 
-/// `BlockcellKerasGRU`: the loop, x, a state, and four tensors of weights.
+/// `BlockcellKerasGRU`: x, a state, and four tensors of weights, in a loop.
 pub(super) struct KerasGru(Loop);
 
 impl KerasGru {

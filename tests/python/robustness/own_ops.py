@@ -8,9 +8,11 @@ import functools
 
 import numpy as np
 
-from robustness import judging, shapes
+from robustness import judging, keras_reference, own_reference, shapes
 from robustness.judging import Case
-from robustness.own_reference import REFERENCES, Malformed
+from robustness.own_reference import Malformed
+
+REFERENCES = {**own_reference.REFERENCES, **keras_reference.REFERENCES}
 
 LIMITS = {np.float32: 8e-6, np.float16: 4e-3}
 BATCH, INPUT, CELL, TIME = 3, 2, 4, 5
@@ -79,6 +81,7 @@ def _calls():
         yield Call("BlockcellLSTMCell", {**step, **lists}, {"cell_clip": 0.4}, everything)
     yield from _gradient_calls()
     yield from _layer_calls()
+    yield from _keras_calls()
 
 
 def _gradient_calls():
@@ -147,6 +150,36 @@ def _layer_calls():
             yield Call(op, inputs, attributes, [set(inputs)])
 
 
+def _keras_calls():
+    batch, width, cell, time = BATCH, INPUT, CELL, TIME
+    number = functools.partial(np.array, dtype=np.int32)
+    mask = np.random.RandomState(3).uniform(size=(time, batch, 1)) < 0.6
+    state = (batch, cell)
+    tails = {
+        "BlockcellKerasLSTM": {
+            "cs_prev": state,
+            **{"w_x": (width, 4 * cell), "w_h": (cell, 4 * cell), "b": (4 * cell,)},
+        },
+        "BlockcellKerasGRU": {
+            **{"w_x": (width, 3 * cell), "w_h": (cell, 3 * cell)},
+            **{"b_x": (3 * cell,), "b_h": (3 * cell,)},
+        },
+    }
+    known = {"x_sizes": [-1, width], "h_sizes": [batch, cell]}
+    masked = {"mask": [mask], "before": [state]}
+    for op, tail in tails.items():
+        head = {"size": number(time), "rounds": [number(time)], "mask": [], "before": []}
+        call = {**head, "x": (time, batch, width), "h_prev": state, **tail}
+        for more, attributes in (
+            ({}, {}),
+            ({"rounds": [number(time), number(time - 1)], "h_prev": (1, cell)}, known),
+            (masked, {"repeats": False, **known}),
+            ({**masked, "size": number(1), "before": [(1, cell)]}, {"last_only": True}),
+            ({**masked, "x": (time, 1, width)}, {"needs_h": False}),
+        ):
+            yield Call(op, {**call, **more}, attributes, [{*call, "h"}])
+
+
 CALLS = list(_calls())
 OPS = list(dict.fromkeys(call.op for call in CALLS))
 
@@ -183,7 +216,9 @@ def _cases_of(call, dtype):
         for what, odd in shapes.odd_values(value):
             yield case(f"{name}, {what}", _replaced(good, name, place, odd), call.kin(name))
         if value.dtype == np.int32:
-            for number in (*shapes.LENGTHS, TIME, TIME + 1):
+            # No machine has the memory of so many steps of h.
+            most = 2**31 - (name == "size")
+            for number in filter(most.__gt__, (*shapes.LENGTHS, TIME, TIME + 1)):
                 steps = np.full_like(value, number)
                 blame = [*call.kin(name), "h_sizes"]
                 yield case(f"{name} is {number}", _replaced(good, name, place, steps), blame)
@@ -207,7 +242,7 @@ def _odd_attributes(call, good, case):
         for name in ("begins", "sizes"):
             for value in ([], [1], [0, 1, 1]):
                 yield case(f"{name} {value}", good, [name], dict(call.attributes, **{name: value}))
-    if call.op.endswith("Layer"):
+    if "x_sizes" in call.attributes or call.op.endswith("Layer"):
         for name in ("x_sizes", "h_sizes"):
             for value in ([1], [3, 2, 4], [3, 2], [3, 4], [-1, -1], [-2, 2**40], [0, 0]):
                 blame = [name, "x", "h"]

@@ -12,16 +12,17 @@ class Malformed(ValueError):
     """The call is not what the op takes."""
 
 
-def _expect(condition, text):
+def expect(condition, text):
+    """Raises `Malformed` with a text unless a condition holds."""
     if not condition:
         raise Malformed(text)
 
 
-def _shape(name, value, dims):
+def shape_of(name, value, dims):
     """Checks a shape; None stands for any size."""
     got = np.shape(value)
     fits = len(got) == len(dims) and all(d in (None, n) for d, n in zip(dims, got))
-    _expect(fits, f"{name} has the shape {got}, not {dims}")
+    expect(fits, f"{name} has the shape {got}, not {dims}")
     return got
 
 
@@ -37,7 +38,7 @@ def _broadcast(*shapes):
 
 
 def _broadcasts_to(name, value, shape):
-    _expect(_broadcast(np.shape(value), shape) == tuple(shape), f"{name} is not like {shape}")
+    expect(_broadcast(np.shape(value), shape) == tuple(shape), f"{name} is not like {shape}")
 
 
 def mat_mul_add_n(a, b, addends):
@@ -47,30 +48,30 @@ def mat_mul_add_n(a, b, addends):
     widths = [np.shape(one)[1:] for one in a[:parts]]
     n = None
     for i, right in enumerate(b):
-        k, n = _shape("b", right, (None, n))
+        k, n = shape_of("b", right, (None, n))
         for p in range(parts):
-            _expect(len(widths[p]) == 1, "a is no matrix")
-            _shape("a", a[i * parts + p], (k, widths[p][0]))
+            expect(len(widths[p]) == 1, "a is no matrix")
+            shape_of("a", a[i * parts + p], (k, widths[p][0]))
         left = np.concatenate(_double(a[i * parts : (i + 1) * parts]), axis=1)
         sums.append(left.T @ np.asarray(right, np.float64))
     sums += _double(addends)
     for one in sums:
-        _expect(one.ndim == 2, "an addend is no matrix")
-        _shape("addends", one, sums[0].shape)
+        expect(one.ndim == 2, "an addend is no matrix")
+        shape_of("addends", one, sums[0].shape)
     return {"sum": sum(sums)}
 
 
 def mat_mul_slice(a, b, P, begins, sizes, rows):  # noqa: N803 (the attribute's name)
     """`BlockcellMatMulSlice`."""
-    k, n = _shape("a", a, (None, None))
-    m, _ = _shape("b", b, (None, n))
-    _expect(len(begins) == len(sizes) == P, "begins and sizes have other lengths than P")
-    _expect(rows == -1 or 0 <= rows <= k, "rows are outside")
+    k, n = shape_of("a", a, (None, None))
+    m, _ = shape_of("b", b, (None, n))
+    expect(len(begins) == len(sizes) == P, "begins and sizes have other lengths than P")
+    expect(rows == -1 or 0 <= rows <= k, "rows are outside")
     product = np.asarray(a, np.float64) @ np.asarray(b, np.float64).T
     found = {}
     for p, (begin, size) in enumerate(zip(begins, sizes)):
         end = m if size == -1 else begin + size
-        _expect(0 <= begin <= end <= m and size >= -1, "columns are outside")
+        expect(0 <= begin <= end <= m and size >= -1, "columns are outside")
         found[f"parts{p}"] = product[: k if rows == -1 else rows, begin:end]
     return found
 
@@ -79,22 +80,22 @@ def bias_add_grad_add_n(out_backprop, addends):
     """`BlockcellBiasAddGradAddN`."""
     n, sums = None, []
     for one in out_backprop:
-        n = _shape("out_backprop", one, (None, n))[1]
+        n = shape_of("out_backprop", one, (None, n))[1]
         sums.append(np.asarray(one, np.float64).sum(0))
     for one in addends:
-        (n,) = _shape("addends", one, (n,))
+        (n,) = shape_of("addends", one, (n,))
         sums.append(np.asarray(one, np.float64))
     return {"sum": sum(sums)}
 
 
 def _lstm_weights(x, h_prev, w, b, peepholes):
-    batch, width = _shape("x", x, (None, None))
-    _, output = _shape("h_prev", h_prev, (batch, None))
-    _, columns = _shape("w", w, (width + output, None))
-    _expect(columns % 4 == 0, "w has no four gates")
-    _shape("b", b, (columns,))
+    batch, width = shape_of("x", x, (None, None))
+    _, output = shape_of("h_prev", h_prev, (batch, None))
+    _, columns = shape_of("w", w, (width + output, None))
+    expect(columns % 4 == 0, "w has no four gates")
+    shape_of("b", b, (columns,))
     for weights in peepholes:
-        _shape("peepholes", weights, (columns // 4,))
+        shape_of("peepholes", weights, (columns // 4,))
     return batch, columns // 4
 
 
@@ -103,7 +104,7 @@ def lstm_cell(x, h_prev, w, b, cs_prev, peepholes, forget_bias=1.0, cell_clip=-1
     batch, cell = _lstm_weights(x, h_prev, w, b, peepholes)
     state = cs_prev[0] if cs_prev else np.zeros((batch, cell), x.dtype)
     if peepholes:
-        _shape("cs_prev", state, (batch, cell))
+        shape_of("cs_prev", state, (batch, cell))
     _broadcast((batch, cell), np.shape(state))
     wci, wcf, wco = peepholes or [np.zeros(cell, x.dtype)] * 3
     attributes = dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=bool(peepholes))
@@ -136,18 +137,18 @@ def lstm_cell_grad(
     cell_clip=-1.0,
 ):
     """`BlockcellLSTMCellGrad`. `Q` counts what peepholes add to the outputs."""
-    _expect((len(peepholes), Q) in ((0, 0), (3, 2)), "Q does not go with the peepholes")
-    gate = _shape("i", i, (None, None))
+    expect((len(peepholes), Q) in ((0, 0), (3, 2)), "Q does not go with the peepholes")
+    gate = shape_of("i", i, (None, None))
     for name, value in (("f", f), ("o", o), ("ci", ci)):
-        _shape(name, value, gate)
+        shape_of(name, value, gate)
     state = _broadcast(gate, np.shape(cs_prev[0])) if sums_to_gates and cs_prev else gate
-    _shape("co", co, state)
+    shape_of("co", co, state)
     for name, values in (("cs_prev", cs_prev), ("cs_grad", cs_grad), ("h_grad", h_grad)):
         for value in values:
             _broadcasts_to(name, value, state)
     for name, values, shape in (("peepholes", peepholes, gate[1:]), ("cs", cs, gate)):
         for value in values:
-            _shape(name, value, shape)
+            shape_of(name, value, shape)
     dtype = i.dtype
     i, f, o, ci, co = _double((i, f, o, ci, co))
     zeros = np.zeros(state)
@@ -176,20 +177,20 @@ def lstm_cell_grad(
 
 def gru_cell(x, h_prev, w_ru, w_c, b_ru, b_c):
     """`BlockcellGRUCell`."""
-    batch, width = _shape("x", x, (None, None))
-    _, cell = _shape("h_prev", h_prev, (batch, None))
-    _shape("w_ru", w_ru, (width + cell, 2 * cell))
-    _shape("w_c", w_c, (width + cell, cell))
-    _shape("b_ru", b_ru, (2 * cell,))
-    _shape("b_c", b_c, (cell,))
+    batch, width = shape_of("x", x, (None, None))
+    _, cell = shape_of("h_prev", h_prev, (batch, None))
+    shape_of("w_ru", w_ru, (width + cell, 2 * cell))
+    shape_of("w_c", w_c, (width + cell, cell))
+    shape_of("b_ru", b_ru, (2 * cell,))
+    shape_of("b_c", b_c, (cell,))
     return oracle.gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c)
 
 
 def gru_cell_grad_c(u, h_prev, c, d_h):
     """`BlockcellGRUCellGradC`."""
-    shape = _shape("u", u, (None, None))
-    _shape("h_prev", h_prev, shape)
-    _shape("c", c, shape)
+    shape = shape_of("u", u, (None, None))
+    shape_of("h_prev", h_prev, shape)
+    shape_of("c", c, shape)
     _broadcasts_to("d_h", d_h, shape)
     u, h_prev, c, d_h = _double((u, h_prev, c, d_h))
     return {
@@ -201,9 +202,9 @@ def gru_cell_grad_c(u, h_prev, c, d_h):
 
 def gru_cell_grad_ru(r, h_prev, d_u_bar, d_hr):
     """`BlockcellGRUCellGradRU`."""
-    shape = _shape("r", r, (None, None))
-    _shape("h_prev", h_prev, shape)
-    _shape("d_u_bar", d_u_bar, shape)
+    shape = shape_of("r", r, (None, None))
+    shape_of("h_prev", h_prev, shape)
+    shape_of("d_u_bar", d_u_bar, shape)
     _broadcasts_to("d_hr", d_hr, shape)
     r, h_prev, d_u_bar, d_hr = _double((r, h_prev, d_u_bar, d_hr))
     d_r_bar = d_hr * h_prev * r * (1 - r)
@@ -216,23 +217,24 @@ def gru_cell_grad_ru(r, h_prev, d_u_bar, d_hr):
 def _steps(time, rounds, x):
     """How many steps the loop makes."""
     for name, value in [("time", time), *(("rounds", one) for one in rounds)]:
-        _shape(name, value, ())
+        shape_of(name, value, ())
     return max(0, min(int(one) for one in rounds))
 
 
-def _sizes(name, sizes):
-    _expect(len(sizes) in (0, 2), f"{name} has neither no numbers nor two")
+def known_sizes(name, sizes):
+    """What an attribute tells of a step: no sizes, or two, each None where it is not known."""
+    expect(len(sizes) in (0, 2), f"{name} has neither no numbers nor two")
     return [None if size < 0 else size for size in sizes]
 
 
 def _without_steps(time, x, states, x_sizes, h_sizes, needs_h):
     """The zeros of a loop that makes no step; None of the other tensors is looked at."""
     if x_sizes:
-        _shape("x", x, (None, *x_sizes))
+        shape_of("x", x, (None, *x_sizes))
     steps = np.shape(x)[0] if np.ndim(x) else 0
-    _expect(steps == int(time), "time is another than that of x")
+    expect(steps == int(time), "time is another than that of x")
     known = bool(h_sizes) and None not in h_sizes
-    _expect(known or not needs_h, "h_sizes is not known")
+    expect(known or not needs_h, "h_sizes is not known")
     h = [steps, *(size or 0 for size in h_sizes)] if needs_h else [steps, 0, 0]
     return {"h": np.zeros(h), **dict(zip(("h_last", "cs_last"), states))}
 
@@ -240,9 +242,9 @@ def _without_steps(time, x, states, x_sizes, h_sizes, needs_h):
 def _of_lists(run, size, rounds, x):
     """A loop whose arrays are lists: h has `size` steps, and x has at least as many as are made."""
     steps = _steps(size, rounds, x)
-    _shape("x", x, (None, None, None))
-    _expect(int(size) >= 0, "a list has a negative size")
-    _expect(steps <= min(int(size), len(x)), "there are more rounds than steps")
+    shape_of("x", x, (None, None, None))
+    expect(int(size) >= 0, "a list has a negative size")
+    expect(steps <= min(int(size), len(x)), "there are more rounds than steps")
     cut = x[:steps] if steps else x
     made = run(np.int32(len(cut)), x=cut)
     h = np.zeros((int(size), *made["h"].shape[1:]))
@@ -255,14 +257,14 @@ def _check_loop(time, rounds, lengths, x, sizes, shape):
     steps, batch, cell = shape
     x_sizes, h_sizes = sizes
     if x_sizes:
-        _shape("x", x, (None, *x_sizes))
+        shape_of("x", x, (None, *x_sizes))
     if h_sizes:
-        _shape("h", np.empty((batch, cell)), h_sizes)
-    _expect(int(time) == steps, "time is another than that of x")
-    _expect(rounds <= steps, "there are more rounds than steps")
+        shape_of("h", np.empty((batch, cell)), h_sizes)
+    expect(int(time) == steps, "time is another than that of x")
+    expect(rounds <= steps, "there are more rounds than steps")
     of_rows = np.full(batch, rounds)
     for one in lengths:
-        _expect(np.shape(one) in ((), (batch,)), "sequence_length is not that of the rows")
+        expect(np.shape(one) in ((), (batch,)), "sequence_length is not that of the rows")
         of_rows = np.clip(np.broadcast_to(one, (batch,)), 0, rounds)
     return of_rows
 
@@ -310,15 +312,15 @@ def lstm_layer(
             rounds,
             x,
         )
-    x_sizes, h_sizes = _sizes("x_sizes", x_sizes), _sizes("h_sizes", h_sizes)
+    x_sizes, h_sizes = known_sizes("x_sizes", x_sizes), known_sizes("h_sizes", h_sizes)
     steps = _steps(time, rounds, x)
     if steps == 0:
         return _without_steps(time, x, (h_prev, cs_prev), x_sizes, h_sizes, needs_h)
-    shape = _shape("x", x, (None, None, None))
+    shape = shape_of("x", x, (None, None, None))
     batch, cell = _lstm_weights(np.empty(shape[1:]), h_prev, w, b, peepholes)
-    _shape("h_prev", h_prev, (batch, cell))
+    shape_of("h_prev", h_prev, (batch, cell))
     if peepholes or sequence_length:
-        _shape("cs_prev", cs_prev, (batch, cell))
+        shape_of("cs_prev", cs_prev, (batch, cell))
     _broadcasts_to("cs_prev", cs_prev, (batch, cell))
     of_rows = _check_loop(
         time, steps, sequence_length, x, (x_sizes, h_sizes), (shape[0], batch, cell)
@@ -362,17 +364,17 @@ def gru_layer(
             rounds,
             x,
         )
-    x_sizes, h_sizes = _sizes("x_sizes", x_sizes), _sizes("h_sizes", h_sizes)
+    x_sizes, h_sizes = known_sizes("x_sizes", x_sizes), known_sizes("h_sizes", h_sizes)
     steps = _steps(time, rounds, x)
     if steps == 0:
         return _without_steps(time, x, (h_prev,), x_sizes, h_sizes, needs_h)
-    shape = _shape("x", x, (None, None, None))
-    batch, cell = _shape("h_prev", h_prev, (shape[1], None))
+    shape = shape_of("x", x, (None, None, None))
+    batch, cell = shape_of("h_prev", h_prev, (shape[1], None))
     rows = shape[2] + cell
-    _shape("w_ru", w_ru, (rows, 2 * cell))
-    _shape("w_c", w_c, (rows, cell))
-    _shape("b_ru", b_ru, (2 * cell,))
-    _shape("b_c", b_c, (cell,))
+    shape_of("w_ru", w_ru, (rows, 2 * cell))
+    shape_of("w_c", w_c, (rows, cell))
+    shape_of("b_ru", b_ru, (2 * cell,))
+    shape_of("b_c", b_c, (cell,))
     of_rows = _check_loop(
         time, steps, sequence_length, x, (x_sizes, h_sizes), (shape[0], batch, cell)
     )

@@ -39,10 +39,10 @@ impl KerasLoop {
         ];
         let mut inputs = vec![self.written.size];
         inputs.extend(&self.rounds.bounds);
-        inputs.extend(self.mask.iter().flat_map(|mask| [mask.input.x, mask.before]));
         inputs.push(self.input.x);
         inputs.extend(self.states.iter().map(|state| state.0));
         inputs.extend(weights);
+        inputs.extend(self.mask.iter().flat_map(|mask| [mask.input.x, mask.before]));
         let node = Node {
             name: root.name.clone(),
             op: self.step.op.to_owned(),
