@@ -15,26 +15,26 @@ pub(crate) type Computed<V, const O: usize, const W: usize, const R: usize> =
     ([V; O], [V; W], [V; R]);
 
 /// What is computed from the elements at one place of `I` inputs: the elements there of `O` outputs
-/// and of `W` matrices that are in `f32` whatever the element type (`wide`), and the terms of `R` sums over the batch.
+/// and of `W` matrices that are in `f32` whatever the element type (`f32_operands`), and the terms of `R` sums over the batch.
 pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, const W: usize = 0>:
     Copy + Send + Sync
 {
     /// Whether to work on two vectors at a time, which pays where operations wait for each other.
-    const TWICE: bool = false;
+    const PAIR_VECTORS: bool = false;
 
-    /// How many of the wide matrices, the first ones, are only read: what `apply` returns for them is
+    /// How many of these matrices, the first ones, are only read: what `apply` returns for them is
     /// not written.
-    const READ: usize = 0;
+    const READ_ONLY: usize = 0;
 
     /// The equation on vectors. `before` holds the previous contents of the outputs, for those that
-    /// are updated in place, and `wide` those of the wide matrices. Implementations are
+    /// are updated in place, and `f32_operands` those of these matrices. Implementations are
     /// `#[inline(always)]`.
     fn apply<S: Simd>(
         self,
         simd: S,
         inputs: [S::F32; I],
         before: [S::F32; O],
-        wide: [S::F32; W],
+        f32_operands: [S::F32; W],
     ) -> Computed<S::F32, O, W, R>;
 }
 
@@ -103,7 +103,7 @@ fn run<E, Q, const I: usize, const O: usize, const R: usize>(
     let columns = outputs[0].ncols();
     let mut totals = [[0.0; SUM_COLUMNS]; R];
     let parts = totals.each_mut().map(|total| if R == 0 { &mut [] } else { &mut total[..columns] });
-    isa.run(Pass { equation, inputs, outputs, wide: [], sums: parts });
+    isa.run(Pass { equation, inputs, outputs, f32_operands: [], sums: parts });
     for (sum, total) in sums.iter_mut().zip(totals) {
         for (sum, total) in sum.iter_mut().zip(total) {
             *sum = E::from_f32(total);
@@ -127,7 +127,7 @@ pub(crate) struct Pass<'i, 'o, E, Q, const I: usize, const O: usize, const R: us
     pub(crate) equation: Q,
     pub(crate) inputs: [ArrayView2<'i, E>; I],
     pub(crate) outputs: [ArrayViewMut2<'o, E>; O],
-    pub(crate) wide: [ArrayViewMut2<'o, f32>; W],
+    pub(crate) f32_operands: [ArrayViewMut2<'o, f32>; W],
     /// What the sums over the batch are added to.
     pub(crate) sums: [&'o mut [f32]; R],
 }
@@ -171,13 +171,13 @@ where
             *to = row(input, at);
         }
         let outputs = rows_mut(&mut self.outputs, at);
-        let wide = rows_mut(&mut self.wide, at);
+        let f32_operands = rows_mut(&mut self.f32_operands, at);
         let columns = outputs[0].len();
         let mut parts: [&mut [f32]; R] = empty();
         for (to, sum) in parts.iter_mut().zip(sums) {
             *to = &mut sum[..columns];
         }
-        Row { equation: self.equation, inputs, outputs, wide, sums: parts }
+        Row { equation: self.equation, inputs, outputs, f32_operands, sums: parts }
     }
 }
 
@@ -204,7 +204,7 @@ pub(crate) struct Row<'r, E, Q, const I: usize, const O: usize, const R: usize, 
     pub(crate) equation: Q,
     pub(crate) inputs: [&'r [E]; I],
     pub(crate) outputs: [&'r mut [E]; O],
-    pub(crate) wide: [&'r mut [f32]; W],
+    pub(crate) f32_operands: [&'r mut [f32]; W],
     pub(crate) sums: [&'r mut [f32]; R],
 }
 
@@ -234,7 +234,7 @@ where
         };
         let end = columns - (columns - line) % S::LANES;
         let mut singles = line;
-        if const { Q::TWICE } {
+        if const { Q::PAIR_VECTORS } {
             singles += (end - line) / (2 * S::LANES) * 2 * S::LANES;
             for at in (line..singles).step_by(2 * S::LANES) {
                 self.step(Twice(simd), at, 2 * S::LANES);
@@ -266,25 +266,26 @@ where
         for output in &self.outputs {
             prefetch_after(simd, output, at);
         }
-        for wide in self.wide.iter().skip(Q::READ) {
-            prefetch_after(simd, wide, at);
+        for f32_operands in self.f32_operands.iter().skip(Q::READ_ONLY) {
+            prefetch_after(simd, f32_operands, at);
         }
         let zero = simd.splat(0.0);
-        let (mut values, mut before, mut wide) = ([zero; I], [zero; O], [zero; W]);
+        let (mut values, mut before, mut f32_operands) = ([zero; I], [zero; O], [zero; W]);
         for (value, input) in values.iter_mut().zip(self.inputs) {
             *value = E::load(simd, &input[at..at + len]);
         }
         for (before, output) in before.iter_mut().zip(&self.outputs) {
             *before = E::load(simd, &output[at..at + len]);
         }
-        for (value, wide) in wide.iter_mut().zip(&self.wide) {
-            *value = simd.load(&wide[at..at + len]);
+        for (value, f32_operands) in f32_operands.iter_mut().zip(&self.f32_operands) {
+            *value = simd.load(&f32_operands[at..at + len]);
         }
-        let (results, wide, terms) = self.equation.apply(simd, values, before, wide);
+        let (results, f32_operands, terms) =
+            self.equation.apply(simd, values, before, f32_operands);
         for (output, result) in self.outputs.iter_mut().zip(results) {
             E::store(simd, result, &mut output[at..at + len]);
         }
-        for (to, result) in self.wide.iter_mut().zip(wide).skip(Q::READ) {
+        for (to, result) in self.f32_operands.iter_mut().zip(f32_operands).skip(Q::READ_ONLY) {
             simd.store(result, &mut to[at..at + len]);
         }
         for (sum, term) in self.sums.iter_mut().zip(terms) {

@@ -97,12 +97,12 @@ pub enum Activation {
 impl Activation {
     /// Applies it to all of `from`.
     pub fn run(self, isa: Isa, from: ArrayView2<'_, f32>, to: ArrayViewMut2<'_, f32>) {
-        isa.run(Pass { equation: self, inputs: [from], outputs: [to], wide: [], sums: [] });
+        isa.run(Pass { equation: self, inputs: [from], outputs: [to], f32_operands: [], sums: [] });
     }
 }
 
 impl Equation<1, 1> for Activation {
-    const TWICE: bool = true;
+    const PAIR_VECTORS: bool = true;
 
     #[inline(always)]
     fn apply<S: Simd>(

@@ -5,7 +5,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
 
 use crate::activation;
 use crate::elementwise::Equation;
-use crate::recurrence::{At, Cell, CellGrad, GradStep, Input, Phase, Product, Step, Sums};
+use crate::recurrence::{At, Cell, CellGrad, ColumnSums, GradStep, Input, Phase, Product, Step};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -64,8 +64,8 @@ impl Cell<f32, 0, 1> for Rnn<'_, '_> {
         let Step { at, products, before: [h_prev] } = step;
         let products = self.product.after(Input::Known(products.view()), at.rows, Some(h_prev));
         let inputs = [every_row(self.b, h_prev.nrows())];
-        let (equation, sums) = (Forward(self.activation), Sums::none());
-        Phase { equation, inputs, outputs, wide: [], sums }.run(at, &products);
+        let (equation, sums) = (Forward(self.activation), ColumnSums::none());
+        Phase { equation, inputs, outputs, f32_operands: [], sums }.run(at, &products);
     }
 }
 
@@ -73,8 +73,8 @@ impl Cell<f32, 0, 1> for Rnn<'_, '_> {
 struct Forward(Activation);
 
 impl Equation<1, 1, 0, 1> for Forward {
-    const TWICE: bool = true;
-    const READ: usize = 1;
+    const PAIR_VECTORS: bool = true;
+    const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -97,7 +97,7 @@ pub(crate) struct RnnGrad<'a> {
 }
 
 impl CellGrad<f32, 1, 1, 1> for RnnGrad<'_> {
-    const SUMS: usize = 1;
+    const BIAS_SUMS: usize = 1;
     const GATES: usize = 1;
 
     fn tiles(&self) -> (Tiling, u64) {
@@ -106,9 +106,9 @@ impl CellGrad<f32, 1, 1, 1> for RnnGrad<'_> {
 
     fn step(&self, step: GradStep<'_, f32, 1>, outputs: [ArrayViewMut2<'_, f32>; 1]) {
         let GradStep { at, saved: inputs, d_next, d, sums, .. } = step;
-        let (equation, wide) = (Backward(self.activation), [d]);
+        let (equation, f32_operands) = (Backward(self.activation), [d]);
         let products = self.product.of(at.rows.next(), d_next);
-        Phase { equation, inputs, outputs, wide, sums }.run(at, &products);
+        Phase { equation, inputs, outputs, f32_operands, sums }.run(at, &products);
     }
 
     fn first(
@@ -126,7 +126,7 @@ impl CellGrad<f32, 1, 1, 1> for RnnGrad<'_> {
 struct Backward(Activation);
 
 impl Equation<1, 1, 1, 2> for Backward {
-    const READ: usize = 1;
+    const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(

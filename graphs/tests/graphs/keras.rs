@@ -319,7 +319,7 @@ fn masked_steps_may_give_zeros() {
         y = SelectV2(mask_t, h, always)",
     ));
     let text = rewriting(&with(&(LSTM.to_owned() + MASK), &changes)).text();
-    assert!(text.contains("valid, before, x,") && text.contains("repeats=false"), "{text}");
+    assert!(text.contains(", valid, before) R=2 M=1 last_only=false repeats=false"), "{text}");
 }
 
 #[test]

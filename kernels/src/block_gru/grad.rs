@@ -6,11 +6,12 @@ use crate::gemm::{self, weights_fit, weights_len};
 use crate::gru::step_grad::GruGrad;
 use crate::ops::{BLOCK_GRU_GRAD, Sizes};
 use crate::recurrence::{
-    self, Backward, Left, Lengths, Product, Sums, WeightGradient, all_rows_mut, backward_scratch,
+    self, Backward, ColumnSums, Left, Lengths, Product, WeightGradient, all_rows_mut,
+    backward_scratch,
 };
 use crate::{Context, Element, Error, Storage};
 
-pub(crate) use crate::gru::step_grad::SUMS;
+pub(crate) use crate::gru::step_grad::BIAS_SUMS;
 pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 
 /// `BlockGRUGrad`: the backward steps.
@@ -81,7 +82,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
 
 /// How many elements of memory the sums over the batch need.
 pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    recurrence::sums_len(SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
+    recurrence::sums_len(BIAS_SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
 }
 
 /// What the gradients of a sequence are computed from, beside the activations. Weights are those of the gates and those
@@ -124,7 +125,7 @@ pub(crate) fn compute<E: Storage>(
     let GradOutputs { w_ru_grad, w_c_grad, h_prev_grad, .. } = &mut outputs;
     let (weights, scratch) = place_weights(sizes.cell_size, [w_ru_grad, w_c_grad], scratch);
     sequence.all_steps(context, &mut in_place, h_prev_grad.view_mut(), weights, [sums, scratch]);
-    outputs.set_vectors(reset_after, sizes.cell_size, &Sums::new(sums, SUMS));
+    outputs.set_vectors(reset_after, sizes.cell_size, &ColumnSums::new(sums, BIAS_SUMS));
     let w_grads = [outputs.w_ru_grad, outputs.w_c_grad];
     let [(ru_x, ru_h), (c_x, c_h)] = w_grads.map(|w| w.split_at(Axis(0), sizes.input_size));
     sequence.products(context, in_place, outputs.x_grad, [Some([ru_x, c_x]), Some([ru_h, c_h])]);
@@ -235,7 +236,7 @@ impl<E: Storage> GradOutputs<'_, E> {
     }
 
     /// Sets the gradients with respect to vectors from the sums.
-    fn set_vectors(&mut self, reset_after: bool, cell_size: usize, sums: &Sums<'_>) {
+    fn set_vectors(&mut self, reset_after: bool, cell_size: usize, sums: &ColumnSums<'_>) {
         let GradOutputs { b_ru_grad, b_c_grad, b_hc_grad, .. } = self;
         let (b_r, b_u) = b_ru_grad.view_mut().split_at(Axis(0), cell_size);
         if !reset_after {

@@ -8,12 +8,13 @@ use crate::lstm::step::GateOrder;
 use crate::lstm::step_grad::{LstmGrad, ProjectedGrad, SAVED, gates_of};
 use crate::ops::Sizes;
 use crate::recurrence::{
-    self, Backward, Left, Lengths, Product, Sums, WeightGradient, all_rows_mut, backward_scratch,
+    self, Backward, ColumnSums, Left, Lengths, Product, WeightGradient, all_rows_mut,
+    backward_scratch,
 };
 use crate::tiles;
 use crate::{Context, Element, Error, Storage};
 
-pub(crate) use crate::lstm::step_grad::SUMS;
+pub(crate) use crate::lstm::step_grad::BIAS_SUMS;
 pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
 
 /// `BlockLSTMGrad` and `BlockLSTMGradV2`: the backward steps.
@@ -80,7 +81,7 @@ pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
 
 /// How many elements of memory the sums over the batch need.
 pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    recurrence::sums_len(SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
+    recurrence::sums_len(BIAS_SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
 }
 
 /// How many elements of scratch memory [`GradSequence::all_steps`] needs.
@@ -156,7 +157,7 @@ pub(crate) fn compute<E: Storage>(
     let states = [outputs.cs_prev_grad.view_mut(), outputs.h_prev_grad.view_mut()];
     let memory = [weights, &mut *sums, scratch];
     sequence.all_steps(context, &mut in_place, states, memory);
-    outputs.set_vectors(call, &Sums::new(sums, SUMS));
+    outputs.set_vectors(call, &ColumnSums::new(sums, BIAS_SUMS));
     let (w_x_grad, w_h_grad) = outputs.w_grad.split_at(Axis(0), input_size);
     sequence.products(context, in_place, outputs.x_grad, [Some(w_x_grad), Some(w_h_grad)]);
 }
@@ -298,7 +299,7 @@ impl<E: Storage> GradOutputs<'_, E> {
     }
 
     /// Sets the gradients with respect to vectors from the sums.
-    fn set_vectors(&mut self, call: GradCall, sums: &Sums<'_>) {
+    fn set_vectors(&mut self, call: GradCall, sums: &ColumnSums<'_>) {
         let GradOutputs { wci_grad, wcf_grad, wco_grad, b_grad, .. } = self;
         let biases = b_grad.view_mut().insert_axis(Axis(0));
         let biases = gates_of(biases, call.variant.order());

@@ -7,8 +7,8 @@ use ndarray::{
 use super::cell::{self, Gradients, ParametersMut};
 use super::check::check_view;
 use super::forward::Inputs;
-use super::given::{Given, Turned, in_order, load_state, states_len};
 use super::memory::{Activations, Arena, total};
+use super::prepared_inputs::{DirectionBuffers, PreparedInputs, in_order, load_state, states_len};
 use super::rows;
 use super::{Attributes, Network};
 use crate::recurrence::Lengths;
@@ -113,7 +113,7 @@ pub fn backprop_scratch(network: &Network, half: bool) -> usize {
     let sizes = Memory::sizes(network);
     let gradients = total(sizes).saturating_add(params);
     let cell = cell::backward_scratch(network);
-    total([Given::len(network, half), Turned::len(network), gradients, cell])
+    total([PreparedInputs::len(network, half), DirectionBuffers::len(network), gradients, cell])
 }
 
 /// Memory for gradients.
@@ -165,8 +165,8 @@ pub(crate) fn compute<E: Storage>(
     let forward = inputs.forward.reborrow();
     let (own, scratch) = scratch.split_at_mut(if E::IS_HALF { layout.len() } else { 0 });
     let mut arena = Arena::new(&mut *scratch);
-    let given = Given::new(network, attributes, &forward, lengths, &mut arena);
-    let turned = Turned::new(&network, &mut arena);
+    let given = PreparedInputs::new(network, attributes, &forward, lengths, &mut arena);
+    let turned = DirectionBuffers::new(&network, &mut arena);
     let memory = Memory::new(&network, &mut arena);
     let mut pass = Pass {
         attributes,
@@ -207,11 +207,11 @@ struct Pass<'a, E> {
     last_gradients: [Option<ArrayView3<'a, E>>; 2],
     /// With respect to h and c before the first step, in the order of time-major tensors.
     first_gradients: [Option<ArrayViewMut3<'a, E>>; 2],
-    given: Given<'a>,
+    given: PreparedInputs<'a>,
     activations: Activations,
     saved: &'a mut [f32],
     params_gradient: &'a mut [f32],
-    turned: Turned<'a>,
+    turned: DirectionBuffers<'a>,
     memory: Memory<'a>,
     scratch: &'a mut [f32],
 }

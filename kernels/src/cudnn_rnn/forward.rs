@@ -4,8 +4,8 @@ use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
 use super::cell::{self, Cell};
 use super::check::{Shapes, check_view};
-use super::given::{Given, Turned, in_order};
 use super::memory::{Activations, Arena, total};
+use super::prepared_inputs::{DirectionBuffers, PreparedInputs, in_order};
 use super::{Attributes, Mode, Network, dropout, rows};
 use crate::recurrence::{Lengths, state_before};
 use crate::{Context, Element, Error, Storage};
@@ -83,8 +83,8 @@ pub fn forward_scratch(network: &Network, attributes: &Attributes, half: bool) -
     let activations = Activations::new(*network, attributes.dropout > 0.0, attributes.is_training);
     let activations = if attributes.is_training { 0 } else { activations.len() };
     total([
-        Given::len(network, half),
-        Turned::len(network),
+        PreparedInputs::len(network, half),
+        DirectionBuffers::len(network),
         activations,
         cell::forward_scratch(network),
     ])
@@ -163,8 +163,8 @@ pub(crate) fn compute<E: Storage>(
     let lengths = Lengths::new(ArrayView1::from(&lengths));
     let inputs = inputs.reborrow();
     let mut arena = Arena::new(scratch);
-    let given = Given::new(network, attributes, &inputs, lengths, &mut arena);
-    let turned = Turned::new(&network, &mut arena);
+    let given = PreparedInputs::new(network, attributes, &inputs, lengths, &mut arena);
+    let turned = DirectionBuffers::new(&network, &mut arena);
     let activations = Activations::new(network, attributes.dropout > 0.0, attributes.is_training);
     let memory = if attributes.is_training { reserve_space } else { arena.take(activations.len()) };
     let scratch = arena.rest();
@@ -186,8 +186,8 @@ struct Pass<'a, 'o, E> {
     inputs: Inputs<'a, E>,
     /// h and c after the last step, in the order of time-major tensors.
     states: [Option<ArrayViewMut3<'o, E>>; 2],
-    given: Given<'a>,
-    turned: Turned<'a>,
+    given: PreparedInputs<'a>,
+    turned: DirectionBuffers<'a>,
     activations: Activations,
     memory: &'a mut [f32],
     scratch: &'a mut [f32],

@@ -28,9 +28,9 @@ mod cell;
 mod check;
 mod dropout;
 mod forward;
-mod given;
 mod layout;
 mod memory;
+mod prepared_inputs;
 mod rows;
 mod switch;
 

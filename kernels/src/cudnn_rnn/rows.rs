@@ -10,13 +10,13 @@ use crate::recurrence::Lengths;
 
 /// The order of the steps of one direction.
 #[derive(Clone, Copy)]
-pub(super) struct Steps<'a> {
+pub(super) struct StepOrder<'a> {
     pub(super) lengths: Lengths<'a>,
     /// Whether each row begins with its last step.
     pub(super) reversed: bool,
 }
 
-impl Steps<'_> {
+impl StepOrder<'_> {
     /// Which step of row `b` is number `n` of this direction, if there are so many. This is its own inverse.
     fn step(self, b: usize, n: usize) -> Option<usize> {
         let before_end = self.lengths.of(b).checked_sub(n + 1)?;
@@ -47,7 +47,7 @@ impl Steps<'_> {
         }
     }
 
-    /// The inverse of [`Steps::gather`]: sets some columns of `to`.
+    /// The inverse of [`StepOrder::gather`]: sets some columns of `to`.
     pub(super) fn scatter<E: Storage>(
         self,
         from: &[f32],

@@ -6,7 +6,7 @@ use ndarray::ArrayView2;
 
 use super::dots::{self, AddDots, Blocks, CopyBlocks};
 use super::few_rows::{AddFewRows, few_rows};
-use super::micro_kernel::{Factor, LeftPanel, LeftRows, Sums};
+use super::micro_kernel::{Accumulators, LeftPanel, LeftRows, LeftSlice};
 use super::pack::{CopyPanel, CopyRows};
 use super::strip::{AddPacked, AddRows, AddTransposed, Strip};
 use super::sweep::{self, AddSwept};
@@ -120,7 +120,7 @@ impl Tile<'_> {
             Right::Packed { data, vectors } => {
                 let Tile { rows, pitch, ref mut sums, .. } = *self;
                 let packed = &data[slice.start * pitch..slice.end * pitch];
-                let sums = Sums { data: sums, pitch };
+                let sums = Accumulators { data: sums, pitch };
                 let strip = Strip { left, depth: slice.len(), rows, columns: 0..pitch, sums };
                 isa.run(AddPacked { strip, packed, vectors });
             }
@@ -130,7 +130,7 @@ impl Tile<'_> {
     /// [`Tile::add_slice`] for a row-major factor that is packed on the way.
     fn add_row_major<B: Storage>(
         &mut self,
-        left: impl Factor,
+        left: impl LeftSlice,
         b: ArrayView2<'_, B>,
         slice: Range<usize>,
     ) {
@@ -180,7 +180,7 @@ impl Tile<'_> {
         let mut before = rows.start * pitch;
         for columns in runs(strips) {
             let width = columns.len();
-            let sums = Sums { data: &mut self.sums[before..], pitch };
+            let sums = Accumulators { data: &mut self.sums[before..], pitch };
             add(Strip { left, depth, rows: rows.len(), columns, sums }, self.packed);
             before += padded(width);
         }

@@ -4,7 +4,7 @@
 use std::iter;
 use std::ops::Range;
 
-use super::micro_kernel::{Factor, Packed, multiply, with_height};
+use super::micro_kernel::{LeftSlice, Packed, multiply, with_height};
 use super::pack::pack_columns;
 use super::tiling::{padded, slices};
 use super::weights::pack_tiles;
@@ -241,7 +241,7 @@ impl<const N: usize> Wide<'_, N> {
 #[derive(Clone, Copy)]
 struct RowsInPlace<'a, const M: usize>([&'a [f32]; M]);
 
-impl<const M: usize> Factor for RowsInPlace<'_, M> {
+impl<const M: usize> LeftSlice for RowsInPlace<'_, M> {
     const REREADS: bool = true;
 
     #[inline(always)]

@@ -40,7 +40,7 @@ pub(super) fn no_block(rows: usize) -> ! {
 }
 
 /// A slice of a left factor, at most [`KC`] deep.
-pub(super) trait Factor: Copy {
+pub(super) trait LeftSlice: Copy {
     /// Whether two blocks of rows both read an unpacked right factor, instead of packing it.
     const REREADS: bool;
 
@@ -56,7 +56,7 @@ pub(super) trait Factor: Copy {
 #[derive(Clone, Copy)]
 pub(super) struct LeftRows<'a>(pub(super) &'a [[f32; KC]]);
 
-impl Factor for LeftRows<'_> {
+impl LeftSlice for LeftRows<'_> {
     const REREADS: bool = true;
 
     #[inline(always)]
@@ -78,7 +78,7 @@ pub(super) struct LeftPanel<'a> {
     pub(super) at: usize,
 }
 
-impl Factor for LeftPanel<'_> {
+impl LeftSlice for LeftPanel<'_> {
     const REREADS: bool = false;
 
     #[inline(always)]
@@ -195,18 +195,18 @@ impl<S: Simd, const V: usize> Columns<S, V> for Packing<'_, '_> {
     }
 }
 
-/// Sums of a strip, from the first column that is worked on.
-pub(super) struct Sums<'s> {
+/// Accumulators of a strip, from the first column that is worked on.
+pub(super) struct Accumulators<'s> {
     pub(super) data: &'s mut [f32],
     /// From a row to the next.
     pub(super) pitch: usize,
 }
 
-impl Sums<'_> {
+impl Accumulators<'_> {
     /// From column `at` on.
     #[inline(always)]
-    pub(super) fn from(&mut self, at: usize) -> Sums<'_> {
-        Sums { data: &mut self.data[at..], pitch: self.pitch }
+    pub(super) fn from(&mut self, at: usize) -> Accumulators<'_> {
+        Accumulators { data: &mut self.data[at..], pitch: self.pitch }
     }
 }
 
@@ -262,11 +262,11 @@ pub(super) fn rows_of_block((block, count, rows): (usize, usize, usize)) -> Rang
 #[inline(always)]
 pub(super) fn add_block<S: Simd, const V: usize, const HIGH: bool>(
     simd: S,
-    left: impl Factor,
+    left: impl LeftSlice,
     right: impl Columns<S, V>,
     depth: usize,
     place: (usize, usize, usize),
-    sums: &mut Sums<'_>,
+    sums: &mut Accumulators<'_>,
 ) {
     let rows = rows_of_block(place);
     with_height!(rows.len(), M if is_height(S::REGISTERS, V, HIGH, M) => {
@@ -286,7 +286,7 @@ const fn is_height(registers: usize, vectors: usize, high: bool, rows: usize) ->
 #[inline(always)]
 pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
     simd: S,
-    left: impl Factor,
+    left: impl LeftSlice,
     at: usize,
     mut right: impl Columns<S, V>,
     depth: usize,

@@ -33,11 +33,12 @@ pub(crate) use interleaved::{FEW_ROWS, GroupSums, Interleaved, block_width, gate
 pub(crate) use products::{Target, products};
 pub(crate) use tile::{Tile, tile, tile_at};
 pub(crate) use tiling::{
-    Given, cell_tiling, cost, padded, product_tiling, step_rows, step_tiling, transposed_tiling,
+    LeftLayout, cell_tiling, cost, padded, product_tiling, step_rows, step_tiling,
+    transposed_tiling,
 };
 #[cfg(feature = "layers")]
 pub(crate) use weights::pack_whole;
-pub(crate) use weights::{Weights, weights_fit, weights_len};
+pub(crate) use weights::{PackedWeights, weights_fit, weights_len};
 
 /// Packed columns are filled up with zeros to a multiple of this.
 const UNIT: usize = 16;

@@ -14,20 +14,20 @@ pub(super) trait Prefetch: Copy {
 
 /// `LINES` lines with each row; those of the next row are `step` bytes on.
 #[derive(Clone, Copy)]
-pub(super) struct Steps<const LINES: usize> {
+pub(super) struct PrefetchCursor<const LINES: usize> {
     pub(super) line: *const u8,
     pub(super) step: usize,
 }
 
-impl Steps<1> {
+impl PrefetchCursor<1> {
     /// Requests nothing but a line that is in the cache.
     #[inline(always)]
     pub(super) fn nothing(data: &[f32]) -> Self {
-        Steps { line: data.as_ptr().cast(), step: 0 }
+        PrefetchCursor { line: data.as_ptr().cast(), step: 0 }
     }
 }
 
-impl<const LINES: usize> Prefetch for Steps<LINES> {
+impl<const LINES: usize> Prefetch for PrefetchCursor<LINES> {
     #[inline(always)]
     fn fetch<S: Simd>(&mut self, simd: S) {
         for line in 0..LINES {
@@ -40,7 +40,7 @@ impl<const LINES: usize> Prefetch for Steps<LINES> {
 /// Steps along the rows of a [`Matrix`].
 #[derive(Clone, Copy)]
 pub(super) struct MatrixSteps {
-    steps: Steps<1>,
+    steps: PrefetchCursor<1>,
     /// How many bytes further the next row starts than the steps of a row reach.
     jump: usize,
     /// The steps of a row, and how many of them are left in this one.
@@ -65,7 +65,7 @@ impl Matrix {
         let (row, before) = (block * depth / each, block * depth % each);
         let line = self.start.wrapping_add(row * self.pitch + before * step);
         let jump = self.pitch.wrapping_sub(each * step);
-        MatrixSteps { steps: Steps { line, step }, jump, each, left: each - before }
+        MatrixSteps { steps: PrefetchCursor { line, step }, jump, each, left: each - before }
     }
 }
 

@@ -3,7 +3,7 @@
 use ndarray::ArrayViewMut2;
 
 use super::tile::{Tile, tile_at};
-use super::tiling::{Given, cost, product_tiling};
+use super::tiling::{LeftLayout, cost, product_tiling};
 use crate::executor::for_each;
 use crate::simd::{Simd, WithSimd};
 use crate::tiles::{Place, row, row_mut};
@@ -20,7 +20,7 @@ pub(crate) struct Target<'o, E, T> {
 /// matrix with these terms, which are `depth` deep all together.
 pub(crate) fn products<'o, E: Storage, T: Sync + Copy + Send>(
     context: &Context<'_>,
-    left: Given,
+    left: LeftLayout,
     depth: usize,
     targets: impl IntoIterator<Item = Target<'o, E, T>>,
     add: impl Fn(&mut Tile<'_>, T, &Place) + Sync,

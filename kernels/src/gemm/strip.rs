@@ -5,11 +5,11 @@ use std::ops::Range;
 use ndarray::ArrayView2;
 
 use super::micro_kernel::{
-    Factor, LeftRows, Packed, Packing, Prefetching, Sums, Unpacked, add_block, block_count, groups,
-    groups_of,
+    Accumulators, LeftRows, LeftSlice, Packed, Packing, Prefetching, Unpacked, add_block,
+    block_count, groups, groups_of,
 };
 use super::pack::{pack_rows, pack_transposed};
-use super::prefetch::{Matrix, Prefetch, Steps};
+use super::prefetch::{Matrix, Prefetch, PrefetchCursor};
 use super::tiling::padded;
 use super::{NR, UNIT};
 use crate::Storage;
@@ -23,7 +23,7 @@ pub(super) struct Strip<'s, L> {
     pub(super) depth: usize,
     pub(super) rows: usize,
     pub(super) columns: Range<usize>,
-    pub(super) sums: Sums<'s>,
+    pub(super) sums: Accumulators<'s>,
 }
 
 /// The product of one block of rows and one packed group of columns. It is a function of its own, so that all
@@ -34,11 +34,11 @@ struct PackedBlock<'p, 's, L, P, const V: usize> {
     /// The block, of how many, of how many rows.
     place: (usize, usize, usize),
     packed: &'p [f32],
-    sums: Sums<'s>,
+    sums: Accumulators<'s>,
     prefetch: P,
 }
 
-impl<L: Factor, P: Prefetch, const V: usize> WithSimd for PackedBlock<'_, '_, L, P, V> {
+impl<L: LeftSlice, P: Prefetch, const V: usize> WithSimd for PackedBlock<'_, '_, L, P, V> {
     type Output = ();
 
     #[inline(always)]
@@ -49,7 +49,7 @@ impl<L: Factor, P: Prefetch, const V: usize> WithSimd for PackedBlock<'_, '_, L,
     }
 }
 
-impl<L: Factor> Strip<'_, L> {
+impl<L: LeftSlice> Strip<'_, L> {
     /// Some of its columns.
     pub(super) fn part(&mut self, columns: Range<usize>) -> Strip<'_, L> {
         let Strip { left, depth, rows, .. } = *self;
@@ -88,7 +88,7 @@ impl<L: Factor> Strip<'_, L> {
         simd: S,
         columns: &Range<usize>,
         packed: &[f32],
-        prefetch: impl Fn((usize, usize)) -> Steps<1>,
+        prefetch: impl Fn((usize, usize)) -> PrefetchCursor<1>,
     ) {
         if const { S::LANES >= UNIT } && columns.len() <= S::LANES {
             self.add_packed::<S, _, 1>(simd, columns.start, 0, packed, prefetch);
@@ -104,7 +104,7 @@ impl<L: Factor> Strip<'_, L> {
         simd: S,
         columns: &Range<usize>,
         packed: &[f32],
-        prefetch: impl Fn((usize, usize)) -> Steps<1>,
+        prefetch: impl Fn((usize, usize)) -> PrefetchCursor<1>,
     ) {
         if const { S::REGISTERS >= 16 } {
             match columns.len().div_ceil(S::LANES) {
@@ -129,8 +129,9 @@ impl<L: Factor> Strip<'_, L> {
         let start = from.data.as_ptr().wrapping_add(from.at + from.width).cast::<u8>();
         let len = from.width * size_of::<f32>() + LINE;
         let pitch = from.pitch * size_of::<f32>();
-        let nothing = Steps::nothing(packed);
-        let line = |n: usize| Steps::<1> { line: start.wrapping_add(n * LINE), step: pitch };
+        let nothing = PrefetchCursor::nothing(packed);
+        let line =
+            |n: usize| PrefetchCursor::<1> { line: start.wrapping_add(n * LINE), step: pitch };
         // Rows of a group that are at most a line long are seen by the hardware prefetcher, and blocks take so
         // few instructions that counting steps would show.
         let short = const { 2 * S::LANES * size_of::<f32>() <= LINE };
@@ -138,7 +139,12 @@ impl<L: Factor> Strip<'_, L> {
             if short {
                 self.add_twice(simd, from, nothing, line(0));
             } else {
-                self.add_twice(simd, from, line(0), Steps::<2> { line: line(1).line, step: pitch });
+                self.add_twice(
+                    simd,
+                    from,
+                    line(0),
+                    PrefetchCursor::<2> { line: line(1).line, step: pitch },
+                );
             }
         } else if short {
             self.add_packing(simd, from, packed, nothing, |(block, _)| match block {
@@ -201,7 +207,7 @@ pub(super) struct AddPacked<'p, 's, L> {
     pub(super) vectors: usize,
 }
 
-impl<L: Factor> WithSimd for AddPacked<'_, '_, L> {
+impl<L: LeftSlice> WithSimd for AddPacked<'_, '_, L> {
     type Output = ();
 
     #[inline(always)]
@@ -215,7 +221,7 @@ impl<L: Factor> WithSimd for AddPacked<'_, '_, L> {
             let (size, next) = (size_of_val(packed), after.as_ptr().cast::<u8>());
             self.strip.add_wide_group(simd, &columns, packed, |(block, count)| {
                 let step = (size / (count * depth)).min(LINE);
-                Steps { line: next.wrapping_add(block * depth * step), step }
+                PrefetchCursor { line: next.wrapping_add(block * depth * step), step }
             });
         }
     }
@@ -230,7 +236,7 @@ pub(super) struct AddRows<'r, 't, 's, L, E> {
     pub(super) packed: &'t mut [f32],
 }
 
-impl<L: Factor, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
+impl<L: LeftSlice, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
     type Output = ();
 
     #[inline(always)]
@@ -250,7 +256,7 @@ impl<L: Factor, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
             }
             let from = Unpacked::<E, true> { data, pitch, at, width };
             pack_rows(simd, from, packed, padded(width));
-            let nothing = Steps::nothing(packed);
+            let nothing = PrefetchCursor::nothing(packed);
             strip.add_packed_group(simd, &columns, packed, |_| nothing);
         }
     }
@@ -279,7 +285,7 @@ impl<E: Storage> WithSimd for AddTransposed<'_, '_, '_, '_, E> {
             let group = padded(columns.len());
             pack_transposed(simd, right, slice.clone(), rows.clone(), packed, group);
             if columns.len() < 2 * S::LANES {
-                let nothing = Steps::nothing(packed);
+                let nothing = PrefetchCursor::nothing(packed);
                 strip.add_packed_group(simd, &columns, packed, |_| nothing);
                 continue;
             }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use ndarray::ArrayView2;
 
 use super::micro_kernel::{
-    Factor, LeftRows, Sums, add, block_count, block_rows, rows_of_block, with_height,
+    Accumulators, LeftRows, LeftSlice, add, block_count, block_rows, rows_of_block, with_height,
 };
 use super::strip::Strip;
 use super::tiling::parts;
@@ -119,7 +119,7 @@ struct Sweep<'l, 'r, 't, 's> {
     /// Sums of the terms before, one group of columns after the other.
     memory: &'t mut [f32],
     /// What the sums of a slice are added to.
-    sums: Sums<'s>,
+    sums: Accumulators<'s>,
 }
 
 impl Sweep<'_, '_, '_, '_> {

@@ -16,9 +16,9 @@ pub(crate) fn step_tiling(
     products: usize,
 ) -> Tiling {
     /// Most sums of a tile: they stay in the second level cache, beside the packed weights.
-    const SUMS: usize = 48 << 10;
+    const L2_BUDGET: usize = 48 << 10;
     let rows = step_rows((batch, cell_size), products);
-    let most = (SUMS / (rows * products)).min(SUM_COLUMNS);
+    let most = (L2_BUDGET / (rows * products)).min(SUM_COLUMNS);
     tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
 }
 
@@ -30,9 +30,9 @@ pub(crate) fn cell_tiling(
     products: usize,
 ) -> Tiling {
     /// Most sums of a tile: they stay in the second level cache.
-    const SUMS: usize = 144 << 10;
+    const L2_BUDGET: usize = 144 << 10;
     let rows = most_rows(batch);
-    let most = SUMS / (rows * products);
+    let most = L2_BUDGET / (rows * products);
     tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn padded(columns: usize) -> usize {
 
 /// How the left factors of [`super::products()`] are given, which decides how high their tiles are.
 #[derive(Clone, Copy)]
-pub(crate) enum Given {
+pub(crate) enum LeftLayout {
     /// Row-major.
     RowMajor,
     /// By its transpose.
@@ -128,7 +128,7 @@ pub(crate) enum Given {
 
 /// Tiles of [`super::products()`].
 pub(crate) fn product_tiling(
-    left: Given,
+    left: LeftLayout,
     (rows, columns): (usize, usize),
     threads: usize,
 ) -> Tiling {
@@ -137,8 +137,8 @@ pub(crate) fn product_tiling(
     /// Tiles for each thread, so that a thread can take over some of another's.
     const EACH: usize = 4;
     let rows_at_once = match left {
-        Given::Transposed => PANEL_ROWS,
-        Given::RowMajor => MC,
+        LeftLayout::Transposed => PANEL_ROWS,
+        LeftLayout::RowMajor => MC,
     };
     let wanted = (EACH * threads).div_ceil(rows.div_ceil(rows_at_once).max(1));
     let columns_at_once = columns.div_ceil(wanted).next_multiple_of(2 * NR).min(MOST_COLUMNS);

@@ -12,10 +12,10 @@ use crate::{Context, Storage};
 
 /// A right factor, packed for each column of tiles.
 #[derive(Clone, Copy)]
-pub(crate) struct Weights<'a> {
+pub(crate) struct PackedWeights<'a> {
     packed: &'a [f32],
     /// The size for each cell: `depth` times the strips of a tile.
-    of_cell: usize,
+    floats_per_cell: usize,
     /// How many vectors wide groups of columns are.
     vectors: usize,
 }
@@ -55,7 +55,7 @@ pub(super) fn pack_tiles(
     });
 }
 
-impl<'a> Weights<'a> {
+impl<'a> PackedWeights<'a> {
     /// Packs `right`, of `depth`, into `to`, of [`weights_len`]. `strips` are those of the tiles
     /// that have these cells.
     pub(crate) fn pack<E: Storage, const GATES: usize>(
@@ -72,12 +72,12 @@ impl<'a> Weights<'a> {
         pack_tiles(context, (tiling, cell_size), (depth, GATES), to, |cells, packed| {
             pack(isa, right, depth, &strips(&cells), vectors, packed);
         });
-        Weights { packed: to, of_cell: depth * GATES, vectors }
+        PackedWeights { packed: to, floats_per_cell: depth * GATES, vectors }
     }
 
     /// The factor for the tile at `place`.
     pub(crate) fn at(&self, place: &Place) -> Right<'a, f32> {
-        let data = &self.packed[self.of_cell * place.columns.start..];
+        let data = &self.packed[self.floats_per_cell * place.columns.start..];
         Right::Packed { data, vectors: self.vectors }
     }
 }

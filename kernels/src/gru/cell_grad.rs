@@ -94,7 +94,7 @@ fn reset_gate(
                 equation: ResetGate,
                 inputs: [h_prev, r, u, d_h, d_hr.view()],
                 outputs,
-                wide: [],
+                f32_operands: [],
                 sums: [],
             });
         });

@@ -9,7 +9,7 @@ use crate::Storage;
 use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{Equation, Row};
 use crate::gemm::{gates, padded};
-use crate::recurrence::{self, At, Input, Phase, Product, Products, RowStep, Step, Sums};
+use crate::recurrence::{self, At, ColumnSums, Input, Phase, Product, Products, RowStep, Step};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -44,16 +44,16 @@ impl<E: Storage> GruStep<'_, E> {
             equation: Gates,
             inputs: [h_prev, b_r, b_u],
             outputs: [r, u.view_mut(), hc.view_mut()],
-            wide: [],
-            sums: Sums::none(),
+            f32_operands: [],
+            sums: ColumnSums::none(),
         }
         .run(at, gates);
         Phase {
             equation: Candidate,
             inputs: [h_prev, u.view(), every_row(self.b_c, rows)],
             outputs: [c, h],
-            wide: [],
-            sums: Sums::none(),
+            f32_operands: [],
+            sums: ColumnSums::none(),
         }
         .run(at, &candidate.after(input, at.rows, Some(hc.view())));
     }
@@ -73,8 +73,8 @@ impl<E: Storage> GruStep<'_, E> {
         let [b_r, b_u] = self.gate_biases(rows);
         let [b_c, b_hc] = [self.b_c, b_hc].map(|b| every_row(b, rows));
         let inputs = [h_prev, b_r, b_u, b_c, b_hc];
-        let (equation, sums) = (ResetAfter, Sums::none());
-        Phase { equation, inputs, outputs, wide: [of_x], sums }.run(at, products);
+        let (equation, sums) = (ResetAfter, ColumnSums::none());
+        Phase { equation, inputs, outputs, f32_operands: [of_x], sums }.run(at, products);
     }
 
     fn gate_biases(&self, rows: usize) -> [ArrayView2<'_, E>; 2] {
@@ -138,8 +138,8 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         let (b_r, b_u) = (&b_ru[cells.clone()], &b_ru[all..][cells.clone()]);
         let inputs = [&h_prev[cells.clone()], b_r, b_u, b_c, b_hc];
         let [z_r, z_u, z_hc] = gates(sums, cells.len());
-        let wide = [z_r, z_u, z_hc, &mut products[2 * all..][cells.clone()]];
-        simd.enter(Row { equation: ResetAfter, inputs, outputs, wide, sums: [] });
+        let f32_operands = [z_r, z_u, z_hc, &mut products[2 * all..][cells.clone()]];
+        simd.enter(Row { equation: ResetAfter, inputs, outputs, f32_operands, sums: [] });
     }
 
     fn step(
@@ -167,8 +167,8 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
 struct Gates;
 
 impl Equation<3, 3, 0, 2> for Gates {
-    const TWICE: bool = true;
-    const READ: usize = 2;
+    const PAIR_VECTORS: bool = true;
+    const READ_ONLY: usize = 2;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -189,8 +189,8 @@ impl Equation<3, 3, 0, 2> for Gates {
 struct Candidate;
 
 impl Equation<3, 2, 0, 1> for Candidate {
-    const TWICE: bool = true;
-    const READ: usize = 1;
+    const PAIR_VECTORS: bool = true;
+    const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -218,8 +218,8 @@ fn state<S: Simd>(simd: S, h_prev: S::F32, u: S::F32, c: S::F32) -> S::F32 {
 struct ResetAfter;
 
 impl Equation<5, 5, 0, 4> for ResetAfter {
-    const TWICE: bool = true;
-    const READ: usize = 4;
+    const PAIR_VECTORS: bool = true;
+    const READ_ONLY: usize = 4;
 
     #[inline(always)]
     fn apply<S: Simd>(

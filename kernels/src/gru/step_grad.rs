@@ -10,7 +10,7 @@ use crate::simd::Simd;
 use crate::tiles::Tiling;
 
 /// Sums over the batch: the gradients of b_r, b_u, b_c and b_hc.
-pub(crate) const SUMS: usize = 4;
+pub(crate) const BIAS_SUMS: usize = 4;
 
 /// The gradient of [`Gru`](super::step::Gru). It reads the gradient with respect to h, and works in place of r, u, c and
 /// hc: they become d_r_bar, d_u_bar, d_c_bar and, where the reset comes after the product, d_hc.
@@ -24,7 +24,7 @@ pub(crate) struct GruGrad<'w, E> {
 impl<'w, E: Storage> GruGrad<'w, E> {
     /// The gradient with respect to the state that enters step `of`, through those products that are known from what
     /// the step has left in `d`: all of them where the reset comes after the product.
-    fn through<'s>(
+    fn state_backprop<'s>(
         &'s self,
         of: Rows<'s>,
         d: Option<ArrayView2<'s, f32>>,
@@ -38,7 +38,7 @@ impl<'w, E: Storage> GruGrad<'w, E> {
 }
 
 impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
-    const SUMS: usize = SUMS;
+    const BIAS_SUMS: usize = BIAS_SUMS;
     const GATES: usize = 3;
 
     fn tiles(&self) -> (Tiling, u64) {
@@ -49,24 +49,31 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
         let GradStep { at, before: h_prev, saved: [h_grad], d_next, d, mut carried, mut sums } =
             step;
         let cells = h_prev.ncols();
-        let products = self.through(at.rows.next(), d_next);
+        let products = self.state_backprop(at.rows.next(), d_next);
         let (d_r, rest) = d.split_at(Axis(1), cells);
         let (d_u, mut d_candidate) = rest.split_at(Axis(1), cells);
         let inputs = [h_prev, h_grad];
         if self.reset_after {
-            let (outputs, wide) = ([r, u, c, hc], [carried, d_r, d_u, d_candidate]);
-            return Phase { equation: ResetAfter, inputs, outputs, wide, sums }.run(at, &products);
+            let (outputs, f32_operands) = ([r, u, c, hc], [carried, d_r, d_u, d_candidate]);
+            return Phase { equation: ResetAfter, inputs, outputs, f32_operands, sums }
+                .run(at, &products);
         }
         Phase {
             equation: CandidateAndUpdate,
             inputs,
             outputs: [u, c],
-            wide: [carried.view_mut(), d_u, d_candidate.view_mut()],
+            f32_operands: [carried.view_mut(), d_u, d_candidate.view_mut()],
             sums: sums.from(1),
         }
         .run(at, &products);
-        Phase { equation: Reset, inputs: [h_prev], outputs: [r], wide: [carried, d_r], sums }
-            .run(at, &self.candidate.of(at.rows, Some(d_candidate.view())));
+        Phase {
+            equation: Reset,
+            inputs: [h_prev],
+            outputs: [r],
+            f32_operands: [carried, d_r],
+            sums,
+        }
+        .run(at, &self.candidate.of(at.rows, Some(d_candidate.view())));
     }
 
     fn first(
@@ -76,7 +83,7 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
         carried: ArrayView2<'_, f32>,
         [h_prev_grad]: [ArrayViewMut2<'_, E>; 1],
     ) {
-        self.through(at.rows, d).store(at.context, h_prev_grad, Some(carried));
+        self.state_backprop(at.rows, d).store(at.context, h_prev_grad, Some(carried));
     }
 }
 
@@ -84,7 +91,7 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
 struct CandidateAndUpdate;
 
 impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
-    const READ: usize = 1;
+    const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -104,7 +111,7 @@ impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
 struct Reset;
 
 impl Equation<1, 1, 1, 3> for Reset {
-    const READ: usize = 1;
+    const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -123,7 +130,7 @@ impl Equation<1, 1, 1, 3> for Reset {
 struct ResetAfter;
 
 impl Equation<2, 4, 4, 5> for ResetAfter {
-    const READ: usize = 1;
+    const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(

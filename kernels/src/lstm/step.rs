@@ -10,7 +10,7 @@ use crate::Storage;
 use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{Equation, Row};
 use crate::gemm::{gates, padded};
-use crate::recurrence::{self, At, Input, Phase, Product, Products, RowStep, Step, Sums};
+use crate::recurrence::{self, At, ColumnSums, Input, Phase, Product, Products, RowStep, Step};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -52,14 +52,14 @@ impl<E: Storage> LstmStep<'_, E> {
         let bias = |gate| every_row(self.b.slice_move(s![gate * cells..(gate + 1) * cells]), rows);
         let [b_i, b_ci, b_f, b_o] = self.order.map(bias);
         let equation = self.equation();
-        let (wide, sums) = ([], Sums::none());
+        let (f32_operands, sums) = ([], ColumnSums::none());
         if self.attributes.use_peephole {
             let [wci, wcf, wco] = self.peepholes.map(|weights| every_row(weights, rows));
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o, wci, wcf, wco];
-            Phase { equation, inputs, outputs, wide, sums }.run(at, products);
+            Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
         } else {
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o];
-            Phase { equation, inputs, outputs, wide, sums }.run(at, products);
+            Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
         }
     }
 }
@@ -123,16 +123,16 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
         let (b_i, b_ci, b_f, b_o) = (bias(b_i), bias(b_ci), bias(b_f), bias(b_o));
         let cs_prev = &cs_prev[cells.clone()];
         let equation = self.step.equation();
-        let wide = gates(sums, cells.len());
+        let f32_operands = gates(sums, cells.len());
         if self.step.attributes.use_peephole {
             let peephole = |n: usize| {
                 &self.step.peepholes[n].to_slice().expect("a vector without gaps")[cells.clone()]
             };
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o, peephole(0), peephole(1), peephole(2)];
-            simd.enter(Row { equation, inputs, outputs, wide, sums: [] });
+            simd.enter(Row { equation, inputs, outputs, f32_operands, sums: [] });
         } else {
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o];
-            simd.enter(Row { equation, inputs, outputs, wide, sums: [] });
+            simd.enter(Row { equation, inputs, outputs, f32_operands, sums: [] });
         }
     }
 
@@ -180,8 +180,8 @@ struct Cell {
 }
 
 impl Equation<5, 7, 0, 4> for Cell {
-    const TWICE: bool = true;
-    const READ: usize = 4;
+    const PAIR_VECTORS: bool = true;
+    const READ_ONLY: usize = 4;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -202,8 +202,8 @@ impl Equation<5, 7, 0, 4> for Cell {
 
 /// With peepholes.
 impl Equation<8, 7, 0, 4> for Cell {
-    const TWICE: bool = true;
-    const READ: usize = 4;
+    const PAIR_VECTORS: bool = true;
+    const READ_ONLY: usize = 4;
 
     #[inline(always)]
     fn apply<S: Simd>(

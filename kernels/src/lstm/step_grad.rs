@@ -12,7 +12,7 @@ use crate::tiles::{Tiling, every_row};
 
 /// Sums over the batch: the biases' gradients in the order of [`GateOrder`], then those of wci, wcf
 /// and wco.
-pub(crate) const SUMS: usize = 7;
+pub(crate) const BIAS_SUMS: usize = 7;
 
 /// The tensors that a step reads: cs, co, and the gradients with respect to cs and h, if there are any.
 pub(crate) const SAVED: usize = 4;
@@ -37,20 +37,20 @@ impl<E: Storage> LstmGrad<'_, '_, E> {
         let GradStep { at, before: cs_prev, saved, d, carried, sums, .. } = step;
         let [cs, co, cs_grad, h_grad] = saved;
         let [d_i, d_ci, d_f, d_o] = gates_of(d, self.order);
-        let wide = [carried, d_i, d_ci, d_f, d_o];
+        let f32_operands = [carried, d_i, d_ci, d_f, d_o];
         let inputs = [cs_prev, co, cs_grad, h_grad];
         let Some(peepholes) = self.peepholes else {
             let equation = WithoutPeepholes;
-            return Phase { equation, inputs, outputs, wide, sums }.run(at, products);
+            return Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
         };
         let [wci, wcf, wco] = peepholes.map(|weights| every_row(weights, cs.nrows()));
         let inputs = [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco];
-        Phase { equation: WithPeepholes, inputs, outputs, wide, sums }.run(at, products);
+        Phase { equation: WithPeepholes, inputs, outputs, f32_operands, sums }.run(at, products);
     }
 }
 
 impl<E: Storage> CellGrad<E, SAVED, 4, 2> for LstmGrad<'_, '_, E> {
-    const SUMS: usize = SUMS;
+    const BIAS_SUMS: usize = BIAS_SUMS;
     const GATES: usize = 4;
 
     fn tiles(&self) -> (Tiling, u64) {
@@ -84,7 +84,7 @@ pub(crate) struct ProjectedGrad<'a, 'w, 'p> {
 }
 
 impl CellGrad<f32, SAVED, 5, 2> for ProjectedGrad<'_, '_, '_> {
-    const SUMS: usize = SUMS;
+    const BIAS_SUMS: usize = BIAS_SUMS;
     const GATES: usize = 4;
 
     fn tiles(&self) -> (Tiling, u64) {
@@ -130,7 +130,7 @@ pub(crate) fn gates_of<T>(d: ArrayViewMut2<'_, T>, order: GateOrder) -> [ArrayVi
 struct WithoutPeepholes;
 
 impl Equation<4, 4, 4, 6> for WithoutPeepholes {
-    const READ: usize = 1;
+    const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(
@@ -151,7 +151,7 @@ impl Equation<4, 4, 4, 6> for WithoutPeepholes {
 struct WithPeepholes;
 
 impl Equation<8, 4, 7, 6> for WithPeepholes {
-    const READ: usize = 1;
+    const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use crate::executor::for_each;
-use crate::gemm::{self, Given};
+use crate::gemm::{self, LeftLayout};
 use crate::ops::PartialShape;
 use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
 use crate::tiles::{Place, columns};
@@ -122,7 +122,7 @@ pub(crate) fn compute<E: Storage>(
     let depth = b.iter().map(ArrayView2::nrows).fold(0, usize::saturating_add);
     for (part, width) in widths.into_iter().enumerate() {
         let (sum, after) = rest.split_at(Axis(0), width);
-        let tiling = gemm::product_tiling(Given::Transposed, sum.dim(), executor.threads());
+        let tiling = gemm::product_tiling(LeftLayout::Transposed, sum.dim(), executor.threads());
         largest = largest.max(gemm::cost(tiling, 1, depth));
         tiles.extend(tiling.tiles(sum).map(|(place, sum)| (part, first_row, place, sum)));
         (first_row, rest) = (first_row + width, after);

@@ -6,7 +6,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Zip, s
 
 use super::bands::{band_rows, bands, cut, for_each_band};
 use super::steps::{state_before, steps_at_once};
-use super::{At, Lengths, Rows, Sums, sums_len};
+use super::{At, ColumnSums, Lengths, Rows, sums_len};
 use crate::tiles::{self, Tiling};
 use crate::{Context, Storage};
 
@@ -14,7 +14,7 @@ use crate::{Context, Storage};
 /// with respect to `N` states.
 pub(crate) trait CellGrad<E, const I: usize, const K: usize, const N: usize>: Sync {
     /// Sums over the batch.
-    const SUMS: usize;
+    const BIAS_SUMS: usize;
     /// What is carried from step to step for each cell: gradients with respect to products.
     const GATES: usize;
 
@@ -48,7 +48,7 @@ pub(crate) struct GradStep<'s, E, const I: usize> {
     /// The part of the gradient with respect to the state that does not go through products, `[rows, cells]`: that of
     /// the step after, to be replaced by this one's.
     pub(crate) carried: ArrayViewMut2<'s, f32>,
-    pub(crate) sums: Sums<'s>,
+    pub(crate) sums: ColumnSums<'s>,
 }
 
 /// What all steps work on.
@@ -87,7 +87,7 @@ pub(crate) fn backward<E, C, const I: usize, const K: usize, const N: usize>(
     let rows = band_rows(tiling, (batch, cells));
     sums.fill(0.0);
     let mut scratch = scratch.chunks_mut(backward_scratch(rows, cells, C::GATES));
-    let mut sums = sums.chunks_mut(sums_len(C::SUMS, (rows, cells), tiling.rows));
+    let mut sums = sums.chunks_mut(sums_len(C::BIAS_SUMS, (rows, cells), tiling.rows));
     let memory = std::iter::repeat_with(|| {
         [&mut sums, &mut scratch].map(|parts| parts.next().expect("memory for each band"))
     });
@@ -182,7 +182,7 @@ impl<'b, E: Storage, const I: usize, const K: usize, const N: usize> Band<'b, E,
                 d_next: (t + 1 < lengths.longest()).then(|| d_next.view()),
                 d: d_now.view_mut(),
                 carried: carried.view_mut(),
-                sums: Sums::new(sums, C::SUMS),
+                sums: ColumnSums::new(sums, C::BIAS_SUMS),
             };
             cell.step(step, of_step);
             d.swap(0, 1);

@@ -7,7 +7,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::steps::clear_from;
 use super::{Lengths, Rows, all_rows, all_rows_mut};
-use crate::gemm::{self, Given, Right, Target, Tile};
+use crate::gemm::{self, LeftLayout, Right, Target, Tile};
 use crate::tiles::{self, Place};
 use crate::{Context, Storage};
 
@@ -23,13 +23,13 @@ pub(super) fn input_products<E: Storage>(
     let Some(w) = w else {
         let gates = side_by_side(out, iter::repeat(depth));
         let results = gates.map(|out| Target { out, terms: () });
-        return gemm::products(context, Given::RowMajor, 1, results, |tile, (), place| {
+        return gemm::products(context, LeftLayout::RowMajor, 1, results, |tile, (), place| {
             tile.add_matrix(place.of(x));
         });
     };
     let outs = side_by_side(out, w.iter().map(ArrayView2::ncols));
     let results = w.iter().zip(outs).map(|(&w, out)| Target { out, terms: Right::of(w) });
-    gemm::products(context, Given::RowMajor, depth, results, |tile, w, place| {
+    gemm::products(context, LeftLayout::RowMajor, depth, results, |tile, w, place| {
         tile.add(place.rows_of(x), w);
     });
 }
@@ -66,7 +66,7 @@ pub(crate) fn input_gradient<E: Storage, const N: usize>(
     let depth: usize = d.iter().map(ArrayView2::ncols).sum();
     let out = all_rows_mut(x_grad.view_mut(), 0..steps);
     let results = [Target { out, terms: () }];
-    gemm::products(context, Given::RowMajor, depth, results, |tile, (), place| match w {
+    gemm::products(context, LeftLayout::RowMajor, depth, results, |tile, (), place| match w {
         Some(w) => {
             for (d, w) in d.into_iter().zip(w) {
                 tile.add(place.rows_of(d), Right::of(w.reversed_axes()));
@@ -129,7 +129,7 @@ pub(crate) fn weight_gradients<'a, 'o, E: Storage>(
         Target { out, terms: (left, d, transposed) }
     });
     let depth = steps * batch;
-    gemm::products(context, Given::Transposed, depth, results, |tile, terms, place| {
+    gemm::products(context, LeftLayout::Transposed, depth, results, |tile, terms, place| {
         let (left, d, transposed) = terms;
         let mut add = |left: ArrayView2<'_, E>, steps: Range<usize>| {
             let rows = steps.start * batch..steps.end * batch;

@@ -5,7 +5,7 @@ use std::array;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
 
 use super::product::Products;
-use super::{At, Rows, Sums};
+use super::{At, ColumnSums, Rows};
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
 use crate::tiles::Place;
@@ -16,17 +16,17 @@ pub(crate) struct Phase<'p, 's, E, Q, const I: usize, const O: usize, const W: u
     pub(crate) equation: Q,
     pub(crate) inputs: [ArrayView2<'p, E>; I],
     pub(crate) outputs: [ArrayViewMut2<'p, E>; O],
-    /// The equation's wide matrices after the products.
-    pub(crate) wide: [ArrayViewMut2<'p, f32>; W],
+    /// The equation's `f32_operands` after the products.
+    pub(crate) f32_operands: [ArrayViewMut2<'p, f32>; W],
     /// Where the equation's sums over the batch are added.
-    pub(crate) sums: Sums<'s>,
+    pub(crate) sums: ColumnSums<'s>,
 }
 
 /// One tile of a [`Phase`].
 struct Part<'m, E, const O: usize, const W: usize, const R: usize> {
     place: Place,
     outputs: [ArrayViewMut2<'m, E>; O],
-    wide: [ArrayViewMut2<'m, f32>; W],
+    f32_operands: [ArrayViewMut2<'m, f32>; W],
     sums: [&'m mut [f32]; R],
 }
 
@@ -35,7 +35,7 @@ where
     E: Storage,
 {
     /// Applies the equation to the rows that have the step. In the others outputs become zero, and all else stays as it
-    /// is. The equation's wide matrices are the products, which are first, and those of the phase.
+    /// is. The equation's `f32_operands` are the products, which are first, and those of the phase.
     pub(crate) fn run<const G: usize, const R: usize, const ALL: usize>(
         self,
         at: At<'_>,
@@ -43,13 +43,14 @@ where
     ) where
         Q: Equation<I, O, R, ALL>,
     {
-        let Phase { equation, inputs, outputs, wide, sums } = self;
+        let Phase { equation, inputs, outputs, f32_operands, sums } = self;
         let (At { context, rows }, isa) = (at, at.context.isa);
-        let compute = |Part { place, outputs, wide, sums }: Part<'_, E, O, W, R>| {
+        let compute = |Part { place, outputs, f32_operands, sums }: Part<'_, E, O, W, R>| {
             products.at(isa, &place, |strips| {
-                let mut all = strips.into_iter().chain(wide);
-                let wide = array::from_fn::<_, ALL, _>(|_| all.next().expect("as many matrices"));
-                let part = Part { place: place.clone(), outputs, wide, sums };
+                let mut all = strips.into_iter().chain(f32_operands);
+                let f32_operands =
+                    array::from_fn::<_, ALL, _>(|_| all.next().expect("as many matrices"));
+                let part = Part { place: place.clone(), outputs, f32_operands, sums };
                 part.apply(isa, rows, equation, inputs);
             });
         };
@@ -64,14 +65,16 @@ where
         }
         if tiling.is_one_tile(shape) {
             let place = Place { rows: 0..shape.0, columns: 0..shape.1 };
-            return compute(Part { place, outputs, wide, sums: sums() });
+            return compute(Part { place, outputs, f32_operands, sums: sums() });
         }
         let mut outputs = outputs.map(|matrix| tiling.split(matrix));
-        let mut wide = wide.map(|matrix| tiling.split(matrix));
+        let mut f32_operands = f32_operands.map(|matrix| tiling.split(matrix));
         let parts = tiling.places(shape).map(|place| Part {
             place,
             outputs: outputs.each_mut().map(|tiles| tiles.next().expect("a tile for each place")),
-            wide: wide.each_mut().map(|tiles| tiles.next().expect("a tile for each place")),
+            f32_operands: f32_operands
+                .each_mut()
+                .map(|tiles| tiles.next().expect("a tile for each place")),
             sums: sums(),
         });
         for_each(context.executor, products.cost(), parts.collect(), compute);
@@ -92,8 +95,8 @@ impl<E: Storage, const O: usize, const W: usize, const R: usize> Part<'_, E, O, 
         let mut spans = of_step.spans(rows.clone()).peekable();
         if spans.next_if(|span| span.have_step && span.rows == rows).is_some() {
             let inputs = inputs.map(|input| self.place.of(input));
-            let Part { outputs, wide, sums, .. } = self;
-            return isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
+            let Part { outputs, f32_operands, sums, .. } = self;
+            return isa.run(elementwise::Pass { equation, inputs, outputs, f32_operands, sums });
         }
         for span in spans {
             let slice = Slice::from(span.rows.start - rows.start..span.rows.end - rows.start);
@@ -101,9 +104,10 @@ impl<E: Storage, const O: usize, const W: usize, const R: usize> Part<'_, E, O, 
             if span.have_step {
                 let place = Place { rows: span.rows, columns: columns.clone() };
                 let inputs = inputs.map(|input| place.of(input));
-                let wide = self.wide.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+                let f32_operands =
+                    self.f32_operands.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
                 let sums = self.sums.each_mut().map(|sum| &mut **sum);
-                isa.run(elementwise::Pass { equation, inputs, outputs, wide, sums });
+                isa.run(elementwise::Pass { equation, inputs, outputs, f32_operands, sums });
             } else {
                 outputs.iter_mut().for_each(|output| output.fill(E::ZERO));
             }

@@ -6,7 +6,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::Rows;
 use crate::executor::for_each;
-use crate::gemm::{self, Interleaved, Right, Tile, Weights, weights_len};
+use crate::gemm::{self, Interleaved, PackedWeights, Right, Tile, weights_len};
 use crate::simd::Simd;
 use crate::tiles::{Place, Tiling};
 use crate::{Context, Isa, Storage};
@@ -27,7 +27,7 @@ pub(crate) struct Product<'w, E, const G: usize> {
 
 #[derive(Clone, Copy)]
 enum Factor<'w, E, const G: usize> {
-    Packed(Weights<'w>),
+    Packed(PackedWeights<'w>),
     Interleaved(Interleaved<'w, G>),
     Plain(Right<'w, E>),
 }
@@ -38,7 +38,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         weights_len(depth, G, cells)
     }
 
-    /// Weights `[depth, G * cells]`, which may lie in memory as their transpose, as they are.
+    /// PackedWeights `[depth, G * cells]`, which may lie in memory as their transpose, as they are.
     pub(crate) fn plain<'f: 'w>(
         tiling: Tiling,
         weights: ArrayView2<'f, E>,
@@ -54,7 +54,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         let Product { tiling, depth, cells, .. } = self;
         let Factor::Plain(right) = self.weights else { return self };
         let strips = |cells: &Range<usize>| self.strips(cells);
-        let weights = Weights::pack(context, tiling, cells, depth, right, strips, memory);
+        let weights = PackedWeights::pack(context, tiling, cells, depth, right, strips, memory);
         Product { weights: Factor::Packed(weights), ..self }
     }
 

@@ -5,7 +5,7 @@ use ndarray::ArrayViewMut1;
 use crate::Storage;
 
 /// Memory for sums, `[rows of tiles, all sums, cells]`.
-pub(crate) struct Sums<'m> {
+pub(crate) struct ColumnSums<'m> {
     memory: &'m mut [f32],
     all: usize,
     /// The first sum that an equation adds to.
@@ -17,20 +17,20 @@ pub(crate) fn sums_len(sums: usize, (rows, cells): (usize, usize), tile_rows: us
     rows.div_ceil(tile_rows).saturating_mul(sums).saturating_mul(cells)
 }
 
-impl<'m> Sums<'m> {
+impl<'m> ColumnSums<'m> {
     /// `all` sums in this memory.
     pub(crate) fn new(memory: &'m mut [f32], all: usize) -> Self {
-        Sums { memory, all, first: 0 }
+        ColumnSums { memory, all, first: 0 }
     }
 
     /// For an equation that has no sums.
     pub(crate) fn none() -> Self {
-        Sums::new(&mut [], 0)
+        ColumnSums::new(&mut [], 0)
     }
 
     /// The same sums without the first ones.
-    pub(crate) fn from(&mut self, first: usize) -> Sums<'_> {
-        Sums { memory: &mut *self.memory, all: self.all, first }
+    pub(crate) fn from(&mut self, first: usize) -> ColumnSums<'_> {
+        ColumnSums { memory: &mut *self.memory, all: self.all, first }
     }
 
     /// The memory in which tiles of so many columns add up, row by row.
@@ -39,7 +39,7 @@ impl<'m> Sums<'m> {
         columns: usize,
         cells: usize,
     ) -> impl Iterator<Item = [&'m mut [f32]; N]> {
-        let Sums { memory, all, first } = self;
+        let ColumnSums { memory, all, first } = self;
         memory.chunks_exact_mut((all * cells).max(1)).flat_map(move |row| {
             let mut sums =
                 row.chunks_exact_mut(cells).skip(first).map(|sum| sum.chunks_mut(columns));

@@ -10,7 +10,7 @@ use crate::cudnn_rnn::memory::Arena;
 use crate::cudnn_rnn::{Mode, Network};
 use crate::gemm::weights_len;
 use crate::lstm::step::IFCO;
-use crate::recurrence::{self, Backward, Left, Product, Sums, WeightGradient, all_rows};
+use crate::recurrence::{self, Backward, ColumnSums, Left, Product, WeightGradient, all_rows};
 use crate::rnn::RnnGrad;
 use crate::{Context, block_gru, block_lstm};
 
@@ -69,7 +69,7 @@ impl Cell<'_> {
         };
         let (sums, scratch) = memory.rest.split_at_mut(rnn_sums_len(&network));
         recurrence::backward(context, &RnnGrad { activation, product }, steps, sums, scratch);
-        let sums = Sums::new(sums, 1);
+        let sums = ColumnSums::new(sums, 1);
         let ParametersMut { w: w_grad, r: r_grad, mut biases, .. } = parameters;
         biases.rows_mut().into_iter().for_each(|bias| sums.store(0, bias));
         let d = all_rows(d.view(), 0..lengths.longest());
@@ -138,7 +138,7 @@ impl Cell<'_> {
                 sequence.all_projected_steps(context, &mut in_place, projection, states, memory);
             }
         }
-        let sums = Sums::new(sums, block_lstm::grad::SUMS);
+        let sums = ColumnSums::new(sums, block_lstm::grad::BIAS_SUMS);
         for (n, gate) in IFCO.into_iter().enumerate() {
             let units = gate * layout.num_units..(gate + 1) * layout.num_units;
             for bias in biases.rows_mut() {
@@ -186,7 +186,7 @@ impl Cell<'_> {
         let [gates, candidate] = weights.into();
         let memory = [&mut *sums, scratch];
         sequence.all_steps(context, &mut in_place, h_prev, [gates, candidate], memory);
-        let sums = Sums::new(sums, block_gru::grad::SUMS);
+        let sums = ColumnSums::new(sums, block_gru::grad::BIAS_SUMS);
         // The sums are those of r, u, c and hc.
         for (mut bias, of_candidate) in biases.rows_mut().into_iter().zip([2, 3]) {
             let gates = bias.axis_chunks_iter_mut(Axis(0), units);

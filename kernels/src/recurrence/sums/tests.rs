@@ -1,6 +1,6 @@
 use ndarray::Array1;
 
-use super::{Sums, sums_len};
+use super::{ColumnSums, sums_len};
 use crate::tiles::Tiling;
 
 const ALL: usize = 3;
@@ -12,7 +12,7 @@ fn each_row_of_tiles_adds_up_its_own_part() {
         for shape in [(1, 1), (2, 9), (9, 2), (65, 64)] {
             let tiling = Tiling { rows, columns };
             let mut memory = vec![0.0; sums_len(ALL, shape, rows)];
-            let mut sums = Sums::new(&mut memory, ALL);
+            let mut sums = ColumnSums::new(&mut memory, ALL);
             let mut tiles = sums.from(1).of_tiles::<2>(columns, shape.1);
             for place in tiling.places(shape) {
                 let parts = tiles.next().expect("one for each tile");

@@ -5,7 +5,7 @@ use ndarray::{ArrayBase, ArrayView2, ArrayView3, Axis, Ix3, RawData};
 use super::cell::{Cell, Parameters};
 use super::forward::Inputs;
 use super::memory::{Arena, total};
-use super::rows::{self, Steps};
+use super::rows::{self, StepOrder};
 use super::{Attributes, Network};
 use crate::Storage;
 use crate::recurrence::Lengths;
@@ -19,7 +19,7 @@ pub(super) fn in_order<S: RawData>(
 }
 
 /// The inputs of a call as the sequence kernels take them: in `f32`, time-major, and zero where a row has ended.
-pub(super) struct Given<'a> {
+pub(super) struct PreparedInputs<'a> {
     network: Network,
     params: &'a [f32],
     /// `[time, batch, input_size]`
@@ -27,7 +27,7 @@ pub(super) struct Given<'a> {
     lengths: Lengths<'a>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> PreparedInputs<'a> {
     /// How much memory copies need.
     pub(super) fn len(network: &Network, half: bool) -> usize {
         let Network { layout, time, batch } = *network;
@@ -58,17 +58,17 @@ impl<'a> Given<'a> {
             Some(input) if whole && attributes.time_major => input,
             _ => {
                 let input = in_order(attributes.time_major, inputs.input);
-                Steps { lengths, reversed: false }.gather(input, 0..layout.input_size, copy);
+                StepOrder { lengths, reversed: false }.gather(input, 0..layout.input_size, copy);
                 copy
             }
         };
         let x = ArrayView3::from_shape(shape, x).expect("of this size");
-        Given { network, params, x, lengths }
+        PreparedInputs { network, params, x, lengths }
     }
 
     /// The order of the steps of a direction.
-    pub(super) fn steps(&self, direction: usize) -> Steps<'a> {
-        Steps { lengths: self.lengths, reversed: direction == 1 }
+    pub(super) fn steps(&self, direction: usize) -> StepOrder<'a> {
+        StepOrder { lengths: self.lengths, reversed: direction == 1 }
     }
 
     /// The inputs of a layer: `x`, but for the first one.
@@ -85,7 +85,7 @@ impl<'a> Given<'a> {
         &self,
         (layer, direction): (usize, usize),
         x: ArrayView3<'c, f32>,
-        turned: &'c mut Turned<'_>,
+        turned: &'c mut DirectionBuffers<'_>,
     ) -> Cell<'c>
     where
         'a: 'c,
@@ -115,12 +115,12 @@ impl<'a> Given<'a> {
 }
 
 /// Memory for what one direction of a layer reads: its inputs in its own order, and the states before its first step.
-pub(super) struct Turned<'m> {
+pub(super) struct DirectionBuffers<'m> {
     x: &'m mut [f32],
     states: [&'m mut [f32]; 2],
 }
 
-impl<'m> Turned<'m> {
+impl<'m> DirectionBuffers<'m> {
     /// How much memory they need.
     pub(super) fn len(network: &Network) -> usize {
         let [h, c] = states_len(network);
@@ -139,7 +139,7 @@ impl<'m> Turned<'m> {
     pub(super) fn new(network: &Network, arena: &mut Arena<'m>) -> Self {
         let x = arena.take(Self::columns(network));
         let states = states_len(network).map(|len| arena.take(len));
-        Turned { x, states }
+        DirectionBuffers { x, states }
     }
 
     /// Sets the states to those before the first step of a pseudo-layer.
