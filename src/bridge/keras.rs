@@ -101,7 +101,10 @@ impl Loop {
         inputs: &[Input<'_>],
         states: usize,
     ) -> Result<Option<Vec<Vec<usize>>>, Error> {
-        let (_, tensors) = self.lists(inputs);
+        let ([scalars, _], tensors) = self.lists(inputs);
+        if scalars.iter().any(|scalar| !scalar.dims.is_empty()) {
+            return Ok(None); // The check of all shapes refuses it.
+        }
         let h = self.steps(inputs).without_rounds(op, &self.elements, tensors[0].dims)?;
         Ok(h.map(|h| {
             let states = tensors[1..].iter().take(states).map(|state| state.dims.to_vec());
@@ -153,8 +156,10 @@ impl Lists for KerasLstm {
     }
 
     fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
+        let known = known(inputs);
+        self.shapes(&known)?;
         let size = self.0.steps(inputs).outputs(Self::NAME)?;
-        self.shapes_with(&known(inputs), Some(size))
+        self.shapes_with(&known, Some(size))
     }
 
     fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
@@ -225,8 +230,10 @@ impl Lists for KerasGru {
     }
 
     fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
+        let known = known(inputs);
+        self.shapes(&known)?;
         let size = self.0.steps(inputs).outputs(Self::NAME)?;
-        self.shapes_with(&known(inputs), Some(size))
+        self.shapes_with(&known, Some(size))
     }
 
     fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {

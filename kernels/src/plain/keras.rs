@@ -141,9 +141,9 @@ pub(super) fn sizes(
         Dim::new("input", &mut input),
     ];
     bind(op, ("x", 0), shapes.x, dims)?;
-    let mut batches = vec![("x", rows)];
+    let mut batches = vec![("x", "[time, batch, input]", shapes.x, rows)];
     for (name, shape) in STATES.into_iter().zip(shapes.states) {
-        batches.push((name, rows_of(op, name, shape, &mut cell)?));
+        batches.push((name, "[batch, cell]", shape, rows_of(op, name, shape, &mut cell)?));
     }
     if let [valid, before] = shapes.mask {
         let [mut time, mut rows, mut one] = [None, None, Some(1)];
@@ -153,12 +153,13 @@ pub(super) fn sizes(
             Dim::new("1", &mut one),
         ];
         bind(op, ("mask", 0), valid, dims)?;
-        batches.push(("mask", rows));
-        batches.push(("before", rows_of(op, "before", before, &mut cell)?));
+        batches.push(("mask", "[time, batch, 1]", valid, rows));
+        let rows = rows_of(op, "before", before, &mut cell)?;
+        batches.push(("before", "[batch, cell]", before, rows));
     }
     let batch = one_batch(op, &batches)?;
     for (tensor, sizes, got) in
-        [("x", &shapes.elements.x, [batches[0].1, input]), ("h", &shapes.elements.h, [batch, cell])]
+        [("x", &shapes.elements.x, [batches[0].3, input]), ("h", &shapes.elements.h, [batch, cell])]
     {
         super::steps::check_element(op, tensor, sizes, got)?;
     }
@@ -177,36 +178,42 @@ fn rows_of(
     Ok(rows)
 }
 
+/// A tensor's name, its dimensions in words, its shape, and the batch in that.
+type Batch<'s> = (&'static str, &'static str, &'s PartialShape, Option<usize>);
+
 /// The batch that tensors with such batches broadcast to, if it is known.
-fn one_batch(
-    op: &'static str,
-    batches: &[(&'static str, Option<usize>)],
-) -> Result<Option<usize>, Error> {
-    let larger = batches.iter().filter_map(|(_, batch)| batch.filter(|&batch| batch != 1));
+fn one_batch(op: &'static str, batches: &[Batch<'_>]) -> Result<Option<usize>, Error> {
+    let larger = batches.iter().filter_map(|(.., batch)| batch.filter(|&batch| batch != 1));
     let Some(most) = larger.clone().next() else {
-        let all_known = batches.iter().all(|(_, batch)| batch.is_some());
+        let all_known = batches.iter().all(|(.., batch)| batch.is_some());
         return Ok(all_known.then_some(1));
     };
     let differs = |batch: &Option<usize>| batch.is_some_and(|batch| batch != 1 && batch != most);
-    match batches.iter().find(|(_, batch)| differs(batch)) {
-        Some(&(tensor, got)) => {
-            let expected = format!("batch 1 or {most}");
-            Err(Error::ListShape { op, tensor, index: 0, expected, got: vec![got] })
+    match batches.iter().find(|(.., batch)| differs(batch)) {
+        Some(&(tensor, words, shape, _)) => {
+            let expected = format!("{words} with a batch of 1 or {most}");
+            let got = shape.clone().unwrap_or_default();
+            Err(Error::ListShape { op, tensor, index: 0, expected, got })
         }
         None => Ok(Some(most)),
     }
 }
 
-/// The shapes of the outputs: h, whose steps are known when the loop runs, and the states.
+/// The shapes of the outputs: h, whose steps are known when the loop runs, and the last states. While a graph is
+/// built, nobody knows whether there will be a round; without one, the last states are as small as the first ones.
 pub(super) fn outputs(
     op: &'static str,
     size: Option<usize>,
     [batch, cell]: [Option<usize>; 2],
-    states: usize,
+    states: &[PartialShape],
 ) -> Result<Vec<Vec<Option<usize>>>, Error> {
     let h = vec![size, batch, cell];
     check_size(op, "h", "[size, batch, cell]", &h)?;
-    Ok(iter::once(h).chain(iter::repeat_n(vec![batch, cell], states)).collect())
+    let last = |state: &PartialShape| {
+        let rows = state.as_ref().and_then(|state| state.first().copied().flatten());
+        vec![batch.filter(|_| size.is_some() || rows == batch), cell]
+    };
+    Ok(iter::once(h).chain(states.iter().map(last)).collect())
 }
 
 /// Memory for tensors of a call, which is given out piece by piece.

@@ -67,7 +67,7 @@ pub fn keras_gru_shapes(
     bind(op, ("w_h", 0), w_h, dims)?;
     bind(op, ("b_x", 0), b_x, &mut [Dim::new("3 * cell", &mut gates)])?;
     bind(op, ("b_h", 0), b_h, &mut [Dim::new("3 * cell", &mut gates)])?;
-    keras::outputs(op, size, [batch, cell], 1)
+    keras::outputs(op, size, [batch, cell], shapes.states)
 }
 
 /// How much scratch memory [`keras_gru`] needs: so many numbers, and so many elements.

@@ -66,7 +66,7 @@ pub fn keras_lstm_shapes(
     let dims = &mut [Dim::new("cell", &mut cell), Dim::new("4 * cell", &mut gates)];
     bind(op, ("w_h", 0), w_h, dims)?;
     bind(op, ("b", 0), b, &mut [Dim::new("4 * cell", &mut gates)])?;
-    keras::outputs(op, size, [batch, cell], 2)
+    keras::outputs(op, size, [batch, cell], shapes.states)
 }
 
 /// How much scratch memory [`keras_lstm`] needs: so many numbers, and so many elements.
