@@ -352,8 +352,9 @@ fn wrong_calls_say_what_is_wrong() {
                 call.inputs[tensor] = longer.as_standard_layout().to_owned();
             })
         };
-        assert!(add(0, 0).contains("before[0] must have shape batch 1 or 2"), "{}", add(0, 0));
-        assert!(add(1, 1).contains("must have shape batch 1 or 3"), "{}", add(1, 1));
+        let before = "before[0] must have shape [batch, cell] with a batch of 1 or 2";
+        assert!(add(0, 0).contains(before), "{}", add(0, 0));
+        assert!(add(1, 1).contains("[batch, cell] with a batch of 1 or 3"), "{}", add(1, 1));
         assert!(add(1, 2).contains("w_x[0] must have shape [input, "), "{}", add(1, 2));
         assert!(add(2, 1).contains("must have shape"), "{}", add(2, 1));
         for (tensor, name) in [(w_x, "w_x[0] must have"), (w_x + 1, "w_h[0] must have")] {
