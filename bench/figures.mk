@@ -7,6 +7,10 @@ word_lm = examples/word_lm/run.py
 classifier = examples/keras_classifier/run.py --data standard_library digits --epochs 4
 library = build/tf-$(1)/libblockcell.so
 
+# How long a row is measured, and how often training steps take turns.
+FIGURES_SECONDS ?= 1
+FIGURES_ROUNDS ?= 3
+
 .PHONY: bench-figures figures $(addprefix bench-figures-,$(figures_parts))
 
 bench-figures: ## Measure all that docs/figures.md shows, and write it (35 minutes, on a machine that does nothing else)
@@ -20,9 +24,9 @@ figures: .venv/.complete ## Write docs/figures.md, and README's table, from what
 bench-figures-steps:
 	@$(MAKE) --no-print-directory lib TF=2.21
 	@$(MAKE) --no-print-directory lib TF=1.15
-	@.venv/bin/python $(word_lm) --library $(call library,2.21) --rounds 3 --output $(figures_output)/steps-2
+	@.venv/bin/python $(word_lm) --library $(call library,2.21) --rounds $(FIGURES_ROUNDS) --output $(figures_output)/steps-2
 	@.venv-1.15/bin/python $(word_lm) --library $(call library,1.15) --rounds 2 --sizes medium --output $(figures_output)/steps-2
-	@.venv/bin/python $(word_lm) --library $(call library,2.21) --rounds 3 --sizes small --threads 1 --output $(figures_output)/steps-1
+	@.venv/bin/python $(word_lm) --library $(call library,2.21) --rounds $(FIGURES_ROUNDS) --sizes small --threads 1 --output $(figures_output)/steps-1
 
 bench-figures-keras: .venv-keras/.complete
 	@scripts/build_lib.sh .venv-keras/bin/python
@@ -32,20 +36,20 @@ bench-figures-keras: .venv-keras/.complete
 
 bench-figures-predict:
 	@$(MAKE) --no-print-directory lib TF=2.21
-	@.venv/bin/python -m bench.predict --library $(call library,2.21) --seconds 1 --output $(figures_output)/predict
+	@.venv/bin/python -m bench.predict --library $(call library,2.21) --seconds $(FIGURES_SECONDS) --output $(figures_output)/predict
 
 bench-figures-inference:
 	@$(MAKE) --no-print-directory bench-inference \
-	    INFERENCE_FLAGS="--rivals tensorflow --seconds 1 --output $(figures_output)/inference"
+	    INFERENCE_FLAGS="--rivals tensorflow --seconds $(FIGURES_SECONDS) --output $(figures_output)/inference"
 
 bench-figures-peers: .venv-peers/.complete
 	@scripts/build_lib.sh .venv-peers/bin/python
-	@.venv-peers/bin/python -m bench.peers --seconds 1 --output $(figures_output)/peers
+	@.venv-peers/bin/python -m bench.peers --seconds $(FIGURES_SECONDS) --output $(figures_output)/peers
 
 bench-figures-cudnn: .venv-1.15/.complete .venv-peers/.complete
 	@for python in .venv-1.15/bin/python .venv-peers/bin/python; do \
 	  scripts/build_lib.sh $$python && \
-	  $$python -m bench.cudnn --sequences 20x20x200 35x20x650 --seconds 1 --output $(figures_output)/cudnn || exit; done
+	  $$python -m bench.cudnn --sequences 20x20x200 35x20x650 --seconds $(FIGURES_SECONDS) --output $(figures_output)/cudnn || exit; done
 
 bench-figures-ops:
 	@$(MAKE) --no-print-directory lib TF=2.21

@@ -108,7 +108,8 @@ def test_outputs_and_gradients_of_loaded_objects(stock, ours, name):
     want, got = isolated.value(stock[name]), isolated.value(ours[name])
     assert_same(want["values"], got["values"], name)
     assert got["has_marks"] == KEEPS_MARKS
-    assert any(got["rewritten"].values()) == KEEPS_MARKS
+    # Without the marks, the loops of the layers may still become one op each.
+    assert bool(got["rewritten"]["CudnnRNN"]) == KEEPS_MARKS
     model = name.split("-")[1]
     assert got["trains"]["CudnnRNNBackprop"] == (TRAINED[model] if KEEPS_MARKS else 0)
     if model not in OTHERWISE:
