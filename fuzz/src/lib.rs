@@ -55,8 +55,8 @@ fn call_of<E: Element + tensor::Held>(kind: usize, choices: &mut Choices<'_>) ->
 pub use graphs::graph;
 
 /// A shape as what is known of it.
-fn known(shape: &Vec<usize>) -> PartialShape {
-    Some(shape.iter().copied().map(Some).collect())
+fn known(shape: &impl AsRef<[usize]>) -> PartialShape {
+    Some(shape.as_ref().iter().copied().map(Some).collect())
 }
 
 /// A shape of which all is known.
