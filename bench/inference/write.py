@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from bench.inference.nets import BIDIRECTIONAL, KERAS2, LENGTHS, NETS, STACK
+from bench.inference.nets import BIDIRECTIONAL, KERAS2, KERAS3, LENGTHS, NETS, STACK
 
 
 def build(net):
@@ -40,7 +40,7 @@ def frozen(net, seed=20191018):
 def main():
     """Writes all of them."""
     for net in NETS:
-        if net.form == KERAS2:
+        if net.form in (KERAS2, KERAS3):
             continue
         net.file.parent.mkdir(parents=True, exist_ok=True)
         net.file.write_bytes(frozen(net).SerializeToString())
