@@ -13,7 +13,7 @@ use bytemuck::Pod;
 use super::attributes::Attributes;
 use super::ffi::Input;
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, known, parts};
+use super::lists::{Lists, ListsOp, are_scalars, known, parts};
 use super::loops::{copy_first_states, element_shapes};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
@@ -88,6 +88,12 @@ impl Loop {
         }
     }
 
+    /// How many steps h has. None for a call that the check of all shapes refuses.
+    fn size(&self, op: &'static str, inputs: &[Input<'_>]) -> Result<Option<usize>, Error> {
+        let ([scalars, _], _) = self.lists(inputs);
+        are_scalars(scalars).then(|| self.steps(inputs).outputs(op)).transpose()
+    }
+
     fn mask<'a, E: Pod>(&self, inputs: &[Input<'a>]) -> Option<KerasMask<'a, E>> {
         let ([_, mask], _) = self.lists(inputs);
         let [valid, before] = mask else { return None };
@@ -102,7 +108,7 @@ impl Loop {
         states: usize,
     ) -> Result<Option<Vec<Vec<usize>>>, Error> {
         let ([scalars, _], tensors) = self.lists(inputs);
-        if scalars.iter().any(|scalar| !scalar.dims.is_empty()) {
+        if !are_scalars(scalars) {
             return Ok(None); // The check of all shapes refuses it.
         }
         let h = self.steps(inputs).without_rounds(op, &self.elements, tensors[0].dims)?;
@@ -156,10 +162,7 @@ impl Lists for KerasLstm {
     }
 
     fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
-        let known = known(inputs);
-        self.shapes(&known)?;
-        let size = self.0.steps(inputs).outputs(Self::NAME)?;
-        self.shapes_with(&known, Some(size))
+        self.shapes_with(&known(inputs), self.0.size(Self::NAME, inputs)?)
     }
 
     fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
@@ -230,10 +233,7 @@ impl Lists for KerasGru {
     }
 
     fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
-        let known = known(inputs);
-        self.shapes(&known)?;
-        let size = self.0.steps(inputs).outputs(Self::NAME)?;
-        self.shapes_with(&known, Some(size))
+        self.shapes_with(&known(inputs), self.0.size(Self::NAME, inputs)?)
     }
 
     fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {

@@ -104,6 +104,11 @@ pub(super) fn known(inputs: &[Input<'_>]) -> Vec<Known> {
     inputs.iter().map(|input| Some(input.dims.iter().copied().map(Some).collect())).collect()
 }
 
+/// Whether tensors are single numbers, so that their values may be read.
+pub(super) fn are_scalars(inputs: &[Input<'_>]) -> bool {
+    inputs.iter().all(|input| input.dims.is_empty())
+}
+
 /// Cuts a call's inputs into its lists: `lengths` of all but the last one.
 pub(super) fn lists<T, const N: usize>(mut inputs: &[T], lengths: [usize; N]) -> ([&[T]; N], &[T]) {
     let lists = lengths.map(|length| {

@@ -15,7 +15,7 @@ use ndarray::{ArrayView3, ArrayViewMut3, Axis};
 use super::attributes::Attributes;
 use super::ffi::{Input, Output};
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, known, lists, parts, views};
+use super::lists::{Lists, ListsOp, are_scalars, known, lists, parts, views};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
 
@@ -66,7 +66,7 @@ impl Loop {
         states: usize,
     ) -> Result<Option<Vec<Vec<usize>>>, Error> {
         let ([scalars, _], tensors) = self.lists(inputs);
-        if scalars.iter().any(|scalar| !scalar.dims.is_empty()) {
+        if !are_scalars(scalars) {
             return Ok(None); // The check of all shapes refuses it.
         }
         let (steps, x) = (self.steps(inputs), tensors[0].dims);

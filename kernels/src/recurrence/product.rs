@@ -38,7 +38,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         weights_len(depth, G, cells)
     }
 
-    /// PackedWeights `[depth, G * cells]`, which may lie in memory as their transpose, as they are.
+    /// Weights `[depth, G * cells]`, which may lie in memory as their transpose, as they are.
     pub(crate) fn plain<'f: 'w>(
         tiling: Tiling,
         weights: ArrayView2<'f, E>,
