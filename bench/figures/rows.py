@@ -50,13 +50,18 @@ def _row(group, case, shape, rival, entry, theirs, ours):
 
 
 def of_turns(content):
-    """The rows of `bench.inference` and `bench.cudnn`: those against TensorFlow and PyTorch."""
+    """The rows of `bench.inference`, `bench.predict` and `bench.cudnn`.
+
+    Of the first, those against TensorFlow.
+    """
     for row in content["rows"]:
-        sizes = (row[name] for name in _LAYER_SIZES if name in row)
+        sizes = (row[name] for name in ("time", "batch", "input_size", "units") if name in row)
         if "form" in row:
             if row["rival"] != "tensorflow":
                 continue
             group, case = f"TensorFlow {content['versions']['tensorflow']}", _network(row)
+        elif "call" in row:
+            group, case = row["call"], row["cell"]
         else:
             group = row["work"]
             case = f"{row['mode']} {row['layers']}x{row['directions']}"
@@ -69,19 +74,6 @@ def of_turns(content):
 
 def _network(row):
     return f"{row['cell'].upper()}, {row['form']}" if row["cell"] != "both" else row["form"]
-
-
-def of_predict(content):
-    """The rows of `bench.predict`."""
-    for row in content["rows"]:
-        yield Row(
-            *(row["call"], row["cell"], "x".join(str(row[name]) for name in _LAYER_SIZES)),
-            *(_name(row["rival"]), row["threads"], row["theirs"], row["ours"], row["ratio"]),
-            *(tuple(row["quartiles"]), disturbed(row["neighbours"], row["threads"])),
-        )
-
-
-_LAYER_SIZES = ("time", "batch", "input_size", "units")
 
 
 def of_peers(content):

@@ -40,7 +40,7 @@ SECTIONS = (
     Section(
         "Inference with Keras",
         "predict/predict-*.json",
-        rows.of_predict,
+        rows.of_turns,
         "bench-figures-predict",
         "Models of a recurrent layer and a `Dense` one, before and after "
         "`blockcell.keras.enable()`: `predict` of an array of 32 batches, and `predict_on_batch`. "

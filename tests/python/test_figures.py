@@ -48,7 +48,7 @@ def test_networks_for_cudnn():
 def test_predict_of_keras():
     turns = Turns({"ours": [1.0], "keras": [3.0]}, [(0.0, 1.0)] * 2, {"keras": 0.0})
     net = PredictNet("GRU", "predict_on_batch", 20, 4, 8, 16)
-    (row,) = rows.of_predict({"versions": {}, "rows": [tables.row(net, 2, "keras", turns)]})
+    (row,) = rows.of_turns({"versions": {}, "rows": [tables.row(net, 2, "keras", turns)]})
     assert row[:5] == ("predict_on_batch", "GRU", "20x4x8x16", "Keras", 2)
     assert row.ratio == 3.0
 

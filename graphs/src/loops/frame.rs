@@ -12,6 +12,7 @@ use crate::graph::{Graph, NodeId, Output, Use};
 use crate::memory::Memory;
 use crate::products::skip_identities;
 use crate::reason::Reason;
+use crate::waits::waits_for;
 
 /// A loop with more nodes is not looked at.
 const MOST_NODES: usize = 400;
@@ -177,6 +178,36 @@ impl Frame {
         let mut all = self.variables.iter();
         let kept = all.find(|one| one.is_in_condition(graph, tensor) && one.stays(graph));
         kept.map(|variable| variable.first).or_else(|| self.outside(graph, tensor))
+    }
+
+    /// Whether each node of the loop is one of these, or does nothing in a round.
+    pub(super) fn check_nodes(
+        &self,
+        graph: &Graph,
+        known: &BTreeSet<NodeId>,
+    ) -> Result<(), Reason> {
+        let is_harmless = |id: NodeId| match graph.op(id) {
+            "Identity" | "Const" | "NoOp" => true,
+            "Enter" => graph.node(id).flag("is_constant"),
+            _ => false,
+        };
+        let mut more = self.nodes.iter().filter(|&&id| !known.contains(&id) && !is_harmless(id));
+        more.next().map_or(Ok(()), |&id| Err(Reason::InLoop(graph.node(id).name.clone())))
+    }
+
+    /// Whether what makes a tensor of a list waits for nothing that comes after the loop: the new node takes its
+    /// place. `before` are nodes around the loop.
+    pub(super) fn check_stack(
+        &self,
+        graph: &Graph,
+        stack: NodeId,
+        before: impl Iterator<Item = NodeId>,
+    ) -> Result<(), Reason> {
+        let before: BTreeSet<_> = before.chain(self.exits()).collect();
+        match waits_for(graph, stack).is_subset(&before) {
+            true => Ok(()),
+            false => Err(Reason::Waits { slice: graph.node(stack).name.clone() }),
+        }
     }
 
     /// What leaves the loop.

@@ -76,14 +76,7 @@ impl Loop {
         }
         let size = size_of(graph, &input, written.as_ref(), &rounds);
         let size = size.ok_or_else(|| other("size of arrays"))?;
-        let harmless = |id: &NodeId| match graph.op(*id) {
-            "Identity" | "Const" | "NoOp" => true,
-            "Enter" => graph.node(*id).flag("is_constant"),
-            _ => false,
-        };
-        if let Some(more) = frame.nodes.iter().find(|id| !nodes.contains(id) && !harmless(id)) {
-            return Err(Reason::InLoop(graph.node(*more).name.clone()));
-        }
+        frame.check_nodes(graph, &nodes)?;
         let lengths = lengths.first().copied().flatten();
         let waits = BTreeSet::new();
         let mut found = Loop { frame, rounds, size, lengths, input, layers, written, waits };
@@ -157,7 +150,11 @@ impl Loop {
                 return Err(Reason::Device(name(id)));
             }
         }
-        self.check_waits(graph)?;
+        let lists = self.written.iter().filter(|written| written.array.is_list);
+        if let Some(stack) = lists.filter_map(|written| written.gather).next() {
+            let before = self.outside().chain(self.waits.iter().copied());
+            self.frame.check_stack(graph, stack, before)?;
+        }
         self.leaving().check(graph)?;
         let is_outside = |input: &Output| !self.frame.nodes.contains(&input.node);
         let inputs: Vec<_> = self.inputs().filter(is_outside).collect();
@@ -180,22 +177,6 @@ impl Loop {
             is_flow || states.any(|state| state.1 == variable.exit)
         })?;
         Ok(needed)
-    }
-
-    /// The new nodes must not wait for what comes after the loop, for which that may wait which makes a tensor of a
-    /// list.
-    fn check_waits(&self, graph: &Graph) -> Result<(), Reason> {
-        let lists = self.written.iter().filter(|written| written.array.is_list);
-        for stack in lists.filter_map(|written| written.gather) {
-            let is_before = |id: &NodeId| {
-                let mut known = self.outside().chain(self.frame.exits());
-                self.waits.contains(id) || known.any(|known| known == *id)
-            };
-            if !waits_for(graph, stack).iter().all(is_before) {
-                return Err(Reason::Waits { slice: graph.node(stack).name.clone() });
-            }
-        }
-        Ok(())
     }
 
     /// What leaves the loop.

@@ -86,14 +86,7 @@ impl KerasLoop {
         known.extend(counters.nodes.iter().chain(&step.nodes).chain(&masks.nodes));
         known.extend(weights.iter().flat_map(|weight| &weight.nodes));
         known.extend([input.read, written.write]);
-        let harmless = |id: &NodeId| match graph.op(*id) {
-            "Identity" | "Const" | "NoOp" => true,
-            "Enter" => graph.node(*id).flag("is_constant"),
-            _ => false,
-        };
-        if let Some(more) = frame.nodes.iter().find(|id| !known.contains(id) && !harmless(id)) {
-            return Err(Reason::InLoop(graph.node(*more).name.clone()));
-        }
+        frame.check_nodes(graph, &known)?;
         let rounds = Rounds::of(&counters);
         let waits = BTreeSet::new();
         let mut found =
@@ -170,7 +163,10 @@ impl KerasLoop {
                 return Err(Reason::Kernel(name(id)));
             }
         }
-        self.check_waits(graph)?;
+        if let Some(stack) = self.written.stack {
+            let before = self.lists().chain(self.waits.iter().copied());
+            self.frame.check_stack(graph, stack, before)?;
+        }
         let is_outside = |input: &Output| !self.frame.nodes.contains(&input.node);
         let inputs: Vec<_> = self.inputs().filter(is_outside).collect();
         if let Some(node) = memory.unstable(&inputs) {
@@ -208,18 +204,5 @@ impl KerasLoop {
             }
         }
         Ok(())
-    }
-
-    /// The new node must not wait for what comes after the loop: the list of outputs is stacked as soon as it is there.
-    fn check_waits(&self, graph: &Graph) -> Result<(), Reason> {
-        let Some(stack) = self.written.stack else { return Ok(()) };
-        let is_before = |id: &NodeId| {
-            let exits = self.frame.exits();
-            self.waits.contains(id) || self.lists().chain(exits).any(|known| known == *id)
-        };
-        match waits_for(graph, stack).iter().all(is_before) {
-            true => Ok(()),
-            false => Err(Reason::Waits { slice: graph.node(stack).name.clone() }),
-        }
     }
 }
