@@ -4,11 +4,10 @@ import argparse
 import importlib.util
 import itertools
 import sys
-from pathlib import Path
 
 from bench import tables
 from bench.cudnn import nets
-from bench.options import positive
+from bench.options import add_turns
 from blockcell.cli.console import new_console, new_progress
 from blockcell_tools.bench.report import geometric_mean, rich_table
 from blockcell_tools.bench.run import at, circumstances
@@ -67,11 +66,7 @@ def parse_arguments(words=None):
         help="time, batch and units, or TxBxDxC",
     )
     add("--rivals", nargs="+", choices=list(NEEDS), help="default: those that are installed")
-    add("--threads", nargs="+", type=positive(int), default=[1, 2], metavar="N")
-    add("--seconds", type=positive(float), default=4.0, help="time for the rounds of a row")
-    add("--library", metavar="FILE", help="libblockcell.so to measure")
-    add("--output", type=Path, default=Path("build") / "bench", metavar="FOLDER")
-    add("--seed", type=int, default=20191018, help="of the inputs (default: %(default)s)")
+    add_turns(parser, seconds=4.0)
     return parser.parse_args(words)
 
 

@@ -3,11 +3,10 @@
 import argparse
 import importlib.util
 import sys
-from pathlib import Path
 
 from bench import tables
 from bench.inference import nets
-from bench.options import positive
+from bench.options import add_turns
 from blockcell.cli.console import new_console, new_progress
 from blockcell_tools.bench.report import rich_table
 from blockcell_tools.bench.run import at, circumstances
@@ -36,11 +35,7 @@ def main():
     add("--cells", nargs="+", choices=kinds, default=kinds)
     add("--forms", nargs="+", choices=forms, default=usual, metavar="FORM", help=f"of {forms}")
     add("--rivals", nargs="+", choices=RIVALS, default=RIVALS, help="default: all")
-    add("--threads", nargs="+", type=positive(int), default=[1, 2], metavar="N")
-    add("--seconds", type=positive(float), default=4.0, help="time for the rounds of a row")
-    add("--library", metavar="FILE", help="libblockcell.so to measure")
-    add("--output", type=Path, default=Path("build") / "bench", metavar="FOLDER")
-    add("--seed", type=int, default=20191018, help="of the inputs (default: %(default)s)")
+    add_turns(parser, seconds=4.0)
     arguments = parser.parse_args()
     console = new_console()
     about = dict(circumstances("python", "-m", "bench.inference"), versions={})

@@ -2,10 +2,9 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from bench import tables
-from bench.options import positive
+from bench.options import add_turns
 from bench.predict import nets
 from blockcell.cli.console import new_console, new_progress
 from blockcell_tools.bench.report import geometric_mean, rich_table
@@ -24,12 +23,7 @@ NOTE = (
 def main():
     """Runs the comparison."""
     parser = argparse.ArgumentParser(prog="python -m bench.predict", description=__doc__)
-    add = parser.add_argument
-    add("--threads", nargs="+", type=positive(int), default=[1, 2], metavar="N")
-    add("--seconds", type=positive(float), default=2.0, help="time for the rounds of a row")
-    add("--library", metavar="FILE", help="libblockcell.so to measure")
-    add("--output", type=Path, default=Path("build") / "bench", metavar="FOLDER")
-    add("--seed", type=int, default=20191018, help="of the inputs (default: %(default)s)")
+    add_turns(parser, seconds=2.0)
     arguments = parser.parse_args()
     console = new_console()
     about = dict(circumstances("python", "-m", "bench.predict"), versions={})
