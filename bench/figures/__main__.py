@@ -20,6 +20,8 @@ single rounds, with their quartiles. Times are of the median round, in milliseco
 which other processes left too few processors is marked by !, and tells little. *mean* is the
 geometric mean of the rows, *lowest* the worst of them."""
 
+COMMANDS = "What the targets above have called, with the options of this page:"
+
 NOTHING = "Not measured yet: `make {target}`."
 
 
@@ -66,6 +68,9 @@ def page(found, abouts):
         else:
             parts += [f"`make {section.target}`"]
             parts += tables(rows) if section.whole else [below(rows)]
+    commands = [about["command"] for about in abouts]
+    if commands:
+        parts += ["## Commands", COMMANDS, "\n".join(["```sh", *commands, "```"])]
     return "\n\n".join(parts) + "\n"
 
 

@@ -113,12 +113,15 @@ def _name(side):
     return names[side]
 
 
+_ABOUT = ("machine", "versions", "isa", "date", "command")
+
+
 def read(path, reader):
     """The rows of a file, and what it says of the machine, of versions and of its command."""
     content = json.loads(path.read_text(encoding="utf-8"))
     about = {}
     if isinstance(content, dict):
-        about = {name: content.get(name) for name in ("machine", "versions", "isa", "date")}
+        about = {name: content.get(name) for name in _ABOUT}
     return list(reader(content)), about
 
 

@@ -89,6 +89,13 @@ def test_page_has_threads_side_by_side_and_the_worst_row_beside_the_mean():
     assert "Not measured yet: `make bench-figures-ops`." in text
 
 
+def test_page_names_the_commands():
+    about = {"machine": {"cpu": "a", "cores": 2, "system": "b"}, "versions": {}, "isa": "avx2"}
+    about.update(date="", command="python -m bench.inference --seconds 0.2")
+    text = page({section: [] for section in SECTIONS}, [about])
+    assert "```sh\npython -m bench.inference --seconds 0.2\n```" in text
+
+
 def test_table_of_the_front_page():
     section = next(section for section in SECTIONS if section.title == "Inference")
     found = {section: [row for count in (1, 2) for row in rows.of_turns(inference(count))]}
