@@ -68,7 +68,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     let mut report = Report::default();
     if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
-    } else if order::order(graph).len() < graph.ids().count() {
+    } else if is_endless(graph) {
         places(graph).for_each(|id| report.stays(id, Reason::Endless));
     } else {
         cells::rewrite(graph, &mut report);
@@ -85,12 +85,17 @@ pub fn rewrite(graph: &mut Graph) -> Report {
 
 /// The nodes that a rewrite could begin with.
 fn places(graph: &Graph) -> impl Iterator<Item = NodeId> + '_ {
-    let is_place = |id| {
-        Terms::read(graph, id).is_some()
-            || slices::is_product(graph, id)
-            || cells::is_place(graph, id)
-    };
-    graph.ids().filter(move |&id| is_place(id))
+    graph.ids().filter(|&id| is_place(graph, id))
+}
+
+fn is_place(graph: &Graph, id: NodeId) -> bool {
+    Terms::read(graph, id).is_some() || slices::is_product(graph, id) || cells::is_place(graph, id)
+}
+
+/// Whether a graph that could be rewritten has a circle that is no loop. Others need not be put into an order.
+fn is_endless(graph: &Graph) -> bool {
+    let may_begin = |id| is_place(graph, id) || loops::is_place(graph, id);
+    graph.ids().any(may_begin) && order::order(graph).len() < graph.ids().count()
 }
 
 /// Prepares a graph for TensorFlow's optimizers: after placement, before they run.

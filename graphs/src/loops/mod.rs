@@ -35,12 +35,14 @@ use crate::reason::Reason;
 use crate::report::Report;
 use frame::Frame;
 
+/// Whether a node is in a step that such loops have.
+pub(crate) fn is_place(graph: &Graph, id: NodeId) -> bool {
+    matches!(graph.op(id), ops::LSTM_CELL | ops::GRU_CELL) || keras::is_place(graph, id)
+}
+
 /// Rewrites all such loops of a graph.
 pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
-    let is_keras = |id: NodeId| keras::is_place(graph, id);
-    let is_step =
-        |id: &NodeId| matches!(graph.op(*id), ops::LSTM_CELL | ops::GRU_CELL) || is_keras(*id);
-    let mut frames = frame::with(graph, graph.ids().filter(is_step));
+    let mut frames = frame::with(graph, graph.ids().filter(|&id| is_place(graph, id)));
     // Where gradients are taken, a round keeps tensors for them.
     let keeps = |id: &NodeId| graph.op(*id).starts_with("StackPush");
     frames.retain(|frame| !frame.nodes.iter().any(keeps));
