@@ -216,8 +216,9 @@ def _cases_of(call, dtype):
         for what, odd in shapes.odd_values(value):
             yield case(f"{name}, {what}", _replaced(good, name, place, odd), call.kin(name))
         if value.dtype == np.int32:
-            # No machine has the memory of so many steps of h.
-            most = 2**31 - (name == "size")
+            # No machine has the memory of so many steps of h as a list may be given.
+            is_size = name == "size" or (name == "time" and call.attributes.get("lists"))
+            most = 2**31 - 1 if is_size else 2**31
             for number in filter(most.__gt__, (*shapes.LENGTHS, TIME, TIME + 1)):
                 steps = np.full_like(value, number)
                 blame = [*call.kin(name), "h_sizes"]

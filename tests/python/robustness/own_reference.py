@@ -104,7 +104,7 @@ def lstm_cell(x, h_prev, w, b, cs_prev, peepholes, forget_bias=1.0, cell_clip=-1
     batch, cell = _lstm_weights(x, h_prev, w, b, peepholes)
     state = cs_prev[0] if cs_prev else np.zeros((batch, cell), x.dtype)
     if peepholes:
-        shape_of("cs_prev", state, (batch, cell))
+        _broadcasts_to("cs_prev", state, (batch, cell))
     _broadcast((batch, cell), np.shape(state))
     wci, wcf, wco = peepholes or [np.zeros(cell, x.dtype)] * 3
     attributes = dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=bool(peepholes))
