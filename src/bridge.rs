@@ -10,6 +10,7 @@ mod cudnn;
 mod info;
 mod keras;
 mod kernels;
+mod layers;
 mod lists;
 mod loops;
 mod own_ops;

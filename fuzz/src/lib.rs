@@ -6,6 +6,7 @@
 mod block_ops;
 mod choices;
 mod graphs;
+mod keras_layers;
 mod networks;
 mod plain;
 mod plain_layers;
@@ -27,7 +28,7 @@ use choices::Choices;
 /// If the bytes stand for no call that is small enough.
 pub fn call(bytes: &[u8]) -> Result<()> {
     let mut choices = Choices::new(bytes);
-    let kind = choices.below(14);
+    let kind = choices.below(15);
     if choices.flag() {
         call_of::<f16>(kind, &mut choices)
     } else {
@@ -48,6 +49,7 @@ fn call_of<E: Element + tensor::Held>(kind: usize, choices: &mut Choices<'_>) ->
         10 => networks::forward::<E>(choices),
         11 => networks::backprop::<E>(choices),
         12 => networks::canonical::<E>(choices),
+        13 => keras_layers::call::<E>(choices),
         _ => plain::gru_cell::<E>(choices),
     }
 }

@@ -24,7 +24,11 @@ fn steps(choices: &mut Choices<'_>, time: usize, batch: usize) -> Steps {
 }
 
 /// The shapes of the elements of the arrays of a loop: mostly right, if they are known at all.
-fn element_shapes(choices: &mut Choices<'_>, x: [usize; 2], h: [usize; 2]) -> ElementShapes {
+pub(crate) fn element_shapes(
+    choices: &mut Choices<'_>,
+    x: [usize; 2],
+    h: [usize; 2],
+) -> ElementShapes {
     let mut element = |sizes: [usize; 2]| {
         choices.flag().then(|| {
             let mut known = |size| match choices.below(8) {

@@ -17,6 +17,7 @@ pub(crate) enum Values {
     Half(Box<[f16]>),
     Short(Box<[i32]>),
     Long(Box<[i64]>),
+    Byte(Box<[u8]>),
 }
 
 /// A type of elements.
@@ -50,7 +51,7 @@ macro_rules! held {
     };
 }
 
-held!(f32 = Float, f16 = Half, i32 = Short, i64 = Long);
+held!(f32 = Float, f16 = Half, i32 = Short, i64 = Long, u8 = Byte);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tensor {
@@ -92,7 +93,7 @@ impl Tensor {
         match &mut self.values {
             Values::Float(elements) => elements.fill(value),
             Values::Half(elements) => elements.fill(f16::from_f32(value)),
-            Values::Short(_) | Values::Long(_) => unreachable!("nothing is written to these"),
+            Values::Short(_) | Values::Long(_) | Values::Byte(_) => unreachable!("nothing is written to these"),
         }
     }
 

@@ -13,18 +13,17 @@ use bytemuck::Pod;
 use super::attributes::Attributes;
 use super::ffi::Input;
 use super::kernels::{Call, Operation};
-use super::lists::{Lists, ListsOp, are_scalars, known, parts};
-use super::loops::{copy_first_states, element_shapes};
+use super::lists::{ListsOp, parts};
+use super::loops::{Cell, Loop, LoopOf, counts, element_shapes};
 use super::own_ops::Shapes;
 use super::tensors::{small_numbers, view, view_mut};
 
 /// All of them.
 pub(super) const ALL: [&dyn Operation; 2] =
-    [&ListsOp::<KerasLstm>(PhantomData), &ListsOp::<KerasGru>(PhantomData)];
+    [&ListsOp::<LoopOf<KerasLstm>>(PhantomData), &ListsOp::<LoopOf<KerasGru>>(PhantomData)];
 
-/// What both have in common: the tensors `size`, `rounds`, `mask` and `before`, and what is known of the elements of
-/// the loop's lists.
-struct Loop {
+/// The tensors `size`, `rounds`, `mask` and `before`, and what is known of the elements of the loop's lists.
+pub(super) struct KerasLoop {
     rounds: usize,
     mask: usize,
     last_only: bool,
@@ -32,15 +31,10 @@ struct Loop {
     elements: ElementShapes,
 }
 
-impl Loop {
+impl Loop for KerasLoop {
     fn read(op: &'static str, attributes: Attributes<'_>) -> Result<Self, Error> {
-        let (rounds, mask) = (attributes.count("R")?, attributes.count("M")?);
-        if rounds == 0 || mask > 1 {
-            let expected = "R must be at least 1, and M 0 or 1".to_owned();
-            let got = format!("{rounds} and {mask}");
-            return Err(Error::Attribute { op, expected, got });
-        }
-        Ok(Loop {
+        let [rounds, mask] = counts(op, attributes, "M")?;
+        Ok(KerasLoop {
             rounds,
             mask,
             last_only: attributes.flag("last_only")?,
@@ -49,24 +43,17 @@ impl Loop {
         })
     }
 
-    /// Cuts a call's inputs into the scalars, mask and output before, and the rest, which is between them.
-    fn lists<'i, T>(&self, inputs: &'i [T]) -> ([&'i [T]; 2], &'i [T]) {
-        let (inputs, mask) = inputs.split_at(inputs.len() - 2 * self.mask);
-        let (scalars, tensors) = inputs.split_at(1 + self.rounds);
-        ([scalars, mask], tensors)
+    fn scalars<'i, T>(&self, inputs: &'i [T]) -> &'i [T] {
+        self.cut_inputs(inputs).0[0]
     }
 
-    fn shapes<'s>(&'s self, inputs: &'s [Known], states: usize) -> (KerasShapes<'s>, &'s [Known]) {
-        let ([scalars, mask], tensors) = self.lists(inputs);
-        let (x, tensors) = tensors.split_first().expect("the operation has x");
-        let (states, weights) = tensors.split_at(states);
-        (KerasShapes { scalars, mask, x, states, elements: &self.elements }, weights)
+    fn tensors<'i, T>(&self, inputs: &'i [T]) -> &'i [T] {
+        self.cut_inputs(inputs).1
     }
 
-    /// The time, batch, input and cell of inputs whose shapes are checked. The batch is that of the tensor that has
-    /// the largest.
+    /// The batch is that of the tensor that has the largest.
     fn sizes(&self, inputs: &[&[usize]], states: usize) -> [usize; 4] {
-        let ([_, mask], tensors) = self.lists(inputs);
+        let ([_, mask], tensors) = self.cut_inputs(inputs);
         let ([time, rows, input], [_, cell]) = (tensors[0], tensors[1]) else {
             unreachable!("the ranks were checked")
         };
@@ -77,9 +64,37 @@ impl Loop {
         [*time, batch, *input, *cell]
     }
 
+    fn h_without_rounds(
+        &self,
+        op: &'static str,
+        inputs: &[Input<'_>],
+        x: &[usize],
+    ) -> Result<Option<Vec<usize>>, Error> {
+        self.steps(inputs).without_rounds(op, &self.elements, x)
+    }
+
+    fn size(&self, op: &'static str, inputs: &[Input<'_>]) -> Result<Option<usize>, Error> {
+        self.steps(inputs).outputs(op).map(Some)
+    }
+}
+
+impl KerasLoop {
+    /// Cuts a call's inputs into the scalars, mask and output before, and the rest, which is between them.
+    fn cut_inputs<'i, T>(&self, inputs: &'i [T]) -> ([&'i [T]; 2], &'i [T]) {
+        let (inputs, mask) = inputs.split_at(inputs.len() - 2 * self.mask);
+        let (scalars, tensors) = inputs.split_at(1 + self.rounds);
+        ([scalars, mask], tensors)
+    }
+
+    fn shapes<'s>(&'s self, inputs: &'s [Known], states: usize) -> (KerasShapes<'s>, &'s [Known]) {
+        let ([scalars, mask], tensors) = self.cut_inputs(inputs);
+        let (x, tensors) = tensors.split_first().expect("the operation has x");
+        let (states, weights) = tensors.split_at(states);
+        (KerasShapes { scalars, mask, x, states, elements: &self.elements }, weights)
+    }
+
     fn steps(&self, inputs: &[Input<'_>]) -> KerasSteps {
-        let ([scalars, _], _) = self.lists(inputs);
-        let mut scalars = scalars.iter().flat_map(small_numbers).map(i64::from);
+        let mut scalars = self.scalars(inputs).iter().flat_map(small_numbers).map(i64::from);
         KerasSteps {
             size: scalars.next().expect("it was checked"),
             rounds: scalars.min().expect("it was checked"),
@@ -88,104 +103,50 @@ impl Loop {
         }
     }
 
-    /// How many steps h has. None for a call that the check of all shapes refuses.
-    fn size(&self, op: &'static str, inputs: &[Input<'_>]) -> Result<Option<usize>, Error> {
-        let ([scalars, _], _) = self.lists(inputs);
-        are_scalars(scalars).then(|| self.steps(inputs).outputs(op)).transpose()
-    }
-
     fn mask<'a, E: Pod>(&self, inputs: &[Input<'a>]) -> Option<KerasMask<'a, E>> {
-        let ([_, mask], _) = self.lists(inputs);
+        let ([_, mask], _) = self.cut_inputs(inputs);
         let [valid, before] = mask else { return None };
         Some(KerasMask { valid: view(valid), before: view(before) })
-    }
-
-    /// The shapes of the outputs if the loop has no round: the last states are the first ones, which come after x.
-    fn shapes_without_rounds(
-        &self,
-        op: &'static str,
-        inputs: &[Input<'_>],
-        states: usize,
-    ) -> Result<Option<Vec<Vec<usize>>>, Error> {
-        let ([scalars, _], tensors) = self.lists(inputs);
-        if !are_scalars(scalars) {
-            return Ok(None); // The check of all shapes refuses it.
-        }
-        let h = self.steps(inputs).without_rounds(op, &self.elements, tensors[0].dims)?;
-        Ok(h.map(|h| {
-            let states = tensors[1..].iter().take(states).map(|state| state.dims.to_vec());
-            [h].into_iter().chain(states).collect()
-        }))
-    }
-
-    /// Computes a call if the loop has no round.
-    fn run_without_rounds(
-        &self,
-        op: &'static str,
-        call: &mut Call<'_, '_, '_>,
-    ) -> Result<bool, Error> {
-        let states = call.outputs.len() - 1;
-        let has_none = self.shapes_without_rounds(op, call.inputs, states)?.is_some();
-        if has_none {
-            let (_, tensors) = self.lists(call.inputs);
-            copy_first_states(call.outputs, &tensors[1..]);
-        }
-        Ok(has_none)
     }
 }
 
 /// `BlockcellKerasLSTM`: x, two states, and three tensors of weights, in a loop.
-pub(super) struct KerasLstm(Loop);
+pub(super) struct KerasLstm;
 
-impl KerasLstm {
-    fn shapes_with(&self, inputs: &[Known], size: Option<usize>) -> Result<Shapes, Error> {
-        let (shapes, weights) = self.0.shapes(inputs, 2);
+impl Cell for KerasLstm {
+    type Loop = KerasLoop;
+    const NAME: &'static str = plain::KERAS_LSTM;
+    const STATES: usize = 2;
+
+    fn read(_: Attributes<'_>) -> Result<Self, Error> {
+        Ok(KerasLstm)
+    }
+
+    fn shapes(
+        &self,
+        steps: &KerasLoop,
+        inputs: &[Known],
+        size: Option<usize>,
+    ) -> Result<Shapes, Error> {
+        let (shapes, weights) = steps.shapes(inputs, Self::STATES);
         let weights = weights.try_into().expect("the operation has so many inputs");
         plain::keras_lstm_shapes(&shapes, weights, size)
     }
 
-    /// Scratch memory by the shapes of the inputs, which are checked.
-    fn memory(&self, inputs: &[&[usize]]) -> [usize; 2] {
-        plain::keras_lstm_scratch(self.0.sizes(inputs, 2))
-    }
-}
-
-impl Lists for KerasLstm {
-    const NAME: &'static str = plain::KERAS_LSTM;
-
-    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        Ok(KerasLstm(Loop::read(Self::NAME, attributes)?))
+    fn scratch(sizes: [usize; 4]) -> [usize; 2] {
+        plain::keras_lstm_scratch(sizes)
     }
 
-    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
-        self.shapes_with(inputs, None)
-    }
-
-    fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
-        self.shapes_with(&known(inputs), self.0.size(Self::NAME, inputs)?)
-    }
-
-    fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
-        self.0.shapes_without_rounds(Self::NAME, inputs, 2)
-    }
-
-    fn scratch(&self, inputs: &[&[usize]]) -> usize {
-        self.memory(inputs)[1]
-    }
-
-    fn numbers(&self, inputs: &[&[usize]]) -> usize {
-        self.memory(inputs)[0]
-    }
-
-    fn run<E: Element + Pod>(&self, mut call: Call<'_, '_, '_>) -> Result<(), Error> {
-        if self.0.run_without_rounds(Self::NAME, &mut call)? {
-            return Ok(());
-        }
-        let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
-        let (_, tensors) = self.0.lists(call.inputs);
+    fn run<E: Element + Pod>(
+        &self,
+        steps: &KerasLoop,
+        call: Call<'_, '_, '_>,
+        numbers: usize,
+    ) -> Result<(), Error> {
+        let tensors = steps.tensors(call.inputs);
         let [x, h_prev, cs_prev, w_x, w_h, b] = tensors else { unreachable!("there are six") };
         let inputs = KerasLstmInputs::<E> {
-            mask: self.0.mask(call.inputs),
+            mask: steps.mask(call.inputs),
             x: view(x),
             h_prev: view(h_prev),
             cs_prev: view(cs_prev),
@@ -199,64 +160,49 @@ impl Lists for KerasLstm {
             h_last: view_mut(h_last),
             cs_last: view_mut(cs_last),
         };
-        let steps = (&self.0.steps(call.inputs), &self.0.elements);
-        let memory = parts(call.scratch, self.numbers(&dims));
-        plain::keras_lstm(call.context, steps, inputs, outputs, memory)
+        let rounds = steps.steps(call.inputs);
+        let (loops, memory) = ((&rounds, &steps.elements), parts(call.scratch, numbers));
+        plain::keras_lstm(call.context, loops, inputs, outputs, memory)
     }
 }
 
 /// `BlockcellKerasGRU`: x, a state, and four tensors of weights, in a loop.
-pub(super) struct KerasGru(Loop);
+pub(super) struct KerasGru;
 
-impl KerasGru {
-    fn shapes_with(&self, inputs: &[Known], size: Option<usize>) -> Result<Shapes, Error> {
-        let (shapes, weights) = self.0.shapes(inputs, 1);
+impl Cell for KerasGru {
+    type Loop = KerasLoop;
+    const NAME: &'static str = plain::KERAS_GRU;
+    const STATES: usize = 1;
+
+    fn read(_: Attributes<'_>) -> Result<Self, Error> {
+        Ok(KerasGru)
+    }
+
+    fn shapes(
+        &self,
+        steps: &KerasLoop,
+        inputs: &[Known],
+        size: Option<usize>,
+    ) -> Result<Shapes, Error> {
+        let (shapes, weights) = steps.shapes(inputs, Self::STATES);
         let weights = weights.try_into().expect("the operation has so many inputs");
         plain::keras_gru_shapes(&shapes, weights, size)
     }
 
-    /// Scratch memory by the shapes of the inputs, which are checked.
-    fn memory(&self, inputs: &[&[usize]]) -> [usize; 2] {
-        plain::keras_gru_scratch(self.0.sizes(inputs, 1))
-    }
-}
-
-impl Lists for KerasGru {
-    const NAME: &'static str = plain::KERAS_GRU;
-
-    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        Ok(KerasGru(Loop::read(Self::NAME, attributes)?))
+    fn scratch(sizes: [usize; 4]) -> [usize; 2] {
+        plain::keras_gru_scratch(sizes)
     }
 
-    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
-        self.shapes_with(inputs, None)
-    }
-
-    fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
-        self.shapes_with(&known(inputs), self.0.size(Self::NAME, inputs)?)
-    }
-
-    fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
-        self.0.shapes_without_rounds(Self::NAME, inputs, 1)
-    }
-
-    fn scratch(&self, inputs: &[&[usize]]) -> usize {
-        self.memory(inputs)[1]
-    }
-
-    fn numbers(&self, inputs: &[&[usize]]) -> usize {
-        self.memory(inputs)[0]
-    }
-
-    fn run<E: Element + Pod>(&self, mut call: Call<'_, '_, '_>) -> Result<(), Error> {
-        if self.0.run_without_rounds(Self::NAME, &mut call)? {
-            return Ok(());
-        }
-        let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
-        let (_, tensors) = self.0.lists(call.inputs);
+    fn run<E: Element + Pod>(
+        &self,
+        steps: &KerasLoop,
+        call: Call<'_, '_, '_>,
+        numbers: usize,
+    ) -> Result<(), Error> {
+        let tensors = steps.tensors(call.inputs);
         let [x, h_prev, w_x, w_h, b_x, b_h] = tensors else { unreachable!("there are six") };
         let inputs = KerasGruInputs::<E> {
-            mask: self.0.mask(call.inputs),
+            mask: steps.mask(call.inputs),
             x: view(x),
             h_prev: view(h_prev),
             w_x: view(w_x),
@@ -266,8 +212,8 @@ impl Lists for KerasGru {
         };
         let [h, h_last] = call.outputs else { unreachable!("it has two outputs") };
         let outputs = KerasGruOutputs { h: view_mut(h), h_last: view_mut(h_last) };
-        let steps = (&self.0.steps(call.inputs), &self.0.elements);
-        let memory = parts(call.scratch, self.numbers(&dims));
-        plain::keras_gru(call.context, steps, inputs, outputs, memory)
+        let rounds = steps.steps(call.inputs);
+        let (loops, memory) = ((&rounds, &steps.elements), parts(call.scratch, numbers));
+        plain::keras_gru(call.context, loops, inputs, outputs, memory)
     }
 }

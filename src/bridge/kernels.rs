@@ -6,7 +6,7 @@ use super::attributes::{Attributes, ElementType};
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
-use super::{block, cudnn, keras, loops, plain, products};
+use super::{block, cudnn, keras, layers, plain, products};
 
 /// The element types of most operations.
 pub(super) const FLOAT_AND_HALF: &[ElementType] = &[ElementType::Float, ElementType::Half];
@@ -78,7 +78,7 @@ pub(super) fn networks() -> impl Iterator<Item = &'static dyn Operation> {
 }
 
 fn all() -> impl Iterator<Item = &'static dyn Operation> {
-    networks().chain(products::ALL).chain(plain::ALL).chain(loops::ALL).chain(keras::ALL)
+    networks().chain(products::ALL).chain(plain::ALL).chain(layers::ALL).chain(keras::ALL)
 }
 
 pub(super) fn operations() -> Vec<OpInfo> {

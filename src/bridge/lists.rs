@@ -42,14 +42,9 @@ pub(super) trait Lists: Send + Sync + Sized + 'static {
         None
     }
 
-    /// How many elements of scratch memory a call needs, by the shapes of its inputs.
-    fn scratch(&self, _: &[&[usize]]) -> usize {
-        0
-    }
-
-    /// How many numbers of scratch memory it needs before those.
-    fn numbers(&self, _: &[&[usize]]) -> usize {
-        0
+    /// How much scratch memory a call needs, by the shapes of its inputs: so many numbers, and so many elements.
+    fn scratch(&self, _: &[&[usize]]) -> [usize; 2] {
+        [0; 2]
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error>;
@@ -88,9 +83,9 @@ impl<P: Lists> Node for ListsNode<P> {
         let forward_input = self.op.forward_input();
         let forward_input = forward_input.and_then(|n| i32::try_from(n).ok()).unwrap_or(-1);
         let dims: Vec<_> = inputs.iter().map(|input| input.dims).collect();
-        let elements = self.op.scratch(&dims);
+        let [numbers, elements] = self.op.scratch(&dims);
         let scratch = if self.is_half { elements.div_ceil(2) } else { elements };
-        let scratch = scratch.saturating_add(self.op.numbers(&dims));
+        let scratch = scratch.saturating_add(numbers);
         Ok(Plan { forward_input, ..Plan::with_scratch(P::NAME, scratch)? })
     }
 

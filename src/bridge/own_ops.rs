@@ -12,8 +12,9 @@ use super::attributes::Attributes;
 use super::ffi::{NodeAttributes, OpDefinition, PartialShape, Shape, Status};
 use super::keras;
 use super::kernels::describe;
+use super::layers;
 use super::lists::Lists;
-use super::loops;
+use super::loops::LoopOf;
 use super::plain;
 use super::products;
 use super::status::{guarded, or_default};
@@ -78,7 +79,7 @@ static ALL: [OwnOp; 15] = [
         attributes: &["T: {half, float}", "A: int >= 0", "M: int >= 0", "N: int >= 0"],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellMatMulAddN.txt"),
-        infer: |attributes, inputs| products::AddN::read(attributes)?.shapes(inputs),
+        infer: of_lists::<products::AddN>,
     },
     OwnOp {
         name: mat_mul::SLICE,
@@ -92,7 +93,7 @@ static ALL: [OwnOp; 15] = [
         ],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellMatMulSlice.txt"),
-        infer: |attributes, inputs| products::Slice::read(attributes)?.shapes(inputs),
+        infer: of_lists::<products::Slice>,
     },
     OwnOp {
         name: mat_mul::BIAS_ADD_GRAD_ADD_N,
@@ -100,7 +101,7 @@ static ALL: [OwnOp; 15] = [
         attributes: &["T: {half, float}", "A: int >= 0", "N: int >= 0"],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellBiasAddGradAddN.txt"),
-        infer: |attributes, inputs| products::BiasAddGradAddN::read(attributes)?.shapes(inputs),
+        infer: of_lists::<products::BiasAddGradAddN>,
     },
     OwnOp {
         name: plain_cells::LSTM_CELL,
@@ -117,7 +118,7 @@ static ALL: [OwnOp; 15] = [
         ],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellLSTMCell.txt"),
-        infer: |attributes, inputs| plain::LstmCell::read(attributes)?.shapes(inputs),
+        infer: of_lists::<plain::LstmCell>,
     },
     OwnOp {
         name: plain_cells::LSTM_CELL_GRAD,
@@ -149,7 +150,7 @@ static ALL: [OwnOp; 15] = [
         ],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellLSTMCellGrad.txt"),
-        infer: |attributes, inputs| plain::LstmCellGrad::read(attributes)?.shapes(inputs),
+        infer: of_lists::<plain::LstmCellGrad>,
     },
     OwnOp {
         name: plain_cells::GRU_CELL,
@@ -160,7 +161,7 @@ static ALL: [OwnOp; 15] = [
         attributes: &["T: {half, float}"],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellGRUCell.txt"),
-        infer: |attributes, inputs| plain::GruCell::read(attributes)?.shapes(inputs),
+        infer: of_lists::<plain::GruCell>,
     },
     OwnOp {
         name: plain_cells::GRU_CELL_GRAD_C,
@@ -171,7 +172,7 @@ static ALL: [OwnOp; 15] = [
         attributes: &["T: {half, float}"],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellGRUCellGradC.txt"),
-        infer: |attributes, inputs| plain::GruCellGradC::read(attributes)?.shapes(inputs),
+        infer: of_lists::<plain::GruCellGradC>,
     },
     OwnOp {
         name: plain_cells::GRU_CELL_GRAD_RU,
@@ -182,7 +183,7 @@ static ALL: [OwnOp; 15] = [
         attributes: &["T: {half, float}"],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellGRUCellGradRU.txt"),
-        infer: |attributes, inputs| plain::GruCellGradRu::read(attributes)?.shapes(inputs),
+        infer: of_lists::<plain::GruCellGradRu>,
     },
     OwnOp {
         name: plain_cells::LSTM_LAYER,
@@ -214,7 +215,7 @@ static ALL: [OwnOp; 15] = [
         ],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellLSTMLayer.txt"),
-        infer: |attributes, inputs| loops::LstmLayer::read(attributes)?.shapes(inputs),
+        infer: of_lists::<LoopOf<layers::LstmLayer>>,
     },
     OwnOp {
         name: plain_cells::GRU_LAYER,
@@ -243,7 +244,7 @@ static ALL: [OwnOp; 15] = [
         ],
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellGRULayer.txt"),
-        infer: |attributes, inputs| loops::GruLayer::read(attributes)?.shapes(inputs),
+        infer: of_lists::<LoopOf<layers::GruLayer>>,
     },
     OwnOp {
         name: plain_cells::KERAS_LSTM,
@@ -265,7 +266,7 @@ static ALL: [OwnOp; 15] = [
         attributes: KERAS_ATTRIBUTES,
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellKerasLSTM.txt"),
-        infer: |attributes, inputs| keras::KerasLstm::read(attributes)?.shapes(inputs),
+        infer: of_lists::<LoopOf<keras::KerasLstm>>,
     },
     OwnOp {
         name: plain_cells::KERAS_GRU,
@@ -287,7 +288,7 @@ static ALL: [OwnOp; 15] = [
         attributes: KERAS_ATTRIBUTES,
         is_stateful: false,
         doc: include_str!("own_ops/BlockcellKerasGRU.txt"),
-        infer: |attributes, inputs| keras::KerasGru::read(attributes)?.shapes(inputs),
+        infer: of_lists::<LoopOf<keras::KerasGru>>,
     },
     OwnOp {
         name: "BlockcellInfo",
@@ -298,6 +299,11 @@ static ALL: [OwnOp; 15] = [
         infer: |_, _| Ok(vec![Vec::new()]),
     },
 ];
+
+/// What follows for the outputs of an operation whose inputs are lists.
+fn of_lists<P: Lists>(attributes: Attributes<'_>, inputs: &[Known]) -> Result<Shapes, Error> {
+    P::read(attributes)?.shapes(inputs)
+}
 
 pub(super) fn own_ops() -> Vec<OpDefinition> {
     or_default("own_ops", || ALL.iter().map(OwnOp::definition).collect())

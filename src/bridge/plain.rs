@@ -61,14 +61,11 @@ impl Lists for LstmCell {
         Ok(plain::lstm_cell_shapes(&shapes)?.into())
     }
 
-    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+    fn scratch(&self, inputs: &[&[usize]]) -> [usize; 2] {
         let ([fixed, cs_prev], _) = lists(inputs, [4, self.cs_prev]);
         let cell = fixed[3].first().map_or(0, |columns| columns / 4);
-        plain::lstm_cell_scratch(
-            fixed[0].first().copied().unwrap_or(0),
-            cell,
-            cs_prev.first().copied(),
-        )
+        let batch = fixed[0].first().copied().unwrap_or(0);
+        [0, plain::lstm_cell_scratch(batch, cell, cs_prev.first().copied())]
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
@@ -142,10 +139,11 @@ impl Lists for LstmCellGrad {
         plain::lstm_cell_grad_shapes(&shapes)
     }
 
-    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+    fn scratch(&self, inputs: &[&[usize]]) -> [usize; 2] {
         let ([saved, cs_prev, cs_grad, h_grad, _], _) = self.lists(inputs);
-        let [batch, cell] = saved[0] else { return 0 };
-        plain::lstm_cell_grad_scratch((*batch, *cell), saved[4], [cs_prev, cs_grad, h_grad])
+        let [batch, cell] = saved[0] else { return [0; 2] };
+        let lists = [cs_prev, cs_grad, h_grad];
+        [0, plain::lstm_cell_grad_scratch((*batch, *cell), saved[4], lists)]
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
@@ -191,12 +189,11 @@ impl Lists for GruCell {
         Ok(vec![plain::gru_cell_shapes(inputs)?.to_vec(); 4])
     }
 
-    fn scratch(&self, inputs: &[&[usize]]) -> usize {
-        gru_cell_memory(inputs)[1]
-    }
-
-    fn numbers(&self, inputs: &[&[usize]]) -> usize {
-        gru_cell_memory(inputs)[0]
+    fn scratch(&self, inputs: &[&[usize]]) -> [usize; 2] {
+        let ([batch, input], [_, cell]) = (inputs[0], inputs[1]) else {
+            unreachable!("the ranks were checked")
+        };
+        plain::gru_cell_scratch([*batch, *input, *cell])
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
@@ -215,17 +212,9 @@ impl Lists for GruCell {
         let [r, u, c, h] = call.outputs else { unreachable!("it has four outputs") };
         let [r, u, c, h] = [view_mut(r), view_mut(u), view_mut(c), view_mut(h)];
         let outputs = GruCellOutputs { r, u, c, h };
-        let memory = parts(call.scratch, self.numbers(&dims));
+        let memory = parts(call.scratch, self.scratch(&dims)[0]);
         plain::gru_cell(call.context, inputs, outputs, memory)
     }
-}
-
-/// Scratch memory by the shapes of the inputs, which are checked.
-fn gru_cell_memory(inputs: &[&[usize]]) -> [usize; 2] {
-    let ([batch, input], [_, cell]) = (inputs[0], inputs[1]) else {
-        unreachable!("the ranks were checked")
-    };
-    plain::gru_cell_scratch([*batch, *input, *cell])
 }
 
 /// `BlockcellGRUCellGradC`: four tensors.
@@ -242,7 +231,7 @@ impl Lists for GruCellGradC {
         Ok(vec![plain::gru_cell_grad_c_shapes(inputs)?.to_vec(); 3])
     }
 
-    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+    fn scratch(&self, inputs: &[&[usize]]) -> [usize; 2] {
         gru_scratch(inputs)
     }
 
@@ -277,7 +266,7 @@ impl Lists for GruCellGradRu {
         Ok(plain::gru_cell_grad_ru_shapes(inputs)?.map(Vec::from).into())
     }
 
-    fn scratch(&self, inputs: &[&[usize]]) -> usize {
+    fn scratch(&self, inputs: &[&[usize]]) -> [usize; 2] {
         gru_scratch(inputs)
     }
 
@@ -297,7 +286,7 @@ impl Lists for GruCellGradRu {
     }
 }
 
-fn gru_scratch(inputs: &[&[usize]]) -> usize {
-    let [[batch, cell], _, _, gradient] = *inputs else { return 0 };
-    plain::gru_cell_grad_scratch((*batch, *cell), gradient)
+fn gru_scratch(inputs: &[&[usize]]) -> [usize; 2] {
+    let [[batch, cell], _, _, gradient] = *inputs else { return [0; 2] };
+    [0, plain::gru_cell_grad_scratch((*batch, *cell), gradient)]
 }
