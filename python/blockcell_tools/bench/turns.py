@@ -48,8 +48,10 @@ class Sides:
         """What each side says of itself, by name; at first, and whenever a net was set up."""
         self._folder = tempfile.TemporaryDirectory()
         try:
+            # They import their libraries side by side.
             for name in names:
                 self._workers[name] = Worker(module, name)
+            for name in names:
                 self.abouts[name] = self._workers[name].ask(job)
         except BaseException:
             self.__exit__()

@@ -3,6 +3,8 @@
 Each function takes an op's inputs and attributes by name, and returns its outputs by name.
 """
 
+import functools
+
 import numpy as np
 
 from blockcell_tools.reference import oracle
@@ -239,17 +241,24 @@ def _without_steps(time, x, states, x_sizes, h_sizes, needs_h):
     return {"h": np.zeros(h), **dict(zip(("h_last", "cs_last"), states))}
 
 
-def _of_lists(run, size, rounds, x):
-    """A loop whose arrays are lists: h has `size` steps, and x has at least as many as are made."""
-    steps = _steps(size, rounds, x)
-    shape_of("x", x, (None, None, None))
-    expect(int(size) >= 0, "a list has a negative size")
-    expect(steps <= min(int(size), len(x)), "there are more rounds than steps")
-    cut = x[:steps] if steps else x
-    made = run(np.int32(len(cut)), x=cut)
-    h = np.zeros((int(size), *made["h"].shape[1:]))
-    h[:steps] = made["h"][:steps]
-    return dict(made, h=h)
+def _or_of_lists(layer):
+    """A loop whose arrays may be lists: then h has `time` steps, and x at least those made."""
+
+    @functools.wraps(layer)
+    def call(time, rounds, x, lists=False, **others):
+        if not lists:
+            return layer(time=time, rounds=rounds, x=x, **others)
+        steps = _steps(time, rounds, x)
+        shape_of("x", x, (None, None, None))
+        expect(int(time) >= 0, "a list has a negative size")
+        expect(steps <= min(int(time), len(x)), "there are more rounds than steps")
+        cut = x[:steps] if steps else x
+        made = layer(time=np.int32(len(cut)), rounds=rounds, x=cut, **others)
+        h = np.zeros((int(time), *made["h"].shape[1:]))
+        h[:steps] = made["h"][:steps]
+        return dict(made, h=h)
+
+    return call
 
 
 def _check_loop(time, rounds, lengths, x, sizes, shape):
@@ -284,6 +293,7 @@ def _looped(x, states, of_rows, step):
     return h, last
 
 
+@_or_of_lists
 def lstm_layer(
     time,
     rounds,
@@ -299,19 +309,8 @@ def lstm_layer(
     x_sizes=(),
     h_sizes=(),
     needs_h=True,
-    lists=False,
 ):
     """`BlockcellLSTMLayer`."""
-    if lists:
-        tensors = (h_prev, cs_prev, w, b, peepholes, forget_bias, cell_clip)
-        return _of_lists(
-            lambda time, x: lstm_layer(
-                time, rounds, sequence_length, x, *tensors, x_sizes, h_sizes, needs_h
-            ),
-            time,
-            rounds,
-            x,
-        )
     x_sizes, h_sizes = known_sizes("x_sizes", x_sizes), known_sizes("h_sizes", h_sizes)
     steps = _steps(time, rounds, x)
     if steps == 0:
@@ -338,6 +337,7 @@ def lstm_layer(
     return {"h": h, "h_last": h_last, "cs_last": cs_last}
 
 
+@_or_of_lists
 def gru_layer(
     time,
     rounds,
@@ -351,19 +351,8 @@ def gru_layer(
     x_sizes=(),
     h_sizes=(),
     needs_h=True,
-    lists=False,
 ):
     """`BlockcellGRULayer`."""
-    if lists:
-        tensors = (h_prev, w_ru, w_c, b_ru, b_c)
-        return _of_lists(
-            lambda time, x: gru_layer(
-                time, rounds, sequence_length, x, *tensors, x_sizes, h_sizes, needs_h
-            ),
-            time,
-            rounds,
-            x,
-        )
     x_sizes, h_sizes = known_sizes("x_sizes", x_sizes), known_sizes("h_sizes", h_sizes)
     steps = _steps(time, rounds, x)
     if steps == 0:
