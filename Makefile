@@ -38,7 +38,9 @@ lib: $(environment) ## Build build/tf-<major.minor>/libblockcell.so for the Tens
 demo: lib ## Train a language model with TensorFlow's kernels and with ours, side by side (TF=1.15 too)
 	@$(PYTHON) examples/char_lm/demo.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so"
 
-test: test-rust test-python test-1.15 test-keras-2 test-host test-java ## Run all tests
+test: ## Run all tests
+	@$(MAKE) --no-print-directory --jobs=4 $$(scripts/found_environments.sh)
+	@$(MAKE) --no-print-directory test-rust test-python test-1.15 test-keras-2 test-host test-java
 
 test-rust: ## Test the kernels and the rewrites alone: no Python, no C++, no TensorFlow
 	cargo test --locked --quiet --package blockcell-kernels --package blockcell-graphs

@@ -8,6 +8,8 @@ from blockcell.op_table import GRADIENTS, OPS, SEQUENCES
 from blockcell_tools.reference.inputs import expected, inputs_of
 from helpers import checks, grids, kernels, sampling
 
+pytestmark = pytest.mark.once
+
 
 def assert_accurate(op, inputs, dtype, on, **attributes):
     """Runs our kernel and compares."""

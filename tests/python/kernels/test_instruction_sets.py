@@ -8,6 +8,8 @@ import pytest
 import blockcell
 from helpers import isolated
 
+pytestmark = pytest.mark.once
+
 ORDER = ["portable", "avx2", "avx512"]
 
 

@@ -19,11 +19,13 @@ def outcomes():
     return {fill: isolated.run("heap", ["fill", "digests"], _variables(fill)) for fill in FILLS}
 
 
+@pytest.mark.once
 def test_the_fill_reaches_tensors(outcomes):
     for fill in FILLS:
         assert isolated.value(outcomes[fill]["fill"]) == [fill]
 
 
+@pytest.mark.once
 def test_results_do_not_depend_on_the_heap(outcomes):
     first, *others = (isolated.value(outcomes[fill]["digests"]) for fill in FILLS)
     assert len(first) > 200
@@ -33,6 +35,7 @@ def test_results_do_not_depend_on_the_heap(outcomes):
             assert other[name] == [once, once], name
 
 
+@pytest.mark.once
 def test_calls_leave_no_memory_behind():
     isolated.value(isolated.run("leaks", ["short"])["short"])
 

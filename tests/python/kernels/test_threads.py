@@ -33,10 +33,12 @@ def assert_the_same(numbers, isa):
         assert other == one
 
 
+@pytest.mark.once
 def test_same_bits_for_any_number_of_threads():
     assert_the_same(NUMBERS, None)
 
 
+@pytest.mark.once
 def test_same_bits_on_a_lower_instruction_set():
     if blockcell.info()["isa"] != "avx512":
         pytest.skip(f"{LOWER} is the machine's best, or it has none")

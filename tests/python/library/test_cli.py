@@ -193,6 +193,7 @@ def graph_def(batch):
     return graph.as_graph_def()
 
 
+@pytest.mark.once
 def test_inspect_requires(tmp_path):
     """For CI: 1 where a node would not run on the kernels, or nothing would."""
     tf.io.write_graph(graph_def(2), str(tmp_path), "graph.pb", as_text=False)
@@ -209,6 +210,7 @@ def test_inspect_requires(tmp_path):
     assert "empty.pb would run on the kernels" in printed
 
 
+@pytest.mark.once
 def test_inspect_puts_equal_nodes_together(tmp_path):
     graphs = graph_def(2)
     again = graphs.node.add()
@@ -286,6 +288,7 @@ def test_inspect():
     assert becomes == {"BlockcellMatMulAddN": 2, "BlockcellBiasAddGradAddN": 2}
 
 
+@pytest.mark.once
 def test_inspect_says_what_the_passes_do():
     printed, _ = run("inspect", GRAPH, "--no-measure")
     assert "Becomes BlockcellMatMulAddN of 1: " in printed
@@ -293,6 +296,7 @@ def test_inspect_says_what_the_passes_do():
     assert not printed
 
 
+@pytest.mark.once
 def test_inspect_knows_plain_cells(tmp_path):
     for name, becomes in (("gru", "BlockcellGRULayer"), ("residual", "GRUBlockCell")):
         packed = PLAIN_GRAPHS / (name + ".pb.gz")
@@ -302,6 +306,7 @@ def test_inspect_knows_plain_cells(tmp_path):
         assert found["graph_passes"][0]["becomes"] == becomes
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name, becomes", [("lstm", "CudnnRNN"), ("masked_outputs", None)])
 def test_inspect_knows_layers_of_keras_2(tmp_path, name, becomes):
     with tarfile.open(str(KERAS_2 / ("2.4-" + name + ".tar.xz"))) as archive:
@@ -313,6 +318,7 @@ def test_inspect_knows_layers_of_keras_2(tmp_path, name, becomes):
     assert becomes or "after a row's end" in places[0]["reason"]
 
 
+@pytest.mark.once
 def test_inspect_measures(tmp_path):
     tf.io.write_graph(graph_def(2), str(tmp_path), "graph.pb", as_text=False)
     found = json.loads(run("inspect", tmp_path / "graph.pb", "--json", "--seconds", "0.01")[0])
@@ -414,6 +420,7 @@ def test_bench_of_a_graph(tmp_path):
     assert (row["op"], row["batch"], row["cell_size"]) == ("GRUBlockCell", 64, 256)
 
 
+@pytest.mark.once
 def test_bench(tmp_path):
     """Without cargo there is no floor; --resume takes the rows of the run before."""
     words = [

@@ -70,6 +70,7 @@ def test_bench_of_a_keras_file(keras_file, tmp_path):
     assert found["ran"] == {"BlockLSTMV2": 1} and found["rows"][0]["error"] < 1e-5
 
 
+@pytest.mark.once
 def test_bench_of_a_saved_model(saved_model, tmp_path):
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         load = tf.compat.v1.saved_model.load
@@ -85,6 +86,7 @@ def test_bench_of_a_saved_model(saved_model, tmp_path):
     assert f"others.npz has no input {name}" in said
 
 
+@pytest.mark.once
 def test_bench_says_what_it_cannot_read(tmp_path):
     _, said = run("bench", "--model", tmp_path / "nothing.keras", code=2)
     assert said.strip() == f"blockcell: there is no file {tmp_path / 'nothing.keras'}"
@@ -123,6 +125,7 @@ def test_nodes_of_cudnn(cudnn_graph):
     assert "float64" in graph_nodes.why_not(double)
 
 
+@pytest.mark.once
 def test_verify_takes_nodes_of_cudnn(cudnn_graph):
     printed, _ = run("verify", "--graph", cudnn_graph)
     assert "1 of 1 cases are as accurate" in printed and "CudnnRNNV2" in printed

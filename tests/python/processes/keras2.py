@@ -30,6 +30,13 @@ def unpacked(name):
         return str(path), dict(values)
 
 
+@functools.lru_cache(maxsize=None)
+def loaded(name):
+    """The object of a model, and what was written beside it. Loading takes seconds."""
+    path, values = unpacked(name)
+    return tf.saved_model.load(path), values
+
+
 def errors(values, got):
     """For each of some values, the largest difference as a part of the largest element."""
     scaled = {}
@@ -65,8 +72,7 @@ def session(name):
 
 def function(name):
     """Outputs of the loaded object's call in a function, and gradients through it."""
-    path, values = unpacked(name)
-    model = tf.saved_model.load(path)
+    model, values = loaded(name)
 
     @tf.function
     def infer(x):
@@ -101,8 +107,7 @@ def function(name):
 
 def training(name):
     """Gradients that are taken in other ways, each with what was rewritten for it."""
-    path, values = unpacked(name)
-    model = tf.saved_model.load(path)
+    model, values = loaded(name)
     variables = model.trainable_variables
 
     def total(x):
@@ -155,29 +160,29 @@ def training(name):
     return {case: counted(functools.partial(run, way)) for case, way in ways.items()}
 
 
-def serving(path):
-    """A function of an array that returns arrays by name: the signature of a model."""
+def serving(name):
+    """A model's signature as a function that returns arrays by name, and the model's values."""
     if not tf.__version__.startswith("1."):
-        model = tf.saved_model.load(path)  # It holds the variables.
+        model, values = loaded(name)  # It holds the variables.
         (key,) = model.signatures["serving_default"].structured_input_signature[1]
 
         def serve(x):
             outputs = model.signatures["serving_default"](**{key: tf.constant(x)})
             return {name: y.numpy() for name, y in outputs.items()}
 
-        return serve
+        return serve, values
+    path, values = unpacked(name)
     running = v1.Session(graph=tf.Graph(), config=config(True))
     with running.graph.as_default():
         signature = v1.saved_model.load(running, ["serve"], path).signature_def["serving_default"]
     (x_info,) = signature.inputs.values()
     outputs = {name: info.name for name, info in signature.outputs.items()}
-    return lambda x: running.run(outputs, {x_info.name: x})
+    return lambda x: running.run(outputs, {x_info.name: x}), values
 
 
 def edges(name):
     """What malformed and extreme inputs give."""
-    path, values = unpacked(name)
-    serve = serving(path)
+    serve, values = serving(name)
     x = values["x"]
     holes = x.copy()
     holes[1, 1] = 0  # No mask on the right.

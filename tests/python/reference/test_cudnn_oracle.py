@@ -24,6 +24,7 @@ def name(network):
     return f"{network.rnn_mode}-{network.num_layers}x{network.directions}{suffix}"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("network", NETWORKS, ids=name)
 def test_backward_is_the_derivative_of_forward(network):
     time, batch = 3, 4
