@@ -36,14 +36,14 @@ fn input<E: Element + Held>(
     Ok(Tensor::new::<i64>(shape, steps))
 }
 
-/// How much scratch memory a call needs.
-fn scratch(op: &Op, sizes: &Sizes, is_half: bool) -> usize {
+/// How much scratch memory a call needs, with packed weights apart from their gradients or in the memory of these.
+fn scratch(op: &Op, sizes: &Sizes, is_apart: bool) -> usize {
     match op.name {
         "GRUBlockCell" => gru::block_cell_scratch(sizes),
         "BlockLSTM" | "BlockLSTMV2" => block_lstm::forward_scratch(sizes),
-        "BlockLSTMGrad" | "BlockLSTMGradV2" => block_lstm::grad_scratch(sizes, is_half),
+        "BlockLSTMGrad" | "BlockLSTMGradV2" => block_lstm::grad_scratch(sizes, is_apart),
         "BlockGRU" => block_gru::forward_scratch(sizes),
-        "BlockGRUGrad" => block_gru::grad_scratch(sizes, is_half),
+        "BlockGRUGrad" => block_gru::grad_scratch(sizes, is_apart),
         _ => 0,
     }
 }
@@ -79,12 +79,17 @@ fn of_type<E: Element + Held>(
     let mut shapes: Vec<Vec<usize>> = op.outputs.iter().map(shape).collect();
     choices.disturb(8, &mut shapes);
     let mut written = Vec::new();
+    let mut is_apart = size_of::<E>() == 2;
     for (tensor, shape) in op.outputs.iter().zip(&mut shapes) {
-        let may_shrink =
-            attributes.keeps == Keeps::WhatIsRead && tensor.dims.contains(&Dim::TimeOrOne);
+        let may_shrink = match tensor.dims.first() {
+            Some(Dim::TimeOrOne) => attributes.keeps == Keeps::WhatIsRead,
+            Some(Dim::TimeOrNone | Dim::InputCellOrNone) => true,
+            _ => false,
+        };
         let is_unread = may_shrink && choices.flag();
         if is_unread && !shape.is_empty() {
-            shape[0] = shape[0].min(1);
+            shape[0] = shape[0].min(sizes.of_unread(tensor.dims[0]));
+            is_apart |= tensor.dims[0] == Dim::InputCellOrNone;
         }
         let role = if is_unread { Role::Scratch } else { Role::Output };
         written.push((role, Tensor::zeros::<E>(shape)?));
@@ -96,7 +101,7 @@ fn of_type<E: Element + Held>(
 
     let shapes: Vec<_> = inputs.iter().map(|input| &input.shape[..]).collect();
     let checked = op.check(attributes.use_optional, &shapes);
-    let needed = checked.as_ref().map_or(0, |sizes| scratch(op, sizes, size_of::<E>() == 2));
+    let needed = checked.as_ref().map_or(0, |sizes| scratch(op, sizes, is_apart));
     let len = scratch_len(choices, needed);
     written.push((Role::Scratch, Tensor::zeros::<f32>(&[len])?));
     twice(choices, written, |context, written| {

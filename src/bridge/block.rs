@@ -65,7 +65,7 @@ pub(super) const ALL: [&dyn Operation; ops::ALL.len()] = [
         op: &ops::BLOCK_LSTM_GRAD,
         read: use_peephole,
         use_optional: |&use_peephole| use_peephole,
-        scratch: |sizes, _, is_half| block_lstm::grad_scratch(sizes, is_half),
+        scratch: |sizes, _, is_apart| block_lstm::grad_scratch(sizes, is_apart),
         float: |&use_peephole, call| block_lstm_grad::<f32>(BlockLstm, use_peephole, call),
         half: Some(|&use_peephole, call| block_lstm_grad::<f16>(BlockLstm, use_peephole, call)),
     },
@@ -73,7 +73,7 @@ pub(super) const ALL: [&dyn Operation; ops::ALL.len()] = [
         op: &ops::BLOCK_LSTM_GRAD_V2,
         read: use_peephole,
         use_optional: |&use_peephole| use_peephole,
-        scratch: |sizes, _, is_half| block_lstm::grad_scratch(sizes, is_half),
+        scratch: |sizes, _, is_apart| block_lstm::grad_scratch(sizes, is_apart),
         float: |&use_peephole, call| block_lstm_grad::<f32>(BlockLstmV2, use_peephole, call),
         half: Some(|&use_peephole, call| block_lstm_grad::<f16>(BlockLstmV2, use_peephole, call)),
     },
@@ -89,7 +89,7 @@ pub(super) const ALL: [&dyn Operation; ops::ALL.len()] = [
         op: &ops::BLOCK_GRU_GRAD,
         read: reset_after,
         use_optional: |&reset_after| reset_after,
-        scratch: |sizes, _, is_half| block_gru::grad_scratch(sizes, is_half),
+        scratch: |sizes, _, is_apart| block_gru::grad_scratch(sizes, is_apart),
         float: block_gru_grad::<f32>,
         half: Some(block_gru_grad::<f16>),
     },
@@ -102,7 +102,8 @@ struct BlockOp<A> {
     read: fn(Attributes<'_>) -> Result<A, Error>,
     /// Whether the operation's optional vectors are used.
     use_optional: fn(&A) -> bool,
-    /// How many floats of scratch memory a call needs, in half if the flag is true.
+    /// How many floats of scratch memory a call needs. The flag tells whether weights are packed apart from their
+    /// gradients: in half, and where nobody reads these.
     scratch: fn(&Sizes, &A, bool) -> usize,
     float: Compute<A>,
     half: Option<Compute<A>>,
@@ -148,25 +149,25 @@ impl<A: Send + Sync> Node for BlockNode<A> {
         inputs.filter(|(_, tensor)| in_place.contains(&tensor.name)).map(|(n, _)| n).collect()
     }
 
-    fn plan(&self, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Result<Plan, Error> {
+    fn plan(
+        &self,
+        inputs: &[Input<'_>],
+        is_read: &[bool],
+        outputs: &mut [Shape],
+    ) -> Result<Plan, Error> {
         let BlockOp { op, use_optional, scratch, .. } = self.kind;
         let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
         let sizes = op.check(use_optional(&self.attributes), &shapes)?;
         for (input, _) in inputs.iter().zip(op.inputs).filter(|(_, tensor)| tensor.is_steps) {
             op.check_steps(&sizes, tensors::steps(input).into_iter().map(i128::from))?;
         }
-        for (shape, tensor) in outputs.iter_mut().zip(op.outputs) {
-            describe(op.name, shape, tensor.dims.iter().map(|&dim| Some(sizes.of(dim))))?;
+        let mut is_apart = self.is_half;
+        for ((shape, tensor), is_read) in outputs.iter_mut().zip(op.outputs).zip(is_read) {
+            let size = |&dim| Some(if *is_read { sizes.of(dim) } else { sizes.of_unread(dim) });
+            describe(op.name, shape, tensor.dims.iter().map(size))?;
+            is_apart |= !is_read && tensor.dims.contains(&Dim::InputCellOrNone);
         }
-        Plan::with_scratch(op.name, scratch(&sizes, &self.attributes, self.is_half))
-    }
-
-    fn plan_unread(&self, output: usize, shape: &mut Shape) {
-        let dims = self.kind.op.outputs[output].dims;
-        for (size, _) in shape.dims.iter_mut().zip(dims).filter(|(_, dim)| **dim == Dim::TimeOrOne)
-        {
-            *size = 1.min(*size);
-        }
+        Plan::with_scratch(op.name, scratch(&sizes, &self.attributes, is_apart))
     }
 
     fn compute(&self, call: kernels::Call<'_, '_, '_>) -> Result<(), Error> {

@@ -240,7 +240,12 @@ impl Node for CudnnNode {
         if self.op.kind == Kind::Backprop { vec![reserve_space] } else { Vec::new() }
     }
 
-    fn plan(&self, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Result<Plan, Error> {
+    fn plan(
+        &self,
+        inputs: &[Input<'_>],
+        _is_read: &[bool],
+        outputs: &mut [Shape],
+    ) -> Result<Plan, Error> {
         let (shapes, floats) = self.needs(inputs, outputs.len())?;
         for (to, dims) in outputs.iter_mut().zip(shapes) {
             describe(self.op.name, to, dims.into_iter().map(Some))?;

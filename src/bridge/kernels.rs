@@ -38,11 +38,13 @@ pub(super) trait Node: Send + Sync {
         Vec::new()
     }
 
-    /// Checks a call, describes its outputs, and tells what else it needs.
-    fn plan(&self, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Result<Plan, Error>;
-
-    /// Makes an output smaller that nobody reads, of a call that [`Node::plan`] has checked.
-    fn plan_unread(&self, _output: usize, _shape: &mut Shape) {}
+    /// Checks a call, describes its outputs, of which some may not be read, and tells what else it needs.
+    fn plan(
+        &self,
+        inputs: &[Input<'_>],
+        is_read: &[bool],
+        outputs: &mut [Shape],
+    ) -> Result<Plan, Error>;
 
     /// Computes a call that [`Node::plan`] has checked.
     fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error>;
@@ -131,9 +133,7 @@ impl Kernel {
         plan: &mut Plan,
     ) -> Status {
         self.with_node(|node| {
-            *plan = node.plan(inputs, outputs)?;
-            let unread = is_read.iter().zip(outputs).enumerate().filter(|(_, (read, _))| !**read);
-            unread.for_each(|(output, (_, shape))| node.plan_unread(output, shape));
+            *plan = node.plan(inputs, is_read, outputs)?;
             Ok(())
         })
     }

@@ -69,7 +69,12 @@ struct ListsNode<P> {
 }
 
 impl<P: Lists> Node for ListsNode<P> {
-    fn plan(&self, inputs: &[Input<'_>], outputs: &mut [Shape]) -> Result<Plan, Error> {
+    fn plan(
+        &self,
+        inputs: &[Input<'_>],
+        _is_read: &[bool],
+        outputs: &mut [Shape],
+    ) -> Result<Plan, Error> {
         if let Some(shapes) = self.op.shapes_without_work(inputs)? {
             for (output, dims) in outputs.iter_mut().zip(shapes) {
                 describe(P::NAME, output, dims.into_iter().map(Some))?;

@@ -7,7 +7,7 @@ use crate::gru::step_grad::GruGrad;
 use crate::ops::{BLOCK_GRU_GRAD, Sizes};
 use crate::recurrence::{
     self, Backward, ColumnSums, Left, Lengths, Product, WeightGradient, all_rows_mut,
-    backward_scratch,
+    backward_scratch, split_rows,
 };
 use crate::{Context, Element, Error, Storage};
 
@@ -62,19 +62,20 @@ pub fn grad<E: Element>(
     let op = &BLOCK_GRU_GRAD;
     let sizes = GradInputs::check(op, reset_after, &inputs, &in_place, &outputs)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
-    let needed = grad_scratch(&sizes, E::IS_HALF);
+    let is_unread = outputs.w_ru_grad.is_empty() || outputs.w_c_grad.is_empty();
+    let needed = grad_scratch(&sizes, E::IS_HALF || is_unread);
     let scratch = op.check_scratch(needed, scratch)?;
     E::block_gru_grad(context, sizes, reset_after, inputs, in_place, outputs, scratch);
     Ok(())
 }
 
-/// How many elements of scratch memory [`grad`] needs, in half precision or not; `usize::MAX` if
-/// more than can be counted.
+/// How many elements of scratch memory [`grad`] needs; `usize::MAX` if more than can be counted. `apart` tells whether
+/// packed weights need memory of their own: in half precision, and without one of `w_ru_grad` and `w_c_grad`.
 #[must_use]
-pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
+pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
     let Sizes { batch, input_size, cell_size, .. } = *sizes;
     // w_ru_grad and w_c_grad are computed after the steps. Until then their memory holds the packed weights.
-    let in_grads = !half && weights_fit(input_size.saturating_add(cell_size), cell_size);
+    let in_grads = !apart && weights_fit(input_size.saturating_add(cell_size), cell_size);
     let weights = if in_grads { 0 } else { weights_len(cell_size, 3, cell_size) };
     let steps = steps_scratch(batch, cell_size);
     weights.saturating_add(steps).saturating_add(sums_len(sizes))
@@ -127,7 +128,7 @@ pub(crate) fn compute<E: Storage>(
     sequence.all_steps(context, &mut in_place, h_prev_grad.view_mut(), weights, [sums, scratch]);
     outputs.set_vectors(reset_after, sizes.cell_size, &ColumnSums::new(sums, BIAS_SUMS));
     let w_grads = [outputs.w_ru_grad, outputs.w_c_grad];
-    let [(ru_x, ru_h), (c_x, c_h)] = w_grads.map(|w| w.split_at(Axis(0), sizes.input_size));
+    let [[ru_x, ru_h], [c_x, c_h]] = w_grads.map(|w| split_rows(w, sizes.input_size));
     sequence.products(context, in_place, outputs.x_grad, [Some([ru_x, c_x]), Some([ru_h, c_h])]);
 }
 
@@ -209,7 +210,7 @@ fn place_weights<'m, E: Storage>(
     scratch: &'m mut [f32],
 ) -> ([&'m mut [f32]; 2], &'m mut [f32]) {
     let lengths = [2, 1].map(|gates| weights_len(gates * cell_size, 1, cell_size));
-    let fits = weights_fit(w_grads[0].nrows(), cell_size);
+    let fits = w_grads.iter().all(|w| weights_fit(w.nrows(), cell_size));
     match w_grads.map(|w| w.as_slice_mut().and_then(E::as_f32_mut)) {
         [Some(gates), Some(candidate)] if fits => {
             ([&mut gates[..lengths[0]], &mut candidate[..lengths[1]]], scratch)

@@ -9,7 +9,7 @@ use crate::lstm::step_grad::{LstmGrad, ProjectedGrad, SAVED, gates_of};
 use crate::ops::Sizes;
 use crate::recurrence::{
     self, Backward, ColumnSums, Left, Lengths, Product, WeightGradient, all_rows_mut,
-    backward_scratch,
+    backward_scratch, split_rows,
 };
 use crate::tiles;
 use crate::{Context, Element, Error, Storage};
@@ -60,20 +60,20 @@ pub fn grad<E: Element>(
     let op = variant.grad_op();
     let sizes = GradInputs::check(op, use_peephole, &inputs, &in_place, &outputs)?;
     op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
-    let needed = grad_scratch(&sizes, E::IS_HALF);
+    let needed = grad_scratch(&sizes, E::IS_HALF || outputs.w_grad.is_empty());
     let scratch = op.check_scratch(needed, scratch)?;
     let call = GradCall { sizes, variant, use_peephole };
     E::block_lstm_grad(context, call, inputs, in_place, outputs, scratch);
     Ok(())
 }
 
-/// How many elements of scratch memory [`grad`] needs, in half precision or not; `usize::MAX` if
-/// more than can be counted.
+/// How many elements of scratch memory [`grad`] needs; `usize::MAX` if more than can be counted. `apart` tells whether
+/// packed weights need memory of their own: in half precision, and without `w_grad`.
 #[must_use]
-pub fn grad_scratch(sizes: &Sizes, half: bool) -> usize {
+pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
     let Sizes { batch, input_size, cell_size, .. } = *sizes;
     // w_grad is computed after the steps. Until then its memory holds the packed weights.
-    let in_w_grad = !half && weights_fit(input_size.saturating_add(cell_size), cell_size);
+    let in_w_grad = !apart && weights_fit(input_size.saturating_add(cell_size), cell_size);
     let weights = if in_w_grad { 0 } else { weights_len(cell_size, 4, cell_size) };
     let steps = steps_scratch(batch, cell_size);
     weights.saturating_add(steps).saturating_add(sums_len(sizes))
@@ -158,8 +158,8 @@ pub(crate) fn compute<E: Storage>(
     let memory = [weights, &mut *sums, scratch];
     sequence.all_steps(context, &mut in_place, states, memory);
     outputs.set_vectors(call, &ColumnSums::new(sums, BIAS_SUMS));
-    let (w_x_grad, w_h_grad) = outputs.w_grad.split_at(Axis(0), input_size);
-    sequence.products(context, in_place, outputs.x_grad, [Some(w_x_grad), Some(w_h_grad)]);
+    let w_grads = split_rows(outputs.w_grad, input_size);
+    sequence.products(context, in_place, outputs.x_grad, w_grads.map(Some));
 }
 
 impl<'a, E: Storage> GradSequence<'a, E> {

@@ -70,7 +70,8 @@ op! {
     struct GradInPlace<'a, E>;
 
     /// Outputs of [`grad`](crate::block_gru::grad): gradients of the loss. Previous contents do not
-    /// matter.
+    /// matter. Where nobody reads `x_grad`, `w_ru_grad` or `w_c_grad`, its first dimension may be 0: then it is not
+    /// computed.
     struct GradOutputs<'a, E>;
 
     inputs {
@@ -112,13 +113,13 @@ op! {
     }
     outputs {
         /// With respect to x; zero where the row has ended.
-        x_grad: ArrayViewMut3<'a, E> = [Time, Batch, Input],
+        x_grad: ArrayViewMut3<'a, E> = [TimeOrNone, Batch, Input],
         /// With respect to h_prev.
         h_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// With respect to w_ru.
-        w_ru_grad: ArrayViewMut2<'a, E> = [InputCell, Gates(2)],
+        w_ru_grad: ArrayViewMut2<'a, E> = [InputCellOrNone, Gates(2)],
         /// With respect to w_c.
-        w_c_grad: ArrayViewMut2<'a, E> = [InputCell, Cell],
+        w_c_grad: ArrayViewMut2<'a, E> = [InputCellOrNone, Cell],
         /// With respect to b_ru.
         b_ru_grad: ArrayViewMut1<'a, E> = [Gates(2)],
         /// With respect to b_c.

@@ -79,7 +79,7 @@ op! {
     struct GradInPlace<'a, E>;
 
     /// Outputs of [`grad`](crate::block_lstm::grad): gradients of the loss. Previous contents do not
-    /// matter.
+    /// matter. Where nobody reads `x_grad` or `w_grad`, its first dimension may be 0: then it is not computed.
     struct GradOutputs<'a, E>;
 
     inputs {
@@ -130,13 +130,13 @@ op! {
     }
     outputs {
         /// With respect to x; zero in steps from `seq_len_max` on.
-        x_grad: ArrayViewMut3<'a, E> = [Time, Batch, Input],
+        x_grad: ArrayViewMut3<'a, E> = [TimeOrNone, Batch, Input],
         /// With respect to cs_prev.
         cs_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// With respect to h_prev.
         h_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// With respect to w.
-        w_grad: ArrayViewMut2<'a, E> = [InputCell, Gates(4)],
+        w_grad: ArrayViewMut2<'a, E> = [InputCellOrNone, Gates(4)],
         /// With respect to wci, of its length; zeros without peepholes.
         wci_grad: ArrayViewMut1<'a, E> = [Optional(0)],
         /// With respect to wcf, of its length; zeros without peepholes.

@@ -1,6 +1,9 @@
 //! Reading the sizes of a call off the shapes of its inputs.
 
-use super::Dim::{self, Batch, Cell, Gates, Input, InputCell, Optional, Time, TimeOrOne};
+use super::Dim::{
+    self, Batch, Cell, Gates, Input, InputCell, InputCellOrNone, Optional, Time, TimeOrNone,
+    TimeOrOne,
+};
 use super::{Sizes, Tensor};
 use crate::error::known;
 
@@ -33,26 +36,26 @@ impl Bound {
     /// The place of a symbol that can be given a number.
     pub(super) fn slot(&mut self, dim: Dim) -> Option<&mut Option<usize>> {
         match dim {
-            Time | TimeOrOne => Some(&mut self.time),
+            Time | TimeOrOne | TimeOrNone => Some(&mut self.time),
             Batch => Some(&mut self.batch),
             Input => Some(&mut self.input_size),
             Cell => Some(&mut self.cell_size),
             Optional(_) if self.use_optional => Some(&mut self.cell_size),
             Optional(n) => Some(&mut self.optional[n]),
-            InputCell | Gates(_) => None,
+            InputCell | InputCellOrNone | Gates(_) => None,
         }
     }
 
     /// The number `dim` stands for, or `None` if it is not known yet or overflows.
     pub(super) fn value(&self, dim: Dim) -> Option<usize> {
         match dim {
-            Time | TimeOrOne => self.time,
+            Time | TimeOrOne | TimeOrNone => self.time,
             Batch => self.batch,
             Input => self.input_size,
             Cell => self.cell_size,
             Optional(_) if self.use_optional => self.cell_size,
             Optional(n) => self.optional[n],
-            InputCell => match (self.input_size, self.cell_size) {
+            InputCell | InputCellOrNone => match (self.input_size, self.cell_size) {
                 (Some(input_size), Some(cell_size)) => input_size.checked_add(cell_size),
                 _ => self.rows,
             },
@@ -111,10 +114,10 @@ impl Bound {
         let names: Vec<_> = dims
             .iter()
             .map(|dim| match dim {
-                Time | TimeOrOne => dim_name!(Time).to_owned(),
+                Time | TimeOrOne | TimeOrNone => dim_name!(Time).to_owned(),
                 Batch => dim_name!(Batch).to_owned(),
                 Input => dim_name!(Input).to_owned(),
-                InputCell => dim_name!(InputCell).to_owned(),
+                InputCell | InputCellOrNone => dim_name!(InputCell).to_owned(),
                 Gates(gates) => format!("{gates} * {}", dim_name!(Cell)),
                 Optional(_) if !self.use_optional => "any length".to_owned(),
                 Cell | Optional(_) => dim_name!(Cell).to_owned(),

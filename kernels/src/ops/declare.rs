@@ -114,7 +114,8 @@ macro_rules! op {
                         $(inputs $inputs $(in_place $in_place)?)+
                     ),
                     views!(outputs $outputs),
-                    $crate::ops::Keeps::All,
+                    // Those that have no memory are not read.
+                    $crate::ops::Keeps::WhatIsRead,
                 )
             }
         }
@@ -215,6 +216,9 @@ macro_rules! dim_name {
     (TimeOrOne) => {
         "time"
     };
+    (TimeOrNone) => {
+        "time"
+    };
     (Batch) => {
         "batch"
     };
@@ -225,6 +229,9 @@ macro_rules! dim_name {
         "cell_size"
     };
     (InputCell) => {
+        "input_size + cell_size"
+    };
+    (InputCellOrNone) => {
         "input_size + cell_size"
     };
     (Gates($n:literal)) => {

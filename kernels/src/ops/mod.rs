@@ -15,7 +15,9 @@ pub(crate) mod lstm;
 mod partial;
 
 use crate::Error;
-use Dim::{Batch, Cell, Gates, Input, InputCell, Optional, Time, TimeOrOne};
+use Dim::{
+    Batch, Cell, Gates, Input, InputCell, InputCellOrNone, Optional, Time, TimeOrNone, TimeOrOne,
+};
 use bound::Bound;
 
 pub use block_gru::{BLOCK_GRU, BLOCK_GRU_GRAD};
@@ -43,6 +45,8 @@ pub static ALL: [&Op; 10] = [
 pub enum Dim {
     /// `time` (T) of an output that may have the memory of one step where nobody reads it ([`Keeps`]).
     TimeOrOne,
+    /// `time` (T) of an output that may have no memory where nobody reads it, and is not computed then.
+    TimeOrNone,
     /// `time` (T), the number of steps.
     Time,
     /// `batch` (B), the number of rows.
@@ -53,6 +57,8 @@ pub enum Dim {
     Cell,
     /// `input_size + cell_size`, the rows of a weight matrix: those of x first.
     InputCell,
+    /// The same of an output that may have no memory where nobody reads it, and is not computed then.
+    InputCellOrNone,
     /// A number of gates times `cell_size`.
     Gates(usize),
     /// The length of the operation's optional vector of this number, from 0 on. It is `cell_size`
@@ -66,8 +72,8 @@ pub enum Dim {
 pub enum Keeps {
     /// All of them.
     All,
-    /// Those that have the memory of all steps. Others with [`Dim::TimeOrOne`] may have that of one step, and
-    /// nobody knows then what is in it.
+    /// Those that have memory as if all were read. Others have as little as their dimensions allow, such as
+    /// [`Dim::TimeOrOne`], and nobody knows then what is in it.
     WhatIsRead,
 }
 
@@ -294,11 +300,11 @@ impl Sizes {
     #[must_use]
     pub fn of(&self, dim: Dim) -> usize {
         match dim {
-            Time | TimeOrOne => self.time,
+            Time | TimeOrOne | TimeOrNone => self.time,
             Batch => self.batch,
             Input => self.input_size,
             Cell => self.cell_size,
-            InputCell => self.input_size.saturating_add(self.cell_size),
+            InputCell | InputCellOrNone => self.input_size.saturating_add(self.cell_size),
             Gates(gates) => self.cell_size.saturating_mul(gates),
             Optional(n) => self.optional[n],
         }
@@ -307,7 +313,11 @@ impl Sizes {
     /// The number that `dim` stands for in an output that nobody reads.
     #[must_use]
     pub fn of_unread(&self, dim: Dim) -> usize {
-        if dim == TimeOrOne { self.time.min(1) } else { self.of(dim) }
+        match dim {
+            TimeOrOne => self.time.min(1),
+            TimeOrNone | InputCellOrNone => 0,
+            _ => self.of(dim),
+        }
     }
 }
 

@@ -109,7 +109,17 @@ pub(crate) struct Inputs<'a, E> {
     pub(crate) h: ArrayView3<'a, E>,
 }
 
-/// `left^T @ d` of all steps, for each of some weights. Where the memory holds their transposes, x and rows must
+/// The gradients with respect to the weights of x and of the state, of a matrix that has both, or is empty because nobody
+/// reads it.
+pub(crate) fn split_rows<E>(
+    w_grad: ArrayViewMut2<'_, E>,
+    input_size: usize,
+) -> [ArrayViewMut2<'_, E>; 2] {
+    let rows = input_size.min(w_grad.nrows());
+    w_grad.split_at(Axis(0), rows).into()
+}
+
+/// `left^T @ d` of all steps, for each of some weights that have memory. Where the memory holds their transposes, x and rows must
 /// be finite in steps that a row does not have.
 pub(crate) fn weight_gradients<'a, 'o, E: Storage>(
     context: &Context<'_>,
@@ -123,7 +133,8 @@ pub(crate) fn weight_gradients<'a, 'o, E: Storage>(
     let x = all_rows(x, 0..steps);
     // The first step's state is an input, that of the others comes from the step before.
     let h = all_rows(h, 0..steps - 1);
-    let results = gradients.into_iter().map(|WeightGradient { left, d, out }| {
+    let gradients = gradients.into_iter().filter(|gradient| !gradient.out.is_empty());
+    let results = gradients.map(|WeightGradient { left, d, out }| {
         let transposed = out.strides()[1] != 1;
         let out = if transposed { out.reversed_axes() } else { out };
         Target { out, terms: (left, d, transposed) }

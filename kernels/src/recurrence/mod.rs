@@ -20,7 +20,9 @@ mod sums;
 pub(crate) use backward::{Backward, CellGrad, GradStep, backward, backward_scratch};
 pub(crate) use few_rows::RowStep;
 pub(crate) use forward::{Cell, Outputs, Sequence, Step, forward, products_len};
-pub(crate) use gradients::{Inputs, Left, WeightGradient, input_gradient, weight_gradients};
+pub(crate) use gradients::{
+    Inputs, Left, WeightGradient, input_gradient, split_rows, weight_gradients,
+};
 pub(crate) use lengths::{Lengths, Rows};
 pub(crate) use phase::Phase;
 pub(crate) use product::{Input, Product, Products, Sum};

@@ -9,7 +9,7 @@ use crate::common::kernels::{
     Attributes, BlockGru, BlockGruGrad, BlockLstm, BlockLstmGrad, GruBlockCellGrad, Kernel,
     LstmBlockCellGrad, Row, filled, kernels,
 };
-use blockcell_kernels::ops::{self, DataType, Op};
+use blockcell_kernels::ops::{self, DataType, Dim, Op};
 use blockcell_kernels::{Context, Error, gru};
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, s};
 
@@ -228,6 +228,11 @@ fn every_wrong_dimension_of_an_output_is_an_error() {
             let inputs = kernel.inputs(sizes, 1);
             for (n, _, shapes) in wrong_dimensions(&kernel.output_shapes(sizes)) {
                 let name = op.outputs[n].name;
+                // Without memory it counts as not read.
+                let may_miss = [Dim::TimeOrNone, Dim::InputCellOrNone];
+                if shapes[n].first() == Some(&0) && may_miss.contains(&op.outputs[n].dims[0]) {
+                    continue;
+                }
                 let case = format!("{}, {sizes:?}, {name} {:?}", kernel.name(), shapes[n]);
                 let mut outputs = filled(&shapes, 7.0);
                 let before = outputs.clone();

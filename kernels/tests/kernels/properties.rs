@@ -4,6 +4,7 @@ use crate::common::compare::{close, close_to_scale, same_bits, scale};
 use crate::common::data::Sizes;
 use crate::common::executors::executors;
 use crate::common::kernels::{filled, kernels};
+use blockcell_kernels::ops::Dim;
 use blockcell_kernels::{Context, Isa, ops};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -71,6 +72,36 @@ proptest! {
         let got = kernel.outputs(&Context { isa, executor: &**executor }, sizes, &inputs);
         let close = |name: &str, got: &_, want: &_| close(name, got, want, kernel.tolerance());
         fail(kernel.compare(&got, &want, close))?;
+    }
+
+    /// What is computed does not depend on who reads other gradients.
+    #[test]
+    fn gradients_that_nobody_reads_are_left_out(
+        sizes in any_sizes(),
+        kernel in any_gradient(),
+        isa in any_isa(),
+        executor in 0..executors().len(),
+        seed in any::<u64>(),
+        unread in any::<u8>(),
+    ) {
+        let kernel = &*kernels().swap_remove(kernel);
+        let (_, executor) = &executors()[executor];
+        let context = Context { isa, executor: &**executor };
+        let inputs = kernel.inputs(sizes, seed);
+        let mut want = kernel.outputs(&context, sizes, &inputs);
+        let mut shapes = kernel.output_shapes(sizes);
+        let of_op = kernel.op().outputs.iter();
+        let may_miss = [Dim::TimeOrNone, Dim::InputCellOrNone];
+        let may_miss = of_op.enumerate().filter(|(_, tensor)| may_miss.contains(&tensor.dims[0]));
+        for (place, (number, _)) in may_miss.enumerate() {
+            if unread >> place & 1 == 1 {
+                shapes[number][0] = 0;
+                want[number] = filled(&shapes, 0.0).swap_remove(number);
+            }
+        }
+        let mut got = filled(&shapes, f64::NAN);
+        kernel.call(&context, &inputs, &mut got).expect("a call without some gradients");
+        fail(kernel.compare(&got, &want, same_bits))?;
     }
 
     /// Twice the gradient of the loss is exactly twice every gradient, as long as no half is so
@@ -199,7 +230,8 @@ proptest! {
             );
             let sizes = checked.expect("a call that ran");
             for (tensor, got) in kernel.op().outputs.iter().zip(&outputs) {
-                prop_assert_eq!(&shape(tensor, &sizes), got);
+                let unread: Vec<_> = tensor.dims.iter().map(|&dim| sizes.of_unread(dim)).collect();
+                prop_assert!(shape(tensor, &sizes) == *got || unread == *got);
             }
         }
     }

@@ -26,7 +26,8 @@ fn case(kernel: &dyn Kernel, sizes: Sizes, context: &Context<'_>) -> String {
 }
 
 fn has_time(tensor: &ops::Tensor) -> bool {
-    matches!(tensor.dims.first(), Some(ops::Dim::Time | ops::Dim::TimeOrOne))
+    use ops::Dim::{Time, TimeOrNone, TimeOrOne};
+    matches!(tensor.dims.first(), Some(Time | TimeOrOne | TimeOrNone))
 }
 
 /// Sets the numbers of steps of all rows, with some fewer in rows that have their own.
@@ -207,7 +208,7 @@ fn scratch_memory_is_checked() {
             let shapes = kernel.input_shapes(sizes);
             let shapes: Vec<_> = shapes.iter().map(Vec::as_slice).collect();
             let known = kernel.op().check(kernel.uses_optional(), &shapes).expect("right shapes");
-            let needed = kernel.scratch(&known);
+            let needed = kernel.scratch(&known, kernel.is_half());
             let inputs = kernel.inputs(sizes, 5);
             let context = Context::default();
             let want = kernel.outputs(&context, sizes, &inputs);

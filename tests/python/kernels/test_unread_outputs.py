@@ -1,10 +1,17 @@
-"""Outputs of a sequence that nobody reads have the memory of one step."""
+"""Outputs of a sequence that nobody reads have no memory, or that of one step."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2
+from blockcell.op_table import (
+    BLOCK_GRU,
+    BLOCK_GRU_GRAD,
+    BLOCK_LSTM,
+    BLOCK_LSTM_GRAD,
+    BLOCK_LSTM_GRAD_V2,
+    BLOCK_LSTM_V2,
+)
 from blockcell_tools.reference.inputs import inputs_of
 from helpers import kernels
 
@@ -15,7 +22,11 @@ READ = {
     BLOCK_LSTM: [["h"], ["cs"], ["h", "cs"], ["h", "i", "co"]],
     BLOCK_LSTM_V2: [["h"], ["f", "o", "ci"]],
     BLOCK_GRU: [["h"], ["h_last"], ["hc", "r"]],
+    BLOCK_LSTM_GRAD: [["w_grad", "b_grad"], ["x_grad"], ["h_prev_grad", "b_grad"]],
+    BLOCK_LSTM_GRAD_V2: [["w_grad"], ["x_grad", "cs_prev_grad"]],
+    BLOCK_GRU_GRAD: [["w_ru_grad", "w_c_grad"], ["x_grad"], ["x_grad", "w_c_grad"], ["w_ru_grad"]],
 }
+NO_PEEPHOLES = dict.fromkeys([BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2], {"use_peephole": False})
 CASES = [(op, names) for op, all_names in READ.items() for names in all_names]
 
 
@@ -27,7 +38,7 @@ def test_outputs_do_not_depend_on_who_reads_others(op, names, time, dtype):
     with tf.Graph().as_default(), v1.Session() as session, kernels.labelled():
         feeds = {name: v1.placeholder(value.dtype, value.shape) for name, value in values.items()}
         feed = {feeds[name]: value for name, value in values.items()}
-        outputs = kernels.call(op, feeds)
+        outputs = kernels.call(op, feeds, **NO_PEEPHOLES.get(op, {}))
         want = session.run(outputs, feed)
         some = {name: outputs[name] for name in names}
         trace, options = v1.RunMetadata(), v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE)

@@ -53,7 +53,7 @@ impl<E: Element> Kernel for BlockGru<E> {
         if self.reset_after { &[] } else { &["b_hc"] }
     }
 
-    fn scratch(&self, sizes: &Sizes) -> usize {
+    fn scratch(&self, sizes: &Sizes, _: bool) -> usize {
         block_gru::forward_scratch(sizes)
     }
 
@@ -143,8 +143,8 @@ impl<E: Element> Kernel for BlockGruGrad<E> {
         &["h_grad", "h_last_grad"]
     }
 
-    fn scratch(&self, sizes: &Sizes) -> usize {
-        block_gru::grad_scratch(sizes, self.is_half())
+    fn scratch(&self, sizes: &Sizes, is_apart: bool) -> usize {
+        block_gru::grad_scratch(sizes, is_apart)
     }
 
     fn run(

@@ -62,7 +62,7 @@ impl<E: Element> Kernel for BlockLstm<E> {
         if self.uses_optional() { &[] } else { &["wci", "wcf", "wco"] }
     }
 
-    fn scratch(&self, sizes: &Sizes) -> usize {
+    fn scratch(&self, sizes: &Sizes, _: bool) -> usize {
         block_lstm::forward_scratch(sizes)
     }
 
@@ -170,8 +170,8 @@ impl<E: Element> Kernel for BlockLstmGrad<E> {
         &["cs_grad", "h_grad"]
     }
 
-    fn scratch(&self, sizes: &Sizes) -> usize {
-        block_lstm::grad_scratch(sizes, self.is_half())
+    fn scratch(&self, sizes: &Sizes, is_apart: bool) -> usize {
+        block_lstm::grad_scratch(sizes, is_apart)
     }
 
     fn run(

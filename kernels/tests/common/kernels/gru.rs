@@ -25,7 +25,7 @@ impl Kernel for GruBlockCell {
         &["r:B,C u:B,C c:B,C h:B,C"]
     }
 
-    fn scratch(&self, sizes: &Sizes) -> usize {
+    fn scratch(&self, sizes: &Sizes, _: bool) -> usize {
         gru::block_cell_scratch(sizes)
     }
 

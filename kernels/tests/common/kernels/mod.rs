@@ -68,7 +68,7 @@ pub(crate) trait Kernel: Sync {
     }
 
     /// Elements of scratch memory that a call needs.
-    fn scratch(&self, _sizes: &ops::Sizes) -> usize {
+    fn scratch(&self, _sizes: &ops::Sizes, _is_apart: bool) -> usize {
         0
     }
 
@@ -256,7 +256,13 @@ impl dyn Kernel + '_ {
         let shapes: Vec<_> = inputs.iter().map(ArrayD::shape).collect();
         let sizes = self.op().check(self.uses_optional(), &shapes);
         // Wrong shapes are for the kernel to refuse.
-        let needed = sizes.map_or(0, |sizes| self.scratch(&sizes));
+        // Packed weights lie in the memory of their gradients, if there is any.
+        let mut tensors = self.op().outputs.iter().zip(outputs.iter());
+        let has_none = |(tensor, output): (&ops::Tensor, &ArrayD<f64>)| {
+            tensor.dims.contains(&Dim::InputCellOrNone) && output.is_empty()
+        };
+        let is_apart = self.is_half() || tensors.any(has_none);
+        let needed = sizes.map_or(0, |sizes| self.scratch(&sizes, is_apart));
         self.run(context, inputs, outputs, &mut vec![f32::NAN; needed])
     }
 
