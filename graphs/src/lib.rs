@@ -25,6 +25,7 @@
 //! `sums.rs` and `slices.rs`, lists its conditions and where they are checked. Nothing is recursive over
 //! the depth of a graph, and the time is proportional to its size.
 
+mod accumulators;
 mod attribute;
 mod cells;
 mod chains;
@@ -49,6 +50,7 @@ mod stacks;
 mod sums;
 mod terms;
 pub mod text;
+mod variables;
 mod waits;
 
 pub use attribute::{Attribute, Constant, DataType, Values};

@@ -232,6 +232,7 @@ pub fn only_computes(op: &str) -> bool {
             | "BroadcastGradientArgs"
             | "ConcatV2"
             | "Const"
+            | "EmptyTensorList"
             | "Enter"
             | "Fill"
             | "GreaterEqual"

@@ -5,7 +5,10 @@
 //! StackPushV2(Enter(stack), tensor)         in every round of the loop
 //! StackPopV2(Enter(stack))                  in every round of the gradient's loop, the last one first
 //! ```
+//!
+//! Loops of TensorFlow 2 have lists instead: `accumulators.rs`.
 
+use crate::accumulators;
 use crate::graph::{Graph, NodeId, Output, Use};
 
 /// A stack that tensors are pushed onto at one place, and popped from at one.
@@ -52,7 +55,8 @@ impl Stack {
 /// The tensor of the loop that comes back in the loop of its gradient, if a tensor is such a one.
 /// Otherwise the tensor itself.
 pub(crate) fn pushed(graph: &Graph, tensor: Output) -> Output {
-    Stack::of(graph, tensor).map_or(tensor, |stack| graph.input(stack.push, 1))
+    let of_stack = Stack::of(graph, tensor).map(|stack| graph.input(stack.push, 1));
+    of_stack.or_else(|| accumulators::pushed(graph, tensor)).unwrap_or(tensor)
 }
 
 /// Removes the stacks from which nobody takes what is popped.

@@ -7,6 +7,7 @@ use super::lstm_grad::{Reader, Slope};
 use crate::constants::{has_zeros, integers};
 use crate::graph::{Graph, NodeId, Output};
 use crate::stacks::pushed;
+use crate::variables::outside;
 
 /// What a step has to do with peepholes.
 #[derive(Debug, Default)]
@@ -178,14 +179,8 @@ fn reshaped_sums(graph: &Graph, tensor: Output) -> Vec<Output> {
 
 /// Whether two tensors are the same outside of loops, or come from there.
 fn is_same(graph: &Graph, one: Output, other: Output) -> bool {
-    let outside = |tensor| {
-        let mut tensor = pushed(graph, tensor);
-        while graph.op(tensor.node) == "Enter" && graph.node(tensor.node).flag("is_constant") {
-            tensor = graph.input(tensor.node, 0);
-        }
-        tensor
-    };
-    outside(one) == outside(other)
+    let of = |tensor| outside(graph, pushed(graph, tensor));
+    of(one) == of(other)
 }
 
 /// The nodes that compute zeros, as far as a step would be their only reader.

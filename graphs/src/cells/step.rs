@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::availability::{Availability, Needed};
 use super::levels::Levels;
 use super::writers::Writers;
+use crate::accumulators;
 use crate::attribute::Attribute;
 use crate::graph::{Graph, Node, NodeId, Output, Use};
 use crate::placement::{check_replaceable, check_same_device};
@@ -30,12 +31,13 @@ impl Context {
         }
     }
 
-    /// Removes stacks from which steps that were replaced took tensors.
+    /// Removes stacks and lists from which steps that were replaced took tensors.
     pub(super) fn remove_unused_stacks(&self, graph: &mut Graph) {
         let availability = &self.availability;
         stacks::remove_unused(graph, |graph, awaited, id| {
             availability.runs_with(graph, id, awaited)
         });
+        accumulators::remove_unused(graph);
     }
 }
 

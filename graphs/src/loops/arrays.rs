@@ -7,12 +7,13 @@
 //! h    = TensorArrayGatherV3(array, range(size), Exit(the flow of TensorArrayWriteV3(Enter(array), t, h[t], ...)))
 //! ```
 
-use super::frame::{Frame, Variable};
+use super::frame::Frame;
 use super::lists;
 use crate::attribute::{Attribute, DataType};
 use crate::constants::integers;
 use crate::graph::{Graph, NodeId, Output};
 use crate::products::skip_identities;
+use crate::variables::Variable;
 
 /// An array, and the nodes around it that nobody needs without the loop.
 #[derive(Debug)]

@@ -9,11 +9,12 @@
 
 use std::collections::BTreeSet;
 
-use super::frame::{Frame, Variable};
+use super::frame::Frame;
 use crate::attribute::DataType;
 use crate::constants::integers;
 use crate::graph::{Graph, NodeId, Output};
 use crate::products::skip_identities;
+use crate::variables::Variable;
 
 /// What counts the rounds.
 pub(super) struct Counters<'f> {

@@ -1,9 +1,4 @@
 //! The frame of a loop: its nodes and its variables.
-//!
-//! ```text
-//! merge  = Merge(Enter(first), NextIteration(next))
-//! switch = Switch(merge, condition)      switch:1 is the value in a round, Exit(switch) the last one
-//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,71 +7,11 @@ use crate::graph::{Graph, NodeId, Output, Use};
 use crate::memory::Memory;
 use crate::products::skip_identities;
 use crate::reason::Reason;
+use crate::variables::Variable;
 use crate::waits::waits_for;
 
 /// A loop with more nodes is not looked at.
 const MOST_NODES: usize = 400;
-
-/// A variable of a loop.
-#[derive(Clone, Debug)]
-pub(super) struct Variable {
-    /// Its value before the first round, outside of the loop.
-    pub(super) first: Output,
-    /// Its value in the condition.
-    pub(super) merge: NodeId,
-    pub(super) switch: NodeId,
-    /// Its value after a round.
-    pub(super) next: Output,
-    /// What leaves the loop, if anything does.
-    pub(super) exit: Option<NodeId>,
-    enter: NodeId,
-    nodes: Vec<NodeId>,
-}
-
-impl Variable {
-    fn read(graph: &Graph, merge: NodeId, condition: NodeId) -> Option<Variable> {
-        let &[enter, next] = &graph.node(merge).inputs[..] else { return None };
-        if graph.op(enter.node) != "Enter" || graph.op(next.node) != "NextIteration" {
-            return None;
-        }
-        let switch = graph.data_consumers(merge).find(|&id| {
-            graph.op(id) == "Switch" && graph.input(id, 1) == Output { node: condition, index: 0 }
-        })?;
-        let exit = graph.data_consumers(switch).find(|&id| graph.op(id) == "Exit");
-        let mut nodes = vec![merge, enter.node, next.node, switch];
-        nodes.extend(exit);
-        let first = graph.input(enter.node, 0);
-        Some(Variable {
-            first,
-            merge,
-            switch,
-            next: graph.input(next.node, 0),
-            exit,
-            enter: enter.node,
-            nodes,
-        })
-    }
-
-    /// Whether a node leads the first value into the loop.
-    pub(super) fn enters(&self, id: NodeId) -> bool {
-        id == self.enter
-    }
-
-    /// Whether its value is the same in every round.
-    pub(super) fn stays(&self, graph: &Graph) -> bool {
-        self.is(graph, self.next)
-    }
-
-    /// Whether a tensor is the value in the condition.
-    pub(super) fn is_in_condition(&self, graph: &Graph, tensor: Output) -> bool {
-        skip_identities(graph, tensor) == Output { node: self.merge, index: 0 }
-    }
-
-    /// Whether a tensor is the value in a round.
-    pub(super) fn is(&self, graph: &Graph, tensor: Output) -> bool {
-        skip_identities(graph, tensor) == Output { node: self.switch, index: 1 }
-    }
-}
 
 /// A loop.
 #[derive(Debug)]

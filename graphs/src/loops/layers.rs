@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::arrays::{Input, Written, is_same};
 use super::body::{Counters, Masked};
-use super::frame::{Frame, Variable};
+use super::frame::Frame;
 use super::lists;
 use super::rounds::Rounds;
 use super::weights::{Leaving, Weight};
@@ -16,6 +16,7 @@ use crate::memory::Memory;
 use crate::products::skip_identities;
 use crate::reason::Reason;
 use crate::report::Report;
+use crate::variables::Variable;
 use crate::waits::waits_for;
 
 /// A layer: what its cell does in all rounds.

@@ -6,11 +6,12 @@
 //! ```
 
 use super::arrays::merged;
-use super::frame::{Frame, Variable};
+use super::frame::Frame;
 use crate::attribute::Values;
 use crate::constants::{constant, integers};
 use crate::graph::{Graph, NodeId, Output};
 use crate::products::skip_identities;
+use crate::variables::Variable;
 
 /// The list that a loop reads.
 #[derive(Debug)]

@@ -44,7 +44,7 @@ pub(crate) fn is_place(graph: &Graph, id: NodeId) -> bool {
 pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let mut frames = frame::with(graph, graph.ids().filter(|&id| is_place(graph, id)));
     // Where gradients are taken, a round keeps tensors for them.
-    let keeps = |id: &NodeId| graph.op(*id).starts_with("StackPush");
+    let keeps = |id: &NodeId| matches!(graph.op(*id), "StackPushV2" | "TensorListPushBack");
     frames.retain(|frame| !frame.nodes.iter().any(keeps));
     if frames.is_empty() {
         return;
