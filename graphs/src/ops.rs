@@ -183,6 +183,7 @@ pub fn may_wait(op: &str, is_stateful: bool) -> bool {
                 | "Variable"
                 | "VarHandleOp"
                 | "ReadVariableOp"
+                | "VariableShape"
                 | "ResourceGather"
                 | "IteratorGetNext"
                 | "IteratorV2"

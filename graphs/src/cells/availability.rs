@@ -199,20 +199,26 @@ fn frame(graph: &Graph, merge: NodeId) -> Option<(&str, NodeId)> {
 }
 
 /// Where both sides of one switch meet again.
+///
+/// A merge also waits for nodes on one side, which TensorFlow 2 has where a branch has effects. If these are dead, it
+/// runs all the same.
 fn of_merge(graph: &Graph, found: &Availability, id: NodeId) -> Sources {
     let node = graph.node(id);
     let [left, right] = node.inputs[..] else { return one(id) };
     let known = found.of_tensor(graph, left).zip(found.of_tensor(graph, right));
-    let Some((left, right)) = known.filter(|_| node.control_inputs.is_empty()) else {
-        return one(id);
-    };
+    let Some((left, right)) = known else { return one(id) };
     let [only_left, only_right] =
         [left.difference(&right), right.difference(&left)].map(Iterator::collect::<Vec<_>>);
     match (&only_left[..], &only_right[..]) {
         ([Source::Side(by, one_side)], [Source::Side(same, other_side)])
             if by == same && one_side != other_side =>
         {
-            Some(left.intersection(&right).copied().collect())
+            let is_on_a_side = |wait: &NodeId| {
+                let sources = found.sources[wait.0].as_ref();
+                sources.is_some_and(|all| all.is_subset(&left) || all.is_subset(&right))
+            };
+            let ends = node.control_inputs.iter().all(is_on_a_side);
+            if ends { Some(left.intersection(&right).copied().collect()) } else { one(id) }
         }
         _ => one(id),
     }
@@ -257,7 +263,7 @@ fn is_pure(graph: &Graph, condition: NodeId) -> bool {
     let mut open = vec![condition];
     while let Some(next) = open.pop() {
         let node = graph.node(next);
-        let reads = matches!(node.op.as_str(), "ReadVariableOp" | "RefEnter");
+        let reads = matches!(node.op.as_str(), "ReadVariableOp" | "VariableShape" | "RefEnter");
         if node.may_wait || reads || seen.len() > MOST_SOURCES {
             return false;
         }

@@ -70,6 +70,16 @@ PLAIN = {
     "plain_dynamic_peephole_lengths": (1, 1, 1, 1, 1),
     "plain_everything": (1, 1, 1, 1, 1),
     "plain_relu": (0, 0, 0, 0, 0),
+    # Loops of TensorFlow 2 keep tensors for gradients on lists.
+    "basic_lists": (1, 1, 1, 1, 1),
+    "basic_lists_fixed": (1, 1, 1, 1, 1),
+    "basic_lists_half": (1, 1, 1, 1, 1),
+    "basic_lists_two_layers": (2, 2, 2, 2, 2),
+    "basic_lists_bidirectional": (2, 2, 2, 2, 2),
+    "basic_lists_shared": (2, 2, 1, 2, 1),
+    "plain_lists_clip": (1, 1, 1, 1, 1),
+    "plain_lists_peephole": (1, 1, 1, 1, 1),
+    "plain_lists_everything": (1, 1, 1, 1, 1),
 }
 # The optimizers of 1.15 leave only one peephole of a first step whose state is zero.
 PLAIN_OPTIMIZED_1_15 = {
@@ -88,6 +98,11 @@ PLAIN_GRU = {
     "plain_gru_dynamic_resource": (1, 1, 1, 2, 2, 2),
     "plain_gru_dynamic_two_layers": (2, 2, 2, 4, 4, 4),
     "plain_gru_bidirectional": (2, 2, 2, 4, 4, 4),
+    "plain_gru_lists": (1, 1, 1, 2, 2, 2),
+    "plain_gru_lists_half": (1, 1, 1, 2, 2, 2),
+    "plain_gru_lists_lengths": (1, 1, 1, 2, 2, 2),
+    "plain_gru_lists_two_layers": (2, 2, 2, 4, 4, 4),
+    "plain_gru_lists_bidirectional": (2, 2, 2, 4, 4, 4),
 }
 # GRUBlockCell has no half.
 HALF_GRU_OPS = ("BlockcellGRUCell", *PLAIN_GRU_OPS[1:])
@@ -106,18 +121,19 @@ WRAPPED = {
     "attention_dynamic": (1, 1, 1, 1, 1),
     "attention_decoder": (1, 1, 1, 1, 1),
     "raw_projection": (1, 1, 1, 1, 1),
-    # Loops of TensorFlow 2 keep tensors for gradients on lists.
-    "basic_lists": (1, 0, 0, 0, 0),
-    "plain_gru_lists": (0, 0, 0, 0, 0),
+    "raw_lists": (1, 1, 1, 1, 1),
     "keras_lstm": (0, 0, 0, 0, 0),
     "keras_lstm_joined": (0, 0, 0, 0, 0),
     "keras_gru": (0, 0, 0, 0, 0),
 }
 WRAPPED_OPS_OF = {
     **{name: dict(zip(PLAIN_OPS, counts)) for name, counts in WRAPPED.items()},
-    "mixed_dynamic": {
-        **{op: 1 for op in ("BlockcellLSTMCell", "BlockcellLSTMCellGrad", *PLAIN_GRU_OPS[:3])},
-        **{op: 3 for op in OPS},
+    **{
+        name: {
+            **{op: 1 for op in ("BlockcellLSTMCell", "BlockcellLSTMCellGrad", *PLAIN_GRU_OPS[:3])},
+            **{op: 3 for op in OPS},
+        }
+        for name in ("mixed_dynamic", "mixed_lists")
     },
 }
 PLAIN_GRAPHS = [name + optimized for name in PLAIN_OPS_OF for optimized in ("", "_not_optimized")]

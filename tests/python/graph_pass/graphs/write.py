@@ -278,7 +278,45 @@ NETWORKS = {
     "attention_dynamic": attention_dynamic,
     "attention_decoder": attention_decoder,
     "basic_lists": with_lists(lambda: dynamic(basic(), inputs(), sequence_length=LENGTHS)),
+    "basic_lists_fixed": with_lists(lambda: dynamic(basic(), inputs())),
+    "basic_lists_half": with_lists(lambda: dynamic(basic(), inputs(dtype=tf.float16))),
+    "basic_lists_two_layers": with_lists(
+        lambda: dynamic(rnn.MultiRNNCell([basic(), basic()]), inputs(unknown_batch=True))
+    ),
+    "basic_lists_bidirectional": with_lists(
+        lambda: tf.nn.bidirectional_dynamic_rnn(
+            basic(), basic(), inputs(), sequence_length=LENGTHS, dtype=tf.float32
+        )
+    ),
+    "basic_lists_shared": with_lists(lambda: shared_in_loop(basic())),
+    "plain_lists_clip": with_lists(lambda: dynamic(plain(cell_clip=0.05), inputs())),
+    "plain_lists_peephole": with_lists(lambda: dynamic(plain(use_peepholes=True), inputs())),
+    "plain_lists_everything": with_lists(
+        lambda: dynamic(
+            plain(use_peepholes=True, cell_clip=0.3, num_proj=3, proj_clip=0.2),
+            inputs(unknown_batch=True),
+            sequence_length=LENGTHS,
+        )
+    ),
     "plain_gru_lists": with_lists(lambda: dynamic(plain_gru(), inputs())),
+    "plain_gru_lists_half": with_lists(lambda: dynamic(plain_gru(), inputs(dtype=tf.float16))),
+    "plain_gru_lists_lengths": with_lists(
+        lambda: dynamic(plain_gru(), inputs(unknown_batch=True), sequence_length=LENGTHS)
+    ),
+    "plain_gru_lists_two_layers": with_lists(
+        lambda: dynamic(rnn.MultiRNNCell([plain_gru(), plain_gru()]), inputs(unknown_batch=True))
+    ),
+    "plain_gru_lists_bidirectional": with_lists(
+        lambda: tf.nn.bidirectional_dynamic_rnn(
+            plain_gru(), plain_gru(), inputs(), dtype=tf.float32
+        )
+    ),
+    "mixed_lists": with_lists(
+        lambda: dynamic(
+            rnn.MultiRNNCell([plain_gru(), basic()]), inputs(), sequence_length=LENGTHS
+        )
+    ),
+    "raw_lists": with_lists(lambda: raw(plain(num_proj=3))),
     "raw_projection": lambda: raw(plain(num_proj=3)),
     "mixed_dynamic": lambda: dynamic(
         rnn.MultiRNNCell([plain_gru(), basic()]), inputs(), sequence_length=LENGTHS
