@@ -3,6 +3,8 @@
 use crate::attribute::{Constant, Values};
 use crate::constants::{constant, integers};
 use crate::graph::{Graph, NodeId, Output, Use};
+use crate::stacks::pushed;
+use crate::variables::outside;
 
 /// The tensor of a node with one output.
 pub(crate) fn of(node: NodeId) -> Output {
@@ -57,6 +59,12 @@ pub(crate) fn takers<'g>(
         }
         _ => None,
     })
+}
+
+/// Whether two tensors are the same outside of loops, or come from there.
+pub(crate) fn is_same_outside(graph: &Graph, one: Output, other: Output) -> bool {
+    let of = |tensor| outside(graph, pushed(graph, tensor));
+    of(one) == of(other)
 }
 
 /// The number that a constant of one element is.

@@ -11,7 +11,9 @@
 //! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out, or all of the sum.
 
 use super::broadcasts::Size;
-use super::equations::{factors, names_columns, of, other_factor, scalar, summands, takers, unary};
+use super::equations::{
+    factors, is_same_outside, names_columns, of, other_factor, scalar, summands, takers, unary,
+};
 use super::preactivations::Preactivations;
 use super::step::{Context, Step};
 use crate::attribute::Attribute;
@@ -253,8 +255,8 @@ impl Forward {
     }
 
     /// The shape of one of the step's tensors.
-    pub(super) fn size(&self, tensor: Output) -> Option<Size> {
-        if self.peepholes.contains(&tensor) {
+    pub(super) fn size(&self, graph: &Graph, tensor: Output) -> Option<Size> {
+        if self.peepholes.iter().any(|&weights| is_same_outside(graph, weights, tensor)) {
             return Some(Size::Weights);
         }
         let gates = [Some(&self.i), self.f.as_ref(), Some(&self.o)];

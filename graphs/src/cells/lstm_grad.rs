@@ -309,7 +309,7 @@ impl<'g> Reader<'g> {
             Size::Previous | Size::State if has_one_size => Size::Gate,
             size => size,
         };
-        let size = |tensor| self.known.forward.size(tensor).map(of_step);
+        let size = |tensor| self.known.forward.size(self.graph, tensor).map(of_step);
         let broadcasts = Broadcasts { graph: self.graph, size: &size, is_whole };
         broadcasts.before_sum(tensor, of_step(own), other.map(of_step))
     }

@@ -1,13 +1,12 @@
 //! What peepholes and a clip of the cell state add to a backward step.
 
 use super::broadcasts::Size;
-use super::equations::{of, other_factor, scalar, takers};
+use super::equations::{is_same_outside, of, other_factor, scalar, takers};
 use super::lstm::Clip;
 use super::lstm_grad::{Reader, Slope};
 use crate::constants::{has_zeros, integers};
 use crate::graph::{Graph, NodeId, Output};
 use crate::stacks::pushed;
-use crate::variables::outside;
 
 /// What a step has to do with peepholes.
 #[derive(Debug, Default)]
@@ -117,7 +116,7 @@ impl Reader<'_> {
                     found.state = Some(other);
                     found.gradients.extend(self.sums_of_rows(product));
                     self.nodes.push(product.node);
-                } else if is_same(self.graph, other, weights) {
+                } else if is_same_outside(self.graph, other, weights) {
                     found.weights = Some(other);
                     let sums = self.with_sums(product, Size::Gate, Size::Weights);
                     found.through.extend(sums);
@@ -175,12 +174,6 @@ impl Reader<'_> {
 fn reshaped_sums(graph: &Graph, tensor: Output) -> Vec<Output> {
     let sums = takers(graph, tensor, "Sum").map(of);
     sums.flat_map(|sum| takers(graph, sum, "Reshape")).map(of).collect()
-}
-
-/// Whether two tensors are the same outside of loops, or come from there.
-fn is_same(graph: &Graph, one: Output, other: Output) -> bool {
-    let of = |tensor| outside(graph, pushed(graph, tensor));
-    of(one) == of(other)
 }
 
 /// The nodes that compute zeros, as far as a step would be their only reader.
