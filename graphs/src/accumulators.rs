@@ -13,9 +13,8 @@
 use std::collections::BTreeSet;
 
 use crate::graph::{Graph, NodeId, Output, Use};
-use crate::ops;
 use crate::products::skip_identities;
-use crate::variables::Variable;
+use crate::variables::{Parts, Variable, pivot};
 
 /// A list that one loop pushes onto, and another one pops from.
 #[derive(Debug)]
@@ -65,33 +64,89 @@ pub(crate) fn pushed(graph: &Graph, tensor: Output) -> Option<Output> {
 
 /// Removes the lists from which nobody takes what is popped.
 ///
-/// One that is read stays between the same loops. So if a list would be too short, that one is.
-pub(crate) fn remove_unused(graph: &mut Graph) {
+/// One that is read stays between the same loops. So if a list would be too short, that one is. Who waits for a push or
+/// a pop waits for the round instead: `is_same` tells whether two nodes run as soon as each other. Returns the nodes
+/// that are waited for then.
+pub(crate) fn remove_unused(
+    graph: &mut Graph,
+    is_same: impl Fn(&Graph, NodeId, NodeId) -> bool,
+) -> Vec<NodeId> {
     let all: Vec<_> = graph.ids().filter_map(|id| Accumulator::of(graph, id)).collect();
     let (read, unread): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.is_read(graph));
     let read: BTreeSet<_> = read.iter().map(|one| one.loops(graph)).collect();
+    let mut removal = Removal { graph, is_same, pivots: Vec::new() };
     for one in unread {
-        if read.contains(&one.loops(graph)) {
+        if read.contains(&one.loops(removal.graph)) {
             let Accumulator { push, pop, pushing, popping } = one;
-            if remove(graph, &popping, pop) && graph.get(push).is_some() {
-                // Another loop may pop from the list, too.
-                remove(graph, &pushing, push);
+            // Another loop may pop from the list, too.
+            if removal.remove(&popping, pop) && removal.graph.get(push).is_some() {
+                removal.remove(&pushing, push);
             }
         }
     }
+    removal.pivots
 }
 
-/// Removes a variable with what changes it in a round, if nothing else depends on these. Returns whether it did.
-fn remove(graph: &mut Graph, variable: &Variable, change: NodeId) -> bool {
-    let Some(nodes) = variable.nodes_with(graph, change) else { return false };
-    let inputs = nodes.iter().flat_map(|&id| graph.node(id).inputs.iter().map(|input| input.node));
-    let inputs: BTreeSet<_> = inputs.filter(|id| !nodes.contains(id)).collect();
-    graph.remove_all(nodes);
-    for id in inputs {
-        let unseen = |node: &crate::graph::Node| !node.is_target && ops::only_computes(&node.op);
-        if graph.get(id).is_some_and(unseen) {
-            graph.remove_unused(id);
+struct Removal<'g, F> {
+    graph: &'g mut Graph,
+    is_same: F,
+    pivots: Vec<NodeId>,
+}
+
+impl<F: Fn(&Graph, NodeId, NodeId) -> bool> Removal<'_, F> {
+    /// Removes a variable with what changes it in a round, if nothing else depends on these. Returns whether it did.
+    fn remove(&mut self, variable: &Variable, change: NodeId) -> bool {
+        let Some(parts) = variable.parts_with(self.graph, change) else { return false };
+        if !parts.awaited.is_empty() && !self.move_waits(variable, &parts) {
+            return false;
         }
+        let Parts { nodes, .. } = parts;
+        let inputs = nodes.iter().flat_map(|&id| &self.graph.node(id).inputs);
+        let inputs: BTreeSet<_> = inputs.map(|input| input.node).collect();
+        self.graph.remove_all(nodes);
+        inputs.into_iter().for_each(|id| self.graph.remove_unseen(id));
+        true
     }
-    true
+
+    /// Lets who waits for a part of a variable wait for the round, or for what else leaves the loop.
+    fn move_waits(&mut self, variable: &Variable, parts: &Parts) -> bool {
+        let graph = &*self.graph;
+        let condition = variable.condition(graph);
+        let pivot = pivot(graph, condition, &parts.nodes);
+        let other = |consumer, awaited| match graph.op(awaited) {
+            "Exit" => other_exit(graph, consumer, condition, &parts.nodes),
+            _ => pivot,
+        };
+        let mut moves = Vec::new();
+        for &awaited in &parts.awaited {
+            for consumer in graph.waiting(awaited) {
+                let to = other(consumer, awaited);
+                let Some(to) = to.filter(|&to| (self.is_same)(graph, awaited, to)) else {
+                    return false;
+                };
+                moves.push((consumer, awaited, to));
+            }
+        }
+        for (consumer, awaited, to) in moves {
+            self.graph.move_control(consumer, awaited, to);
+        }
+        self.pivots.extend(pivot);
+        true
+    }
+}
+
+/// What else leaves a loop that a node waits for. TensorFlow has a node that waits for all that does.
+fn other_exit(
+    graph: &Graph,
+    consumer: NodeId,
+    condition: NodeId,
+    gone: &BTreeSet<NodeId>,
+) -> Option<NodeId> {
+    let is_of_loop = |&id: &NodeId| {
+        let variable = Variable::of_exit(graph, Output { node: id, index: 0 });
+        graph.op(id) == "Exit" && variable.is_some_and(|one| one.condition(graph) == condition)
+    };
+    let awaited = graph.node(consumer).control_inputs.iter().copied();
+    let mut exits = awaited.filter(|id| !gone.contains(id)).filter(is_of_loop);
+    exits.next().filter(|_| graph.op(consumer) == "NoOp")
 }

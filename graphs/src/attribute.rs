@@ -53,7 +53,7 @@ pub enum Attribute {
     Ints(Vec<i64>),
     /// A list of strings.
     Texts(Vec<String>),
-    /// A shape: sizes, -1 for those that are not known, or None if not even their number is known.
+    /// A shape, or a list of one: sizes, -1 for those that are not known, or None if not even their number is known.
     Shape(Option<Vec<i64>>),
     /// A constant tensor.
     Constant(Constant),

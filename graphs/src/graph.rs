@@ -278,11 +278,21 @@ impl Graph {
                 continue;
             }
             let inputs = self.remove(next);
-            unused.extend(inputs.into_iter().filter(|input| {
-                let unseen = |node: &Node| !node.is_target && crate::ops::only_computes(&node.op);
-                self.get(*input).is_some_and(unseen)
-            }));
+            unused.extend(inputs.into_iter().filter(|&input| self.is_unseen(input)));
         }
+    }
+
+    /// The same for a node that may not be missed, or may be gone.
+    pub fn remove_unseen(&mut self, id: NodeId) {
+        if self.is_unseen(id) {
+            self.remove_unused(id);
+        }
+    }
+
+    /// Whether a node only computes, so that it is not missed where nothing depends on it.
+    fn is_unseen(&self, id: NodeId) -> bool {
+        let is_unseen = |node: &Node| !node.is_target && crate::ops::only_computes(&node.op);
+        self.get(id).is_some_and(is_unseen)
     }
 
     /// Removes a node, and returns those whose outputs it took.

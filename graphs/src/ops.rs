@@ -209,6 +209,7 @@ pub fn has_attributes(op: &str) -> bool {
             "VariableV2"
                 | "Variable"
                 | "VarHandleOp"
+                | "_Arg"
                 | "Pack"
                 | "StridedSlice"
                 | "TensorArrayV3"

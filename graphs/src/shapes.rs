@@ -105,7 +105,9 @@ impl Shapes {
         };
         match node.op.as_str() {
             "Const" => sizes_or_like(constant(graph, tensor).map(|value| &value.shape[..]), tensor),
-            "VariableV2" | "Variable" | "VarHandleOp" => of_variable(graph, tensor),
+            "VariableV2" | "Variable" | "VarHandleOp" => of_variable(graph, tensor, "shape"),
+            // A function takes the variables that it reads.
+            "_Arg" => of_variable(graph, tensor, "_handle_shapes"),
             "Fill" => sizes_or_like(integers(graph, node.inputs[0]), tensor),
             "Merge" => self.of_merge(graph, tensor),
             "AddN" => self.of_add_n(graph, tensor),
@@ -159,9 +161,9 @@ fn sizes_or_like(sizes: Option<&[i64]>, tensor: Output) -> Shape {
 
 /// A value of another shape than the variable's attribute says is an error of the graph, and
 /// TensorFlow's optimizers rely on the attribute, too.
-fn of_variable(graph: &Graph, tensor: Output) -> Shape {
+fn of_variable(graph: &Graph, tensor: Output, attribute: &str) -> Shape {
     let node = graph.node(tensor.node);
-    let Some(Attribute::Shape(Some(sizes))) = node.attribute("shape") else {
+    let Some(Attribute::Shape(Some(sizes))) = node.attribute(attribute) else {
         return Shape::Like(tensor);
     };
     // Old graphs say "no dimensions" for "not known".

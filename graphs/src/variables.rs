@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::cells::equations::takers;
 use crate::graph::{Graph, NodeId, Output, Use};
 use crate::products::skip_identities;
 
@@ -100,30 +101,64 @@ impl Variable {
         graph.input(self.switch, 1).node
     }
 
-    /// The nodes of a variable and of what changes it in a round. None if anything else depends on one of them.
-    pub(crate) fn nodes_with(&self, graph: &Graph, change: NodeId) -> Option<BTreeSet<NodeId>> {
-        let mut nodes = BTreeSet::from([self.merge]);
+    /// What the variable is made of, with the node that changes it in a round. None if anything else depends on that,
+    /// but for nodes that wait for a round, or for the loop.
+    pub(crate) fn parts_with(&self, graph: &Graph, change: NodeId) -> Option<Parts> {
+        let mut parts = Parts { nodes: BTreeSet::from([self.merge]), awaited: BTreeSet::new() };
         let mut open = vec![self.merge];
         while let Some(next) = open.pop() {
             if graph.node(next).is_target {
                 return None;
             }
+            let may_be_awaited = next == change || matches!(graph.op(next), "Identity" | "Exit");
             for one in graph.uses(next) {
                 let id = one.consumer();
-                let is_known = [self.merge, self.switch, change].contains(&id)
-                    || matches!(graph.op(id), "Identity" | "NextIteration" | "Exit");
-                if !is_known || matches!(one, Use::Control { .. }) {
+                let op = graph.op(id);
+                let is_part = match *one {
+                    Use::Control { .. } if may_be_awaited => {
+                        parts.awaited.insert(next);
+                        continue;
+                    }
+                    Use::Control { .. } => false,
+                    Use::Data { output: 0, .. } if next == self.switch => op == "Exit",
+                    Use::Data { .. } if next == self.merge => id == self.switch,
+                    Use::Data { .. } => {
+                        id == change
+                            || id == self.merge
+                            || matches!(op, "Identity" | "NextIteration")
+                    }
+                };
+                if !is_part {
                     return None;
                 }
-                if nodes.insert(id) {
+                if parts.nodes.insert(id) {
                     open.push(id);
                 }
             }
         }
         let enters = graph.uses(self.enter).len() == 1 && !graph.node(self.enter).is_target;
-        nodes.extend(Some(self.enter).filter(|_| enters));
-        Some(nodes)
+        parts.nodes.extend(Some(self.enter).filter(|_| enters));
+        Some(parts)
     }
+}
+
+/// The nodes of a variable that can be taken out of its loop.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) nodes: BTreeSet<NodeId>,
+    /// Those of them that others wait for: they run in each round, or are what leaves the loop.
+    pub(crate) awaited: BTreeSet<NodeId>,
+}
+
+/// A node that runs in each round of the loop with this condition, as soon as a variable has its value. It is none of
+/// `others`.
+pub(crate) fn pivot(graph: &Graph, condition: NodeId, others: &BTreeSet<NodeId>) -> Option<NodeId> {
+    let switches = graph.data_consumers(condition).filter(|&id| graph.op(id) == "Switch");
+    let in_round =
+        switches.flat_map(|switch| takers(graph, Output { node: switch, index: 1 }, "Identity"));
+    let mut pivots =
+        in_round.filter(|id| graph.node(*id).control_inputs.is_empty() && !others.contains(id));
+    pivots.next()
 }
 
 /// What a tensor in a loop is outside of it, if it is the same in every round.

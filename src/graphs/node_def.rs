@@ -108,6 +108,8 @@ struct ListValue {
     i: Vec<i64>,
     #[prost(int32, repeated, tag = "6")]
     r#type: Vec<i32>,
+    #[prost(message, repeated, tag = "7")]
+    shape: Vec<TensorShapeProto>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -218,6 +220,9 @@ fn values_of_all<'a>(
 
 fn attribute_of(value: AttrValue) -> Attribute {
     match value.value {
+        Some(Value::List(ListValue { shape, .. })) if shape.len() == 1 => {
+            Attribute::Shape(sizes_of(&shape[0]))
+        }
         Some(Value::List(list)) if list.s.is_empty() => Attribute::Ints(list.i),
         Some(Value::List(list)) => {
             let texts = list.s.into_iter().map(String::from_utf8).collect::<Result<_, _>>();

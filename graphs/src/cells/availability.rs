@@ -90,6 +90,12 @@ impl Availability {
         before.zip(has).is_some_and(|(before, has)| before.is_subset(has))
     }
 
+    /// Whether two nodes run as soon as each other.
+    pub(super) fn is_same(&self, id: NodeId, other: NodeId) -> bool {
+        let [one, other] = [id, other].map(|id| self.sources[id.0].as_ref());
+        one.is_some() && one == other
+    }
+
     /// Notes what a new node needs.
     pub(crate) fn add(&mut self, graph: &Graph, new: NodeId, needed: Needed) {
         self.sources.resize(graph.len(), None);

@@ -46,8 +46,7 @@ impl Broadcasts<'_> {
             Some(self.graph.node(tensor.node)).filter(|node| node.op == op)
         };
         let &[sum, shape] = node(tensor, "Reshape")?.inputs.first_chunk()?;
-        let &[inner, axes] =
-            node(sum, "Sum").filter(|sum| !sum.flag("keep_dims"))?.inputs.first_chunk()?;
+        let &[inner, axes] = node(sum, "Sum")?.inputs.first_chunk()?;
         let is_such = match node(axes, "BroadcastGradientArgs") {
             Some(both) => {
                 let (own_shape, other_shape) =

@@ -32,12 +32,15 @@ impl Context {
     }
 
     /// Removes stacks and lists from which steps that were replaced took tensors.
-    pub(super) fn remove_unused_stacks(&self, graph: &mut Graph) {
+    pub(super) fn remove_unused_stacks(&mut self, graph: &mut Graph) {
         let availability = &self.availability;
         stacks::remove_unused(graph, |graph, awaited, id| {
             availability.runs_with(graph, id, awaited)
         });
-        accumulators::remove_unused(graph);
+        let is_same = |_: &Graph, id, other| availability.is_same(id, other);
+        for pivot in accumulators::remove_unused(graph, is_same) {
+            self.levels.lift(graph, pivot, &[pivot]);
+        }
     }
 }
 
