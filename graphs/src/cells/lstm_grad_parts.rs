@@ -151,11 +151,19 @@ impl Reader<'_> {
         let mut all = Vec::new();
         for sum in takers(self.graph, product, "Sum") {
             let node = self.graph.node(sum);
-            let is_of_rows = matches!(integers(self.graph, node.inputs[1]), Some([0]));
-            if is_of_rows && !node.flag("keep_dims") {
-                self.nodes.push(sum);
-                all.push(of(sum));
+            if !matches!(integers(self.graph, node.inputs[1]), Some([0])) {
+                continue;
             }
+            let sums = match node.flag("keep_dims") {
+                false => vec![of(sum)],
+                true => takers(self.graph, of(sum), "Reshape")
+                    .filter(|&id| names_vector(self.graph, self.graph.input(id, 1)))
+                    .map(of)
+                    .collect(),
+            };
+            self.nodes.push(sum);
+            self.nodes.extend(sums.iter().map(|sum| sum.node));
+            all.extend(sums);
         }
         for sum in reshaped_sums(self.graph, product) {
             match self.sum(sum, Size::Weights, Some(Size::Gate)) {
@@ -168,6 +176,11 @@ impl Reader<'_> {
         }
         all
     }
+}
+
+/// Whether a constant is the shape of a vector.
+fn names_vector(graph: &Graph, shape: Output) -> bool {
+    integers(graph, shape).is_some_and(|sizes| sizes.len() == 1)
 }
 
 /// The tensors `Reshape(Sum(tensor))`.
