@@ -176,26 +176,33 @@ fn is_gradient(op: &str) -> bool {
 /// not, but for Python functions.
 #[must_use]
 pub fn may_wait(op: &str, is_stateful: bool) -> bool {
-    let is_prompt =
-        matches!(
-            op,
-            "VariableV2"
-                | "Variable"
-                | "VarHandleOp"
-                | "ReadVariableOp"
-                | "VariableShape"
-                | "ResourceGather"
-                | "IteratorGetNext"
-                | "IteratorV2"
-                | "OneShotIterator"
-                | "Assert"
-                | "Print"
-                | "PrintV2"
-                | "_Arg"
-                | "_Retval"
-        ) || ["Assign", "Random", "Resource", "Stack", "StatefulStandardNormal", "TensorArray"]
-            .iter()
-            .any(|prefix| op.starts_with(prefix));
+    let is_prompt = matches!(
+        op,
+        "VariableV2"
+            | "Variable"
+            | "VarHandleOp"
+            | "ReadVariableOp"
+            | "VariableShape"
+            | "ResourceGather"
+            | "IteratorGetNext"
+            | "IteratorV2"
+            | "OneShotIterator"
+            | "Assert"
+            | "Print"
+            | "PrintV2"
+            | "_Arg"
+            | "_Retval"
+    ) || [
+        "Assign",
+        "Random",
+        "Resource",
+        "Stack",
+        "StatefulStandardNormal",
+        "TensorArray",
+        "TensorList",
+    ]
+    .iter()
+    .any(|prefix| op.starts_with(prefix));
     op.contains("PyFunc") || (is_stateful && !is_prompt)
 }
 
