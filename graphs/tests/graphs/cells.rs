@@ -22,7 +22,7 @@ fn step(number: usize, [x, h, c]: [&str; 3]) -> String {
 }
 
 /// The backward step, from the gradients of its outputs.
-fn step_grad(number: usize, c: &str, [dh, dc]: [&str; 2]) -> String {
+pub(super) fn step_grad(number: usize, c: &str, [dh, dc]: [&str; 2]) -> String {
     format!(
         "through_h{number} = Mul({dh}, o{number})
         through_co{number} = TanhGrad(co{number}, through_h{number})
@@ -42,7 +42,7 @@ fn step_grad(number: usize, c: &str, [dh, dc]: [&str; 2]) -> String {
 
 const FORGET_BIAS: &str = "forget_bias = Const() value=1.0\n";
 
-fn one_step(more: &str) -> String {
+pub(super) fn one_step(more: &str) -> String {
     format!("{FORGET_BIAS}{}{more}", step(0, ["x", "h", "c"]))
 }
 
@@ -271,6 +271,27 @@ fn the_variables_of_a_loop_go_together() {
     // A state that may be missing in a later round.
     let late = "late = Dequeue(cs0) waits\n";
     assert!(rewriting(&(text("late") + late)).has("ci0"));
+    // A branch with an effect, which the end of the round waits for. It may be on the dead side.
+    let branch = |effect: &str| {
+        let nodes = format!(
+            "flag = Identity(n_body:1)
+            side = Switch(flag, flag)
+            yes = Identity(side:1)
+            no = Identity(side)
+            slow = Dequeue(cs0) waits
+            effect = {effect}
+            any = Merge(yes, no, ^effect)
+            after = Identity(cs0, ^any)\n"
+        );
+        rewriting(&(text("after") + &nodes))
+    };
+    assert!(!branch("Neg(cs0, ^yes)").has("ci0"));
+    assert!(!branch("Neg(cs0, ^no)").has("ci0"));
+    for other in
+        ["Neg(cs0, ^yes, ^slow)", "Neg(other_side:1, ^yes)\nother_side = Switch(cs0, other)"]
+    {
+        assert!(branch(other).has("ci0"), "{other}");
+    }
     // States that a variable keeps from one run to the next. What is assigned comes out of the last round.
     let kept =
         |value: &str| format!("c_start = VariableV2()\nwritten = Assign(c_start, {value})\n");
@@ -306,7 +327,7 @@ fn with_stacks(before: &str, later: &str, kept: &[&str]) -> String {
     text + "round = Const()\nround_back = Const()\n" + &later
 }
 
-const SAVED: [&str; 6] = ["i0", "f0", "o0", "ci0", "co0", "c"];
+pub(super) const SAVED: [&str; 6] = ["i0", "f0", "o0", "ci0", "co0", "c"];
 
 fn popped_grad() -> String {
     let grad = "BlockcellLSTMCellGrad(pop_i0, pop_f0, pop_o0, pop_ci0, pop_co0, pop_c, dcs, dh)";
@@ -329,7 +350,7 @@ fn what_a_backward_step_takes_may_come_from_stacks() {
 }
 
 /// The gradient of the output gate, added up to the gate's shape.
-fn summed(shapes: [&str; 2]) -> String {
+pub(super) fn summed(shapes: [&str; 2]) -> String {
     let [own, other] = shapes;
     let sum = format!(
         "shape_own = Shape({own})
@@ -349,6 +370,8 @@ fn sums_to_the_shape_of_a_gate_are_a_part_of_the_step() {
         let after = rewriting(&text(shapes));
         assert!(!after.has("sum") && !after.has("args") && !after.has("ci0"), "{}", after.text());
     }
+    let kept = text(["o0", "co0"]).replace("Sum(to_o0, args)", "Sum(to_o0, args) keep_dims=true");
+    assert!(!rewriting(&kept).has("sum"));
     for shapes in [["co0", "o0"], ["o0", "c"], ["x", "co0"]] {
         let after = rewriting(&text(shapes));
         assert!(after.has("sum") && after.has("di0"), "{}", after.text());

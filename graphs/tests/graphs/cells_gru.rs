@@ -2,7 +2,7 @@
 
 use crate::common::rewriting::{Rewriting, rewriting};
 
-const FORWARD: &str = "w_ru = VarHandleOp() shape=[7,8]
+pub(super) const FORWARD: &str = "w_ru = VarHandleOp() shape=[7,8]
     w_c = VarHandleOp() shape=[7,4]
     read_ru = ReadVariableOp(w_ru)
     read_c = ReadVariableOp(w_c)
@@ -21,7 +21,7 @@ const FORWARD: &str = "w_ru = VarHandleOp() shape=[7,8]
     next = AddV2(kept, new)
     y = Neg(next)\n";
 
-const BACKWARD: &str = "d_c = Mul(dh, rest)
+pub(super) const BACKWARD: &str = "d_c = Mul(dh, rest)
     d_c_bar = TanhGrad(c, d_c)
     d_hr = Other(d_c_bar)
     du_kept = Mul(dh, h)
@@ -35,7 +35,8 @@ const BACKWARD: &str = "d_c = Mul(dh, rest)
     d_ru_bar = SigmoidGrad(gates, both)
     out = Pack(d_ru_bar, dh_u, dhr_r)\n";
 
-const CELL: &str = "next = GRUBlockCell(x, h, read_ru, read_c, b_ru, b_c) _kernel=\"blockcell\"\n";
+pub(super) const CELL: &str =
+    "next = GRUBlockCell(x, h, read_ru, read_c, b_ru, b_c) _kernel=\"blockcell\"\n";
 
 fn stays(text: &str) -> Rewriting {
     rewriting(text).stays()
@@ -100,6 +101,11 @@ fn the_shapes_of_weights_tell_those_of_the_state() {
         stays(&FORWARD.replace(from, to));
     }
     stays(&FORWARD.replace("shape=[7,8]", "shape=[7,2]").replace("shape=[7,4]", "shape=[7,1]"));
+    // A function takes its variables.
+    let taken = FORWARD.replace("VarHandleOp() shape=", "_Arg() _handle_shapes=");
+    assert!(rewriting(&taken).text().contains(CELL.trim()));
+    stays(&taken.replace("_handle_shapes=[7,8]", "_handle_shapes=[7,4]"));
+    stays(&taken.replace("_handle_shapes=[7,8]", "_handle_shapes=?"));
 }
 
 #[test]

@@ -240,6 +240,46 @@ fn other_sums_of_a_product_stay() {
     assert!(rewriting(&changed(&kept)).has("dwci"));
 }
 
+#[test]
+fn a_sum_of_rows_may_keep_the_row_until_it_is_reshaped() {
+    let row = "row = Sum(to_wci, rows) keep_dims=true\ndwci = Reshape(row, sizes)\n";
+    let text = |sizes: &str| {
+        let changes = [("dwci = Sum(to_wci, rows)\n", row)];
+        changed(&changes) + &format!("sizes = Const() value={sizes}\n")
+    };
+    rewriting(&text("[7]")).becomes(&whole());
+    assert!(rewriting(&text("[1,7]")).has("dwci"));
+}
+
+/// A loop of TensorFlow 2 keeps the weights in a variable, and the loop of its gradient, too.
+#[test]
+fn weights_may_come_through_variables_of_loops() {
+    let weights = |kept: &str| {
+        format!(
+            "round = LoopCond(true)
+            first = Enter(wci)
+            now = Merge(first, next)
+            in_loop = Switch(now, round)
+            next = NextIteration({kept})
+            last = Exit(in_loop)
+            copy = Identity(last)
+            first_b = Enter(copy)
+            now_b = Merge(first_b, next_b)
+            in_loop_b = Switch(now_b, round)
+            next_b = NextIteration(in_loop_b:1)
+            wci_b = Identity(in_loop_b:1)\n"
+        )
+    };
+    let changes = [
+        ("look_i = Mul(wci, c)", "look_i = Mul(in_loop:1, c)"),
+        ("back_i = Mul(di, wci)", "back_i = Mul(di, wci_b)"),
+    ];
+    let after = rewriting(&(changed(&changes) + &weights("in_loop:1")));
+    assert!(!after.has("back_i") && after.text().contains("wci_b, wcf, wco"), "{}", after.text());
+    let after = rewriting(&(changed(&changes) + &weights("other")));
+    assert!(after.has("back_i"), "{}", after.text());
+}
+
 /// A sum that TensorFlow takes where it does not know that shapes are equal.
 fn summed(inner: &str, [own, other]: [&str; 2], name: &str) -> String {
     format!(

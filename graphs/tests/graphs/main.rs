@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod accumulators;
 mod cells;
 mod cells_gru;
 mod cells_parts;
