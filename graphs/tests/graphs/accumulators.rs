@@ -106,6 +106,10 @@ fn other_lists_stay() {
             "twice = TensorListPopBack(pop_i0, any)\ni0_next_b = NextIteration(twice,",
         ),
         ("TensorListPopBack(i0_list_b:1,", "TensorListPopBack(less,"),
+        ("push_i0 = TensorListPushBack(", "push_i0 = TensorListConcatLists("),
+        // The tensor is another output, or the list is not that of a round.
+        ("pop_i0:1", "pop_i0"),
+        ("TensorListPopBack(i0_list_b:1,", "TensorListPopBack(i0_list_b,"),
         // The rest is not what the next round begins with.
         ("i0_next_b = NextIteration(pop_i0,", "i0_next_b = NextIteration(i0_list_b:1,"),
         ("TensorListPushBack(i0_list_f:1,", "TensorListPushBack(f0_list_f:1,"),
@@ -186,6 +190,7 @@ fn lists_that_somebody_needs_stay() {
         "length = TensorListLength(gates_last_b)",
         "more = Neg(pop_gates:1)",
         "late = Neg(x, ^gates_now_b)",
+        "after = Identity(gates_list_b)\nlate = Neg(x, ^after)",
         "late = Neg(x, ^gates_next_b)",
         "late = Neg(x, ^gates_last_b)",
         "all = NoOp(^gates_last_b)",
@@ -203,6 +208,25 @@ fn lists_that_somebody_needs_stay() {
         let after = changed(&gru(), &[(&line, &format!("{line} target"))]);
         assert!(after.has(to.trim_end_matches(" = ")) && after.has("push_gates"));
     }
+}
+
+#[test]
+fn an_entry_for_several_lists_stays() {
+    let after = changed(&gru(), &[("Merge(gates_first_f,", "Merge(h_first_f,")]);
+    assert!(!after.has("gates_now_f") && after.has("h_first_f"), "{}", after.text());
+}
+
+/// If there were more rounds than tensors, the loop would be an error with the list only.
+#[test]
+fn the_only_list_between_two_loops_stays() {
+    let more = counting("g")
+        + &list("only", "f", "empty", "push_only")
+        + &list("only", "g", "only_last_f", "pop_only")
+        + "push_only = TensorListPushBack(only_list_f:1, x)
+        pop_only = TensorListPopBack(only_list_g:1, any)\n";
+    let after = rewriting(&(gru() + &more));
+    assert!(after.has("pop_only") && after.has("push_only"), "{}", after.text());
+    assert!(!after.has("pop_gates"), "{}", after.text());
 }
 
 /// The loop may be followed by two others, or its list may be read as a whole.
