@@ -6,7 +6,7 @@ fetch, an assignment, a Switch.
 
 import random as standard
 
-from fuzzing import cells, chains, lists, loops, sequences
+from fuzzing import cells, chains, lists, loops, sequences, training
 from fuzzing.maker import Maker
 from fuzzing.programs import (
     ASSIGNMENTS,
@@ -85,7 +85,8 @@ class Generator:
             self.sums += chains.chain(maker, self.batch, self.size, self.cell)
         elif kind < 0.54 and not any(node["op"] in FRAMES for node in maker.nodes):
             # tf.gradients does not know loops that are made of nodes.
-            self.sums += loops.network(maker, self.batch, self.size, self.cell)
+            make = training.loop if self.functions and maker.chance(0.5) else loops.network
+            self.sums += make(maker, self.batch, self.size, self.cell)
         else:
             self._cells()
         self._maybe_assign()
