@@ -222,7 +222,9 @@ class Builder:
         kinds = ["arg"] * count + ["cap"] * (len(tensors) - count)
 
         def body(step, *variables):
-            captured = [v1.get_default_graph().capture(t) for t in tensors[count:]]
+            # By other names than those of the nodes in the body.
+            capture = v1.get_default_graph().capture
+            captured = [capture(t, name=f"cap_{k}") for k, t in enumerate(tensors[count:])]
             values = list(variables) + captured
             results = _inner(attrs["body"], attrs["results"], kinds, values)
             for result, shape in zip(results, node["shapes"]):
