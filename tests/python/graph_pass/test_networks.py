@@ -150,7 +150,16 @@ FUNCTIONS = {
     "function_loop_gru": (2, 0, 2),
 }
 FUNCTIONS = {} if TF1 else FUNCTIONS
-ALL = GRAPHS + PLAIN_GRAPHS + WRAPPED_GRAPHS + list(FUNCTIONS)
+# And of plain cells. A GRU's step needs weights of known shapes, as those of variables are.
+PLAIN_FUNCTIONS = {
+    "function_basic": dict(zip(PLAIN_OPS, (4, 4, 1, 4, 1))),
+    "function_loop_basic": dict(zip(PLAIN_OPS, (1, 1, 1, 1, 1))),
+    "function_variables_basic": dict(zip(PLAIN_OPS, (1, 1, 1, 1, 1))),
+    "function_loop_plain_gru": {},
+    "function_variables_plain_gru": dict(zip(PLAIN_GRU_OPS, (1, 1, 1, 2, 2, 2))),
+}
+PLAIN_FUNCTIONS = {} if TF1 else PLAIN_FUNCTIONS
+ALL = GRAPHS + PLAIN_GRAPHS + WRAPPED_GRAPHS + list(FUNCTIONS) + list(PLAIN_FUNCTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +231,14 @@ def of_products(result):
 def test_gradients_in_functions(stock, rewritten, name):
     got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
     assert of_products(got) == dict(zip(OPS, FUNCTIONS[name]))
+    assert not any(want["rewritten"].values())
+    assert_same_gradients(name, got, want)
+
+
+@pytest.mark.parametrize("name", PLAIN_FUNCTIONS)
+def test_gradients_of_plain_cells_in_functions(stock, rewritten, name):
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    assert {op: count for op, count in got["rewritten"].items() if count} == PLAIN_FUNCTIONS[name]
     assert not any(want["rewritten"].values())
     assert_same_gradients(name, got, want)
 

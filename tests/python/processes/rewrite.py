@@ -89,19 +89,42 @@ def _gru_step(x, state, parameters):
     return (tf.raw_ops.GRUBlockCell(x=x, h_prev=h, w_ru=w_ru, w_c=w_c, b_ru=b_ru, b_c=b_c).h,)
 
 
+def _basic_step(x, state, parameters):
+    w, b = parameters
+    c, h = state
+    gates = tf.nn.bias_add(tf.matmul(tf.concat([x, h], 1), w), b)
+    i, ci, f, o = tf.split(gates, 4, 1)
+    c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(ci)
+    return c, tf.tanh(c) * tf.sigmoid(o)
+
+
+def _plain_gru_step(x, state, parameters):
+    w_ru, w_c, b_ru, b_c = parameters
+    (h,) = state
+    gates = tf.nn.bias_add(tf.matmul(tf.concat([x, h], 1), w_ru), b_ru)
+    r, u = tf.split(tf.sigmoid(gates), 2, 1)
+    c = tf.tanh(tf.nn.bias_add(tf.matmul(tf.concat([x, r * h], 1), w_c), b_c))
+    return (u * h + (1.0 - u) * c,)
+
+
 ROWS = INPUT + CELL
 CELLS = {
     "lstm": (_lstm_step, 2, [[ROWS, 4 * CELL]] + [[CELL]] * 3 + [[4 * CELL]]),
     "gru": (_gru_step, 1, [[ROWS, 2 * CELL], [ROWS, CELL], [2 * CELL], [CELL]]),
+    "basic": (_basic_step, 2, [[ROWS, 4 * CELL], [4 * CELL]]),
+    "plain_gru": (_plain_gru_step, 1, [[ROWS, 2 * CELL], [ROWS, CELL], [2 * CELL], [CELL]]),
 }
 
 
-def in_function(cell, loop):
-    """The gradients that blockcell's Python takes of one cell's steps in a tf.function."""
+def in_function(cell, loop, variables=False):
+    """The gradients of one cell's steps in a tf.function, which takes its parameters or has variables."""
     step, states, shapes = CELLS[cell]
+    inputs = _inputs(shapes)
+    own = [tf.Variable(value) for value in inputs[2:]] if variables else []
 
     @tf.function
     def gradients(x, state, *parameters):
+        parameters = list(parameters) or own
         with tf.GradientTape() as tape:
             tape.watch([x, state, parameters])
             after = [state] * states
@@ -115,10 +138,10 @@ def in_function(cell, loop):
                 for t in range(STEPS):
                     after = step(x[:, t], after, parameters)
             loss = tf.add_n([tf.reduce_sum(tf.sin(value)) for value in after])
-        return tape.gradient(loss, [x, state] + list(parameters))
+        return tape.gradient(loss, [x, state] + parameters)
 
-    inputs = _inputs(shapes)
-    return counted(lambda: {"values": as_lists(gradients(*inputs))})
+    given = inputs[:2] if variables else inputs
+    return counted(lambda: {"values": as_lists(gradients(*given))})
 
 
 for _path in GRAPHS.glob("*.meta.gz"):
@@ -128,3 +151,4 @@ for _path in GRAPHS.glob("*.meta.gz"):
 for _name in CELLS:
     globals()["function_" + _name] = functools.partial(in_function, _name, False)
     globals()["function_loop_" + _name] = functools.partial(in_function, _name, True)
+    globals()["function_variables_" + _name] = functools.partial(in_function, _name, True, True)
