@@ -1,4 +1,4 @@
-"""Loops of TensorFlow 2 around steps of plain cells, and the gradients that TensorFlow takes through them."""
+"""Loops of TensorFlow 2 around steps of plain cells, and their gradients."""
 
 from fuzzing import cells
 from fuzzing.loops import inner
@@ -19,7 +19,9 @@ def loop(maker, batch, size, cell):
     ]
     body.values += captured
     after = _round(body, is_lstm, before, captured)
-    starts = [cells.zeros(maker, s) if maker.chance(0.5) else cells.source(maker, s) for s in states]
+    starts = [
+        cells.zeros(maker, s) if maker.chance(0.5) else cells.source(maker, s) for s in states
+    ]
     weights = [cells.weights(maker, shape) for shape in shapes]
     inputs = [*starts, cells.source(maker, (batch, size)), *weights]
     ends = maker.add(

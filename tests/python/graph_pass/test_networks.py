@@ -157,6 +157,9 @@ PLAIN_FUNCTIONS = {
     "function_variables_basic": dict(zip(PLAIN_OPS, (1, 1, 1, 1, 1))),
     "function_loop_plain_gru": {},
     "function_variables_plain_gru": dict(zip(PLAIN_GRU_OPS, (1, 1, 1, 2, 2, 2))),
+    # The two loops are in two functions then.
+    "function_outside_basic": {"BlockcellLSTMCell": 1},
+    "function_outside_plain_gru": {},
 }
 PLAIN_FUNCTIONS = {} if TF1 else PLAIN_FUNCTIONS
 ALL = GRAPHS + PLAIN_GRAPHS + WRAPPED_GRAPHS + list(FUNCTIONS) + list(PLAIN_FUNCTIONS)

@@ -116,32 +116,40 @@ CELLS = {
 }
 
 
-def in_function(cell, loop, variables=False):
-    """The gradients of one cell's steps in a tf.function, which takes its parameters or has variables."""
+def in_function(cell, loop, variables=False, outside=False):
+    """The gradients of one cell's steps in a tf.function, of parameters or of variables.
+
+    They are taken in the function, or outside of it.
+    """
     step, states, shapes = CELLS[cell]
     inputs = _inputs(shapes)
     own = [tf.Variable(value) for value in inputs[2:]] if variables else []
 
-    @tf.function
+    def loss_of(x, state, parameters):
+        after = [state] * states
+        if loop:
+            after = tf.while_loop(
+                lambda t, *_: t < STEPS,
+                lambda t, *state: (t + 1,) + step(x[:, t], state, parameters),
+                [tf.constant(0)] + after,
+            )[1:]
+        else:
+            for t in range(STEPS):
+                after = step(x[:, t], after, parameters)
+        return tf.add_n([tf.reduce_sum(tf.sin(value)) for value in after])
+
+    loss = tf.function(loss_of) if outside else loss_of
+
     def gradients(x, state, *parameters):
         parameters = list(parameters) or own
         with tf.GradientTape() as tape:
             tape.watch([x, state, parameters])
-            after = [state] * states
-            if loop:
-                after = tf.while_loop(
-                    lambda t, *_: t < STEPS,
-                    lambda t, *state: (t + 1,) + step(x[:, t], state, parameters),
-                    [tf.constant(0)] + after,
-                )[1:]
-            else:
-                for t in range(STEPS):
-                    after = step(x[:, t], after, parameters)
-            loss = tf.add_n([tf.reduce_sum(tf.sin(value)) for value in after])
-        return tape.gradient(loss, [x, state] + parameters)
+            value = loss(x, state, parameters)
+        return tape.gradient(value, [x, state] + parameters)
 
+    call = gradients if outside else tf.function(gradients)
     given = inputs[:2] if variables else inputs
-    return counted(lambda: {"values": as_lists(gradients(*given))})
+    return counted(lambda: {"values": as_lists(call(*given))})
 
 
 for _path in GRAPHS.glob("*.meta.gz"):
@@ -152,3 +160,4 @@ for _name in CELLS:
     globals()["function_" + _name] = functools.partial(in_function, _name, False)
     globals()["function_loop_" + _name] = functools.partial(in_function, _name, True)
     globals()["function_variables_" + _name] = functools.partial(in_function, _name, True, True)
+    globals()["function_outside_" + _name] = functools.partial(in_function, _name, True, True, True)

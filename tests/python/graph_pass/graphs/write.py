@@ -312,9 +312,7 @@ NETWORKS = {
         )
     ),
     "mixed_lists": with_lists(
-        lambda: dynamic(
-            rnn.MultiRNNCell([plain_gru(), basic()]), inputs(), sequence_length=LENGTHS
-        )
+        lambda: dynamic(rnn.MultiRNNCell([plain_gru(), basic()]), inputs(), sequence_length=LENGTHS)
     ),
     "raw_lists": with_lists(lambda: raw(plain(num_proj=3))),
     "raw_projection": lambda: raw(plain(num_proj=3)),
