@@ -10,7 +10,7 @@
 //! [dwci = Sum(di * cs_prev, 0)           dwcf = Sum(df * cs_prev, 0)      dwco = Sum(do * cs, 0)]
 //! ```
 //!
-//! In the loop of a gradient, what the step takes from the forward step comes from stacks. Where
+//! In the loop of a gradient, what the step takes from the forward step comes from stacks or lists. Where
 //! TensorFlow does not know that shapes are equal, it adds up what was broadcast ([`Broadcasts`]).
 //! Where `cs_prev` is known to be zero, its optimizers put zeros in place of `dcs * cs_prev`. Where nobody has
 //! read the output, as may be in a last step, there are zeros in place of `do`, and `dcs` is the others.
