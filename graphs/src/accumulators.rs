@@ -49,11 +49,17 @@ impl Accumulator {
     fn loops(&self, graph: &Graph) -> [NodeId; 2] {
         [&self.pushing, &self.popping].map(|variable| variable.condition(graph))
     }
+}
 
-    /// Whether somebody takes what is popped.
-    fn is_read(&self, graph: &Graph) -> bool {
-        graph.uses(self.pop).iter().any(|one| matches!(*one, Use::Data { output: 1, .. }))
-    }
+/// Whether somebody takes what a node pops.
+fn is_read(graph: &Graph, pop: NodeId) -> bool {
+    graph.uses(pop).iter().any(|one| matches!(*one, Use::Data { output: 1, .. }))
+}
+
+/// The nodes that pop a tensor which somebody takes.
+pub(crate) fn read(graph: &Graph) -> BTreeSet<NodeId> {
+    let pops = graph.ids().filter(|&id| graph.op(id) == "TensorListPopBack");
+    pops.filter(|&id| is_read(graph, id)).collect()
 }
 
 /// The tensor of the loop that comes back in the loop of its gradient, if a tensor is such a one.
@@ -62,20 +68,22 @@ pub(crate) fn pushed(graph: &Graph, tensor: Output) -> Option<Output> {
     Some(graph.input(accumulator.push, 1))
 }
 
-/// Removes the lists from which nobody takes what is popped.
+/// Removes the lists from which nobody takes what is popped, by the nodes `freed`. Other lists that nobody reads are
+/// the program's own: their errors are, too.
 ///
 /// One that is read stays between the same loops. So if a list would be too short, that one is. Who waits for a push or
 /// a pop waits for the round instead: `is_same` tells whether two nodes run as soon as each other. Returns the nodes
 /// that are waited for then.
 pub(crate) fn remove_unused(
     graph: &mut Graph,
+    freed: &BTreeSet<NodeId>,
     is_same: impl Fn(&Graph, NodeId, NodeId) -> bool,
 ) -> Vec<NodeId> {
     let all: Vec<_> = graph.ids().filter_map(|id| Accumulator::of(graph, id)).collect();
-    let (read, unread): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.is_read(graph));
+    let (read, unread): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| is_read(graph, one.pop));
     let read: BTreeSet<_> = read.iter().map(|one| one.loops(graph)).collect();
     let mut removal = Removal { graph, is_same, pivots: Vec::new() };
-    for one in unread {
+    for one in unread.into_iter().filter(|one| freed.contains(&one.pop)) {
         if read.contains(&one.loops(removal.graph)) {
             let Accumulator { push, pop, pushing, popping } = one;
             // Another loop may pop from the list, too.

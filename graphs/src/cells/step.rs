@@ -20,6 +20,8 @@ pub(super) struct Context {
     levels: Levels,
     availability: Availability,
     writers: Writers,
+    /// The nodes that popped from a list what somebody took.
+    popped: BTreeSet<NodeId>,
 }
 
 impl Context {
@@ -28,6 +30,7 @@ impl Context {
             levels: Levels::of(graph),
             availability: Availability::of(graph),
             writers: Writers::of(graph),
+            popped: accumulators::read(graph),
         }
     }
 
@@ -38,7 +41,7 @@ impl Context {
             availability.runs_with(graph, id, awaited)
         });
         let is_same = |_: &Graph, id, other| availability.is_same(id, other);
-        for pivot in accumulators::remove_unused(graph, is_same) {
+        for pivot in accumulators::remove_unused(graph, &self.popped, is_same) {
             self.levels.lift(graph, pivot, &[pivot]);
         }
     }

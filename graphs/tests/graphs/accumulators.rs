@@ -229,6 +229,17 @@ fn the_only_list_between_two_loops_stays() {
     assert!(!after.has("pop_gates"), "{}", after.text());
 }
 
+/// A program's own list may be too small, or hold tensors of another shape.
+#[test]
+fn a_list_that_nobody_read_before_stays() {
+    let own = with_lists("own = Neg(x)\n", "", &["own"]);
+    let own = own.split("empty =").nth(1).and_then(|lists| lists.split_once('\n'));
+    let own = "own = Neg(x)\n".to_owned() + own.expect("what is on the list").1;
+    let after = rewriting(&(gru() + &own));
+    assert!(after.has("push_own") && after.has("pop_own"), "{}", after.text());
+    assert!(!after.has("pop_gates"), "{}", after.text());
+}
+
 /// The loop may be followed by two others, or its list may be read as a whole.
 #[test]
 fn a_list_stays_in_the_first_loop_only() {
