@@ -60,8 +60,7 @@ class BuildPy(build_py):
             shutil.copytree(ready, str(package / "lib"))
         else:
             _build(package / "lib")
-        for name in building.SOURCES:
-            _copy(TREE / name, package / "source" / name)
+        building.copy_sources(TREE, package / "source")
 
 
 def _build(folder):
@@ -71,14 +70,6 @@ def _build(folder):
         building.build(TREE, folder, building.ask(TREE, building.target_python()))
     except building.BuildError as error:
         sys.exit(f"blockcell: {error}")
-
-
-def _copy(source, destination):
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    if source.is_dir():
-        shutil.copytree(str(source), str(destination))
-    else:
-        shutil.copy(str(source), str(destination))
 
 
 setup(

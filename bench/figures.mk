@@ -44,7 +44,8 @@ bench-figures-inference:
 
 bench-figures-peers: .venv-peers/.complete
 	@scripts/build_lib.sh .venv-peers/bin/python
-	@.venv-peers/bin/python -m bench.peers --seconds $(FIGURES_SECONDS) --output $(figures_output)/peers
+	@.venv-peers/bin/python -m bench.peers --sequences 50x1x128 50x1x512 50x8x256 20x20x200 35x20x650 \
+	    --seconds $(FIGURES_SECONDS) --output $(figures_output)/peers
 
 bench-figures-cudnn: .venv-1.15/.complete .venv-peers/.complete
 	@for python in .venv-1.15/bin/python .venv-peers/bin/python; do \

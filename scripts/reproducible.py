@@ -36,10 +36,7 @@ def main():
 
 def built(tree, answer):
     """Copies the sources to a folder, and builds the library there."""
-    for name in building.SOURCES:
-        source, copy = TREE / name, tree / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        (shutil.copytree if source.is_dir() else shutil.copy)(str(source), str(copy))
+    building.copy_sources(TREE, tree)
     return building.build(tree, tree / "build", answer)
 
 

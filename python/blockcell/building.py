@@ -25,11 +25,22 @@ SOURCES = (
     *("failpoints/Cargo.toml", "failpoints/src"),
     *("graphs/Cargo.toml", "graphs/README.md", "graphs/src"),
     *("kernels/Cargo.toml", "kernels/README.md", "kernels/src"),
-    *("kernels/benches", "kernels/examples", "scripts/tensorflow_flags.py"),
+    "scripts/tensorflow_flags.py",
 )
-"""Files and folders of the source tree that a build needs."""
+"""Files and folders of the source tree that a library is made of."""
+
+NAMED_SOURCES = ("graphs/benches", "kernels/benches", "kernels/examples")
+"""Others that cargo wants to find, because manifests name them."""
 
 _PACKAGE = Path(__file__).resolve().parent
+
+
+def copy_sources(tree: Path, to: Path) -> None:
+    """Copies what a build needs from a source tree to a folder."""
+    for name in SOURCES + NAMED_SOURCES:
+        source, copy = tree / name, to / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if source.is_dir() else shutil.copy)(str(source), str(copy))
 
 
 class BuildError(Exception):
@@ -233,7 +244,7 @@ def _cxx_flags(folders: Dict[str, str]) -> str:
 def _newer_sources(tree: Path, library: Path) -> bool:
     """Whether a source was changed after the library was built."""
     built = library.stat().st_mtime
-    paths = [tree / name for name in SOURCES if not name.startswith(("kernels/b", "kernels/e"))]
+    paths = [tree / name for name in SOURCES]
     files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
     return any(file.stat().st_mtime > built for file in files)
 
