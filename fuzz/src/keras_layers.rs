@@ -50,8 +50,7 @@ impl Given {
         shapes.extend((0..states).map(|_| vec![rows(choices, batch), cell]));
         shapes.extend([vec![input, gates], vec![cell, gates]]);
         shapes.extend((0..biases).map(|_| vec![gates]));
-        let mut mask =
-            [vec![time, rows(choices, batch), 1], vec![rows(choices, batch), cell]];
+        let mut mask = [vec![time, rows(choices, batch), 1], vec![rows(choices, batch), cell]];
         choices.disturb(4, shapes.iter_mut().chain(&mut mask));
         let steps = steps(choices, time);
         let elements = element_shapes(choices, [batch, input], [batch, cell]);

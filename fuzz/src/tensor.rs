@@ -93,7 +93,9 @@ impl Tensor {
         match &mut self.values {
             Values::Float(elements) => elements.fill(value),
             Values::Half(elements) => elements.fill(f16::from_f32(value)),
-            Values::Short(_) | Values::Long(_) | Values::Byte(_) => unreachable!("nothing is written to these"),
+            Values::Short(_) | Values::Long(_) | Values::Byte(_) => {
+                unreachable!("nothing is written to these")
+            }
         }
     }
 
