@@ -184,6 +184,12 @@ impl Graph {
         self.node(id).inputs[number]
     }
 
+    /// What a switch chooses by. None for one that TensorFlow would not accept.
+    #[must_use]
+    pub fn condition(&self, switch: NodeId) -> Option<Output> {
+        self.node(switch).inputs.get(1).copied()
+    }
+
     /// What depends on a node.
     #[must_use]
     pub fn uses(&self, id: NodeId) -> &[Use] {

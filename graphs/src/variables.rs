@@ -35,7 +35,8 @@ impl Variable {
             return None;
         }
         let switch = graph.data_consumers(merge).find(|&id| {
-            graph.op(id) == "Switch" && graph.input(id, 1) == Output { node: condition, index: 0 }
+            graph.op(id) == "Switch"
+                && graph.condition(id) == Some(Output { node: condition, index: 0 })
         })?;
         let exit = graph.data_consumers(switch).find(|&id| graph.op(id) == "Exit");
         let mut nodes = vec![merge, enter.node, next.node, switch];

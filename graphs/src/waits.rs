@@ -86,7 +86,8 @@ impl<'g> Before<'g> {
         let node = self.graph.node(id);
         let has_value = |input: &Output| {
             let is_switch = ops::is_switch(self.graph.op(input.node));
-            !is_switch || self.branches.contains(&(self.graph.input(input.node, 1), input.index))
+            let condition = self.graph.condition(input.node);
+            !is_switch || condition.is_some_and(|by| self.branches.contains(&(by, input.index)))
         };
         match node.op.as_str() {
             "Const" | "Identity" | "NoOp" | "Switch" => node.inputs.iter().all(has_value),

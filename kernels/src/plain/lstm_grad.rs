@@ -384,8 +384,27 @@ fn sum_of<'a, E: Storage>(
 
 /// The sum of tensors that broadcast to its shape.
 pub(super) fn add_up<E: Storage>(summands: &[ArrayViewD<'_, E>], sum: &mut ArrayViewMutD<'_, E>) {
+    // Without columns there may be more rows than anybody could count.
+    if sum.is_empty() {
+        return;
+    }
     sum.fill(E::ZERO);
     for summand in summands {
         sum.zip_mut_with(summand, |sum, &value| *sum = E::from_f32(sum.to_f32() + value.to_f32()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
+
+    use super::add_up;
+
+    #[test]
+    fn rows_without_columns_are_not_counted() {
+        let shape = [1 << 60, 0];
+        let of_shape = || ArrayViewD::<f32>::from_shape(IxDyn(&shape), &[]).expect("no elements");
+        let mut sum = ArrayViewMutD::from_shape(IxDyn(&shape), &mut []).expect("no elements");
+        add_up(&[of_shape(), of_shape()], &mut sum);
     }
 }
