@@ -41,16 +41,10 @@ impl Variable {
         let exit = graph.data_consumers(switch).find(|&id| graph.op(id) == "Exit");
         let mut nodes = vec![merge, enter.node, next.node, switch];
         nodes.extend(exit);
-        let first = graph.input(enter.node, 0);
-        Some(Variable {
-            first,
-            merge,
-            switch,
-            next: graph.input(next.node, 0),
-            exit,
-            enter: enter.node,
-            nodes,
-        })
+        let [first, value] =
+            [enter, next].map(|part| graph.node(part.node).inputs.first().copied());
+        let (first, value) = first.zip(value)?;
+        Some(Variable { first, merge, switch, next: value, exit, enter: enter.node, nodes })
     }
 
     /// The variable whose value in a round a tensor is.
