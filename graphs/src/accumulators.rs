@@ -78,7 +78,7 @@ pub(crate) fn pushed(graph: &Graph, tensor: Output) -> Option<Output> {
 pub(crate) fn remove_unused(
     graph: &mut Graph,
     freed: &BTreeSet<NodeId>,
-    is_same: impl Fn(&Graph, NodeId, NodeId) -> bool,
+    is_same: impl Fn(NodeId, NodeId) -> bool,
 ) -> Vec<NodeId> {
     let all: Vec<_> = graph.ids().filter_map(|id| Accumulator::of(graph, id)).collect();
     let (read, unread): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| is_read(graph, one.pop));
@@ -102,7 +102,7 @@ struct Removal<'g, F> {
     pivots: Vec<NodeId>,
 }
 
-impl<F: Fn(&Graph, NodeId, NodeId) -> bool> Removal<'_, F> {
+impl<F: Fn(NodeId, NodeId) -> bool> Removal<'_, F> {
     /// Removes a variable with what changes it in a round, if nothing else depends on these. Returns whether it did.
     fn remove(&mut self, variable: &Variable, change: NodeId) -> bool {
         let Some(parts) = variable.parts_with(self.graph, change) else { return false };
@@ -130,7 +130,7 @@ impl<F: Fn(&Graph, NodeId, NodeId) -> bool> Removal<'_, F> {
         for &awaited in &parts.awaited {
             for consumer in graph.waiting(awaited) {
                 let to = other(consumer, awaited);
-                let Some(to) = to.filter(|&to| (self.is_same)(graph, awaited, to)) else {
+                let Some(to) = to.filter(|&to| (self.is_same)(awaited, to)) else {
                     return false;
                 };
                 moves.push((consumer, awaited, to));

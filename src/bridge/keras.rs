@@ -117,6 +117,7 @@ impl Cell for KerasLstm {
     type Loop = KerasLoop;
     const NAME: &'static str = plain::KERAS_LSTM;
     const STATES: usize = 2;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = plain::keras_lstm_scratch;
 
     fn read(_: Attributes<'_>) -> Result<Self, Error> {
         Ok(KerasLstm)
@@ -131,10 +132,6 @@ impl Cell for KerasLstm {
         let (shapes, weights) = steps.shapes(inputs, Self::STATES);
         let weights = weights.try_into().expect("the operation has so many inputs");
         plain::keras_lstm_shapes(&shapes, weights, size)
-    }
-
-    fn scratch(sizes: [usize; 4]) -> [usize; 2] {
-        plain::keras_lstm_scratch(sizes)
     }
 
     fn run<E: Element + Pod>(
@@ -173,6 +170,7 @@ impl Cell for KerasGru {
     type Loop = KerasLoop;
     const NAME: &'static str = plain::KERAS_GRU;
     const STATES: usize = 1;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = plain::keras_gru_scratch;
 
     fn read(_: Attributes<'_>) -> Result<Self, Error> {
         Ok(KerasGru)
@@ -187,10 +185,6 @@ impl Cell for KerasGru {
         let (shapes, weights) = steps.shapes(inputs, Self::STATES);
         let weights = weights.try_into().expect("the operation has so many inputs");
         plain::keras_gru_shapes(&shapes, weights, size)
-    }
-
-    fn scratch(sizes: [usize; 4]) -> [usize; 2] {
-        plain::keras_gru_scratch(sizes)
     }
 
     fn run<E: Element + Pod>(

@@ -150,6 +150,7 @@ impl Cell for LstmLayer {
     type Loop = ArrayLoop;
     const NAME: &'static str = plain::LSTM_LAYER;
     const STATES: usize = 2;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = plain::lstm_layer_scratch;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
         let peepholes = attributes.count("P")?;
@@ -177,10 +178,6 @@ impl Cell for LstmLayer {
         let elements = &steps.elements;
         let shapes = LstmLayerShapes { scalars, sequence_length, fixed, peepholes, elements };
         Ok(steps.shapes(plain::lstm_layer_shapes(&shapes)?, size))
-    }
-
-    fn scratch(sizes: [usize; 4]) -> [usize; 2] {
-        plain::lstm_layer_scratch(sizes)
     }
 
     fn run<E: Element + Pod>(
@@ -213,6 +210,7 @@ impl Cell for GruLayer {
     type Loop = ArrayLoop;
     const NAME: &'static str = plain::GRU_LAYER;
     const STATES: usize = 1;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = plain::gru_layer_scratch;
 
     fn read(_: Attributes<'_>) -> Result<Self, Error> {
         Ok(GruLayer)
@@ -229,10 +227,6 @@ impl Cell for GruLayer {
         let elements = &steps.elements;
         let shapes = GruLayerShapes { scalars, sequence_length, fixed, elements };
         Ok(steps.shapes(plain::gru_layer_shapes(&shapes)?, size))
-    }
-
-    fn scratch(sizes: [usize; 4]) -> [usize; 2] {
-        plain::gru_layer_scratch(sizes)
     }
 
     fn run<E: Element + Pod>(

@@ -56,6 +56,9 @@ pub(super) trait Cell: Send + Sync + Sized + 'static {
     /// How many states it has: tensors after x, and outputs after h.
     const STATES: usize;
 
+    /// How much scratch memory a call needs: so many numbers, and so many elements.
+    const SCRATCH: fn([usize; 4]) -> [usize; 2];
+
     fn read(attributes: Attributes<'_>) -> Result<Self, Error>;
 
     /// Checks what is known of the inputs' shapes, and tells what follows for those of the outputs. `size` is the
@@ -66,9 +69,6 @@ pub(super) trait Cell: Send + Sync + Sized + 'static {
         inputs: &[Known],
         size: Option<usize>,
     ) -> Result<Shapes, Error>;
-
-    /// How much scratch memory a call needs: so many numbers, and so many elements.
-    fn scratch(sizes: [usize; 4]) -> [usize; 2];
 
     /// Computes a call that has a round. So much of the scratch memory is numbers.
     fn run<E: Element + Pod>(
@@ -83,21 +83,6 @@ pub(super) trait Cell: Send + Sync + Sized + 'static {
 pub(super) struct LoopOf<C: Cell> {
     steps: C::Loop,
     cell: C,
-}
-
-impl<C: Cell> LoopOf<C> {
-    /// The shapes of the outputs if the loop has no round.
-    fn without_rounds(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
-        if !are_scalars(self.steps.scalars(inputs)) {
-            return Ok(None); // The check of all shapes refuses it.
-        }
-        let (x, rest) = self.steps.tensors(inputs).split_first().expect("the operation has x");
-        let h = self.steps.h_without_rounds(C::NAME, inputs, x.dims)?;
-        Ok(h.map(|h| {
-            let states = rest.iter().take(C::STATES).map(|state| state.dims.to_vec());
-            iter::once(h).chain(states).collect()
-        }))
-    }
 }
 
 impl<C: Cell> Lists for LoopOf<C> {
@@ -121,15 +106,23 @@ impl<C: Cell> Lists for LoopOf<C> {
     }
 
     fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
-        self.without_rounds(inputs)
+        if !are_scalars(self.steps.scalars(inputs)) {
+            return Ok(None); // The check of all shapes refuses it.
+        }
+        let (x, rest) = self.steps.tensors(inputs).split_first().expect("the operation has x");
+        let h = self.steps.h_without_rounds(C::NAME, inputs, x.dims)?;
+        Ok(h.map(|h| {
+            let states = rest.iter().take(C::STATES).map(|state| state.dims.to_vec());
+            iter::once(h).chain(states).collect()
+        }))
     }
 
     fn scratch(&self, inputs: &[&[usize]]) -> [usize; 2] {
-        C::scratch(self.steps.sizes(inputs, C::STATES))
+        C::SCRATCH(self.steps.sizes(inputs, C::STATES))
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
-        if self.without_rounds(call.inputs)?.is_some() {
+        if self.shapes_without_work(call.inputs)?.is_some() {
             copy_first_states(call.outputs, &self.steps.tensors(call.inputs)[1..]);
             return Ok(());
         }

@@ -40,7 +40,7 @@ impl Context {
         stacks::remove_unused(graph, |graph, awaited, id| {
             availability.runs_with(graph, id, awaited)
         });
-        let is_same = |_: &Graph, id, other| availability.is_same(id, other);
+        let is_same = |id, other| availability.is_same(id, other);
         for pivot in accumulators::remove_unused(graph, &self.popped, is_same) {
             self.levels.lift(graph, pivot, &[pivot]);
         }
