@@ -35,12 +35,11 @@ impl Accumulator {
         }
         let is_first =
             |tensor: Output, node| skip_identities(graph, tensor) == Output { node, index: 0 };
-        let popping = Variable::of_round(graph, *graph.node(pop).inputs.first()?)?;
+        let popping = Variable::of_round(graph, graph.input(pop, 0))?;
         let pushing = Variable::of_exit(graph, popping.first)?;
         let push = skip_identities(graph, pushing.next).node;
         let is_such = is_first(popping.next, pop)
             && graph.op(push) == "TensorListPushBack"
-            && graph.node(push).inputs.len() > 1
             && pushing.is(graph, graph.input(push, 0))
             && graph.op(skip_identities(graph, pushing.first).node) == "EmptyTensorList";
         is_such.then_some(Accumulator { push, pop, pushing, popping })

@@ -184,10 +184,10 @@ impl Graph {
         self.node(id).inputs[number]
     }
 
-    /// What a switch chooses by. None for one that TensorFlow would not accept.
+    /// What a switch chooses by.
     #[must_use]
-    pub fn condition(&self, switch: NodeId) -> Option<Output> {
-        self.node(switch).inputs.get(1).copied()
+    pub fn condition(&self, switch: NodeId) -> Output {
+        self.input(switch, 1)
     }
 
     /// What depends on a node.

@@ -26,6 +26,7 @@
 //! the depth of a graph, and the time is proportional to its size.
 
 mod accumulators;
+mod arity;
 mod attribute;
 mod cells;
 mod chains;
@@ -68,10 +69,13 @@ use terms::Terms;
 /// cut into devices.
 pub fn rewrite(graph: &mut Graph) -> Report {
     let mut report = Report::default();
+    if let Some((id, reason)) = flaw(graph) {
+        report.stays(id, reason);
+        report.finish(graph);
+        return report;
+    }
     if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
-    } else if is_endless(graph) {
-        places(graph).for_each(|id| report.stays(id, Reason::Endless));
     } else {
         cells::rewrite(graph, &mut report);
         loops::rewrite(graph, &mut report);
@@ -94,13 +98,18 @@ fn is_place(graph: &Graph, id: NodeId) -> bool {
     Terms::read(graph, id).is_some() || slices::is_product(graph, id) || cells::is_place(graph, id)
 }
 
-/// Whether a graph that could be rewritten has a circle that is no loop. Others need not be put into an order.
-fn is_endless(graph: &Graph) -> bool {
-    let may_begin = |id| is_place(graph, id) || loops::is_place(graph, id);
-    graph.ids().any(may_begin) && order::order(graph).len() < graph.ids().count()
+/// What TensorFlow would not run, if the graph has it. Patterns rely on it not being there.
+fn flaw(graph: &Graph) -> Option<(NodeId, Reason)> {
+    let mut ids = graph.ids();
+    if let Some(id) = ids.find(|&id| !arity::is_complete(graph.node(id))) {
+        return Some((id, Reason::Incomplete));
+    }
+    order::first_on_or_after_a_circle(graph).map(|id| (id, Reason::Endless))
 }
 
 /// Prepares a graph for TensorFlow's optimizers: after placement, before they run.
 pub fn shield(graph: &mut Graph) {
-    shield::put(graph);
+    if flaw(graph).is_none() {
+        shield::put(graph);
+    }
 }

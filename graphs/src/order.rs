@@ -1,5 +1,7 @@
 //! An order of the nodes: each comes after what it depends on, but for the edges that close loops.
 
+use std::collections::HashSet;
+
 use crate::graph::{Graph, NodeId};
 
 /// What a node depends on in the same round of a loop.
@@ -32,4 +34,10 @@ pub(crate) fn order(graph: &Graph) -> Vec<NodeId> {
         }
     }
     order
+}
+
+/// A node that depends on itself, with no `NextIteration` between, or on such a node.
+pub(crate) fn first_on_or_after_a_circle(graph: &Graph) -> Option<NodeId> {
+    let ordered: HashSet<_> = order(graph).into_iter().collect();
+    graph.ids().find(|id| !ordered.contains(id))
 }

@@ -26,6 +26,8 @@ pub enum Reason {
     Memory(String),
     /// The graph has an operation that writes into the memory of its input.
     WritesInput,
+    /// The node lacks inputs that its operation takes. The whole graph stays.
+    Incomplete,
     /// Nodes of the graph depend on themselves, and no `NextIteration` is between.
     Endless,
     /// A slice waits for something that its product need not wait for.
@@ -96,6 +98,7 @@ impl fmt::Display for Reason {
                 write!(f, "{node} is a variable's memory, which may change before it would be read")
             }
             Reason::Endless => f.write_str("the graph has a circle that is no loop"),
+            Reason::Incomplete => f.write_str("it lacks inputs, so the whole graph stays"),
             Reason::WritesInput => {
                 f.write_str("an operation of the graph writes into the memory of its input")
             }

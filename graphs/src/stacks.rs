@@ -25,9 +25,9 @@ impl Stack {
         if graph.op(popped.node) != "StackPopV2" {
             return None;
         }
-        let mut node = graph.node(popped.node).inputs.first()?.node;
+        let mut node = graph.input(popped.node, 0).node;
         while graph.op(node) == "Enter" {
-            node = graph.node(node).inputs.first()?.node;
+            node = graph.input(node, 0).node;
         }
         if graph.op(node) != "StackV2" {
             return None;
@@ -46,9 +46,7 @@ impl Stack {
             }
         }
         match (&pushes[..], &pops[..]) {
-            (&[push], &[pop]) if graph.node(push).inputs.len() > 1 => {
-                Some(Stack { node, push, pop })
-            }
+            (&[push], &[pop]) => Some(Stack { node, push, pop }),
             _ => None,
         }
     }

@@ -35,16 +35,13 @@ impl Variable {
             return None;
         }
         let switch = graph.data_consumers(merge).find(|&id| {
-            graph.op(id) == "Switch"
-                && graph.condition(id) == Some(Output { node: condition, index: 0 })
+            graph.op(id) == "Switch" && graph.condition(id) == Output { node: condition, index: 0 }
         })?;
         let exit = graph.data_consumers(switch).find(|&id| graph.op(id) == "Exit");
         let mut nodes = vec![merge, enter.node, next.node, switch];
         nodes.extend(exit);
-        let [first, value] =
-            [enter, next].map(|part| graph.node(part.node).inputs.first().copied());
-        let (first, value) = first.zip(value)?;
-        Some(Variable { first, merge, switch, next: value, exit, enter: enter.node, nodes })
+        let [first, next] = [enter, next].map(|part| graph.input(part.node, 0));
+        Some(Variable { first, merge, switch, next, exit, enter: enter.node, nodes })
     }
 
     /// The variable whose value in a round a tensor is.
@@ -93,7 +90,7 @@ impl Variable {
 
     /// The `LoopCond` of the loop.
     pub(crate) fn condition(&self, graph: &Graph) -> NodeId {
-        graph.input(self.switch, 1).node
+        graph.condition(self.switch).node
     }
 
     /// What the variable is made of, with the node that changes it in a round. None if anything else depends on that,

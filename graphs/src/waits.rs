@@ -51,7 +51,7 @@ impl<'g> Before<'g> {
         while let Some(next) = open.pop_front() {
             for input in &graph.node(next).inputs {
                 if ops::is_switch(graph.op(input.node)) {
-                    before.branches.insert((graph.input(input.node, 1), input.index));
+                    before.branches.insert((graph.condition(input.node), input.index));
                 }
             }
             for id in inputs_of(graph, next) {
@@ -86,8 +86,8 @@ impl<'g> Before<'g> {
         let node = self.graph.node(id);
         let has_value = |input: &Output| {
             let is_switch = ops::is_switch(self.graph.op(input.node));
-            let condition = self.graph.condition(input.node);
-            !is_switch || condition.is_some_and(|by| self.branches.contains(&(by, input.index)))
+            let branch = || (self.graph.condition(input.node), input.index);
+            !is_switch || self.branches.contains(&branch())
         };
         match node.op.as_str() {
             "Const" | "Identity" | "NoOp" | "Switch" => node.inputs.iter().all(has_value),

@@ -107,7 +107,7 @@ impl Availability {
         if !ops::is_switch(graph.op(tensor.node)) {
             return sources;
         }
-        let condition = graph.condition(tensor.node)?;
+        let condition = graph.condition(tensor.node);
         let mut sources = sources?;
         // TensorFlow's optimizers leave switches by constants. The other side of these never has a value.
         if truth(graph, condition).map(usize::from) != Some(tensor.index) {
@@ -248,7 +248,7 @@ fn holds(graph: &Graph, found: &Availability, merges: &[NodeId]) -> bool {
     let Some(outside) = first else { return false };
     let condition = |merge: NodeId| {
         let switch = graph.data_consumers(merge).find(|&id| ops::is_switch(graph.op(id)));
-        switch.and_then(|id| graph.condition(id))
+        switch.map(|id| graph.condition(id))
     };
     let Some(condition) = merges.iter().find_map(|&merge| condition(merge)) else { return false };
     if graph.op(condition.node) != "LoopCond" || !is_pure(graph, condition.node) {

@@ -36,7 +36,7 @@ use crate::report::Report;
 use frame::Frame;
 
 /// Whether a node is in a step that such loops have.
-pub(crate) fn is_place(graph: &Graph, id: NodeId) -> bool {
+fn is_place(graph: &Graph, id: NodeId) -> bool {
     matches!(graph.op(id), ops::LSTM_CELL | ops::GRU_CELL) || keras::is_place(graph, id)
 }
 

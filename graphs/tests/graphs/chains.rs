@@ -13,7 +13,7 @@ const LAYER: &str =
 fn steps() -> String {
     let mut text = "w = Const() value=zeros\nb = Const() value=zeros
         parts = Unpack(x) num=5 axis=1
-        gradient = LSTMBlockCellGrad()\n"
+        gradient = lstm(any_x, any_h)\n"
         .to_owned();
     for t in 0..STEPS {
         let (h, cs) = match t.checked_sub(1) {
@@ -47,7 +47,7 @@ fn the_last_output_alone() {
         "w = Const() value=zeros
         b = Const() value=zeros
         parts = Unpack(x) num=5 axis=1
-        gradient = LSTMBlockCellGrad()
+        gradient = lstm(any_x, any_h)
         y = Apply(step4:1)
         step4/blockcell/Pack = Pack(parts, parts:1, parts:2, parts:3, parts:4) N=5 axis=0
         step4/blockcell/Const = Const(^step4/blockcell/Pack) dtype=int32 value=5

@@ -61,7 +61,7 @@ const LOOP: &str = "zero = Const() T=int32 value=0
     out_range = Range(zero, count, one) T=int32
     all = TensorArrayGatherV3(out_array, out_range, flow) element_shape=[-1,8]
     result = Pack(all, c_last, h_last)
-    gradient = LSTMBlockCellGrad()\n";
+    gradient = lstm(any_x, any_h)\n";
 
 const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) R=1 L=1 \
     x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false P=0 forget_bias=1.0 cell_clip=-1.0";

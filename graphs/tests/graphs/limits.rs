@@ -54,5 +54,17 @@ fn a_circle_without_a_loop() {
         p = product(left, cell)
         sum = AddN(p, there)";
     let kept = rewriting(text).stays();
-    kept.reports_among_others("p (MatMul) stays: the graph has a circle that is no loop");
+    kept.reports("there (Add) stays: the graph has a circle that is no loop");
+}
+
+/// TensorFlow makes no such node.
+#[test]
+fn a_node_without_the_inputs_of_its_operation() {
+    let text = "cell = lstm(x, h)
+        left = concat(x, h)
+        p = product(left, cell)
+        q = MatMul(left)
+        sum = AddN(p, q)";
+    let kept = rewriting(text).stays();
+    kept.reports("q (MatMul) stays: it lacks inputs, so the whole graph stays");
 }
