@@ -39,7 +39,7 @@ demo: lib ## Train a language model with TensorFlow's kernels and with ours, sid
 	@$(PYTHON) examples/char_lm/demo.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so"
 
 test: ## Run all tests
-	@$(MAKE) --no-print-directory --jobs=4 built found="$$(scripts/found_environments.sh)"
+	@$(MAKE) --no-print-directory --jobs=4 built found="$$(echo $$(scripts/found_environments.sh))"
 	@$(MAKE) --no-print-directory test-rust test-python test-1.15 test-keras-2 test-host test-java
 
 # What the tests run on, built side by side: downloads leave processors idle, and so does the compiler
