@@ -39,24 +39,8 @@ demo: lib ## Train a language model with TensorFlow's kernels and with ours, sid
 	@$(PYTHON) examples/char_lm/demo.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so"
 
 test: ## Run all tests
-	@$(MAKE) --no-print-directory --jobs=4 built found="$$(echo $$(scripts/found_environments.sh))"
+	@$(MAKE) --no-print-directory --jobs=4 $$(scripts/found_environments.sh)
 	@$(MAKE) --no-print-directory test-rust test-python test-1.15 test-keras-2 test-host test-java
-
-# What the tests run on, built side by side: downloads leave processors idle, and so does the compiler
-# where it works on one crate. Cargo waits for itself only within one folder of target/.
-.PHONY: built built-rust built-libraries built-host
-built: built-rust built-libraries built-host
-
-built-rust:
-	@cargo test --locked --quiet --package blockcell-kernels --package blockcell-graphs --no-run
-
-built-libraries: $(found)
-	@for environment in $(found:/.complete=); do \
-	  scripts/build_lib.sh $$environment/bin/python || exit; \
-	  case $$environment in .venv | .venv-1.15) scripts/build_lib.sh $$environment/bin/python failpoints || exit;; esac; done
-
-built-host: .venv/.complete
-	@scripts/test_host.sh .venv/bin/python test --no-run
 
 test-rust: ## Test the kernels and the rewrites alone: no Python, no C++, no TensorFlow
 	cargo test --locked --quiet --package blockcell-kernels --package blockcell-graphs
