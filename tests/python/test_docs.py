@@ -19,7 +19,7 @@ SECONDS = 300
 PAGES = pages.pages()
 BLOCKS = [block for page in PAGES for block in pages.blocks(page)]
 MODULES = {
-    "bench.cudnn": "bench/cudnn",
+    "bench.cudnn": "bench",
     "bench.figures": "bench/figures",
     "bench.peers": "bench/peers",
     "blockcell": "python/blockcell/cli",
