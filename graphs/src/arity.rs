@@ -70,8 +70,8 @@ fn fewest_inputs(op: &str) -> usize {
         | "TensorArrayWriteV3"
         | ops::GRU_CELL_GRAD_C
         | ops::GRU_CELL_GRAD_RU
+        | ops::LSTM_CELL
         | ops::LSTM_CELL_GRAD => 4,
-        ops::LSTM_CELL => 4,
         _ => 0,
     }
 }

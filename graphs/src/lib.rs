@@ -71,10 +71,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     let mut report = Report::default();
     if let Some((id, reason)) = flaw(graph) {
         report.stays(id, reason);
-        report.finish(graph);
-        return report;
-    }
-    if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
+    } else if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
     } else {
         cells::rewrite(graph, &mut report);

@@ -38,6 +38,10 @@ pub(crate) fn order(graph: &Graph) -> Vec<NodeId> {
 
 /// A node that depends on itself, with no `NextIteration` between, or on such a node.
 pub(crate) fn first_on_or_after_a_circle(graph: &Graph) -> Option<NodeId> {
-    let ordered: HashSet<_> = order(graph).into_iter().collect();
+    let order = order(graph);
+    if order.len() == graph.ids().count() {
+        return None;
+    }
+    let ordered: HashSet<_> = order.into_iter().collect();
     graph.ids().find(|id| !ordered.contains(id))
 }

@@ -86,8 +86,7 @@ impl<'g> Before<'g> {
         let node = self.graph.node(id);
         let has_value = |input: &Output| {
             let is_switch = ops::is_switch(self.graph.op(input.node));
-            let branch = || (self.graph.condition(input.node), input.index);
-            !is_switch || self.branches.contains(&branch())
+            !is_switch || self.branches.contains(&(self.graph.condition(input.node), input.index))
         };
         match node.op.as_str() {
             "Const" | "Identity" | "NoOp" | "Switch" => node.inputs.iter().all(has_value),

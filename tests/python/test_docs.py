@@ -19,12 +19,14 @@ SECONDS = 300
 PAGES = pages.pages()
 BLOCKS = [block for page in PAGES for block in pages.blocks(page)]
 MODULES = {
-    "bench.cudnn": "bench",
-    "bench.figures": "bench/figures",
-    "bench.peers": "bench/peers",
-    "blockcell": "python/blockcell/cli",
+    "bench.cudnn": ["bench/cudnn", "bench/options.py"],
+    "bench.figures": ["bench/figures"],
+    "bench.inference": ["bench/inference", "bench/options.py"],
+    "bench.peers": ["bench/peers"],
+    "bench.predict": ["bench/predict", "bench/options.py"],
+    "blockcell": ["python/blockcell/cli"],
 }
-"""Folders of the modules that commands run by `python -m`."""
+"""Where the options are of the modules that commands run by `python -m`: folders and files."""
 FOREIGN = ("apt-get", "cd", "docker", "git", "mvn", "pip", "rustup")
 """Commands of others, of which only the files that they name are checked."""
 
@@ -131,9 +133,9 @@ def test_command_exists(words, make_targets):
         check_options(MODULES[words[2]], own_words(words[3:]) if words[3] == "run" else words[3:])
     elif program in ("python", "python3") and words[1] != "-m":
         assert (ROOT / words[1]).is_file()
-        check_options(str(Path(words[1]).parent), words[2:], "examples/common")
+        check_options([str(Path(words[1]).parent), "examples/common"], words[2:])
     elif program == "blockcell":
-        assert mentions(MODULES[program], words[1]), f"blockcell has no {words[1]}"
+        check_mentioned(MODULES[program], words[1])
         check_options(MODULES[program], own_words(words[2:]) if words[1] == "run" else words[2:])
     elif program == "cargo":
         manifests = [
@@ -159,20 +161,22 @@ def check_make(words, targets):
             assert word in targets, f"make has no target {word}"
 
 
-def mentions(folder, word):
-    """Whether a source has this string, or a switch such as "--on/--off" with it."""
+def check_mentioned(places, word):
+    """A source at these places must have this string, or a switch such as "--on/--off" with it."""
     pattern = re.compile(rf"[\"/]{re.escape(word)}[\"/]")
-    sources = (ROOT / folder).rglob("*.py")
-    return any(pattern.search(source.read_text(encoding="utf-8")) for source in sources)
+    paths = [ROOT / place for place in places]
+    sources = [
+        file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))
+    ]
+    texts = (source.read_text(encoding="utf-8") for source in sources)
+    assert any(map(pattern.search, texts)), f"{places[0]} has no {word}"
 
 
-def check_options(folder, words, common=None):
-    """The sources in these folders must have each option of a command line."""
-    folders = [folder] if common is None else [folder, common]
+def check_options(places, words):
+    """The sources at these places must have each option of a command line."""
     for word in words:
         if word.startswith("--"):
-            option = word.split("=")[0]
-            assert any(mentions(each, option) for each in folders), f"{folder} has no {option}"
+            check_mentioned(places, word.split("=")[0])
 
 
 def own_words(words):

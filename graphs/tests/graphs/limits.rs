@@ -57,6 +57,15 @@ fn a_circle_without_a_loop() {
     kept.reports("there (Add) stays: the graph has a circle that is no loop");
 }
 
+/// The gates of Keras's cells are looked for in the sum before a split.
+#[test]
+fn a_sum_that_depends_on_itself() {
+    let text = "sum = BiasAdd(sum, b)
+        gates = Split(axis, sum) num_split=3
+        cell = lstm(x, h)";
+    rewriting(text).stays().reports("sum (BiasAdd) stays: the graph has a circle that is no loop");
+}
+
 /// TensorFlow makes no such node.
 #[test]
 fn a_node_without_the_inputs_of_its_operation() {
