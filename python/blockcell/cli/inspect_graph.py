@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import click
 
@@ -45,12 +46,15 @@ def command(file, batch, time, target, measure, seconds, as_json, require, quiet
     """
     quiet_tensorflow()
     console = new_console()
-    with waiting(new_console(quiet or as_json), "reading the graph"):
+    # Both import TensorFlow, which takes longer than all else.
+    beside = ThreadPoolExecutor(1)
+    with waiting(new_console(quiet or as_json), "reading the graph"), beside:
+        planned = beside.submit(_plan, file, target)
         import_tensorflow()
         from blockcell_tools import graph_nodes
 
         nodes = graph_nodes.read(file)
-        places = _plan(file, target)
+        places = planned.result()
         cases = [graph_nodes.case_of(node, batch, time) for node in nodes]
     costs = _measure(cases, seconds, new_console(quiet or as_json)) if measure else {}
     found = [_describe(graph_nodes, *both, costs) for both in zip(nodes, cases)]
