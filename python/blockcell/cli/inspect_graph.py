@@ -46,9 +46,9 @@ def command(file, batch, time, target, measure, seconds, as_json, require, quiet
     """
     quiet_tensorflow()
     console = new_console()
-    # Both import TensorFlow, which takes longer than all else.
-    beside = ThreadPoolExecutor(1)
-    with waiting(new_console(quiet or as_json), "reading the graph"), beside:
+    progress = waiting(new_console(quiet or as_json), "reading the graph")
+    # The plan's process and this one both import TensorFlow, which takes longer than all else.
+    with progress, ThreadPoolExecutor(1) as beside:
         planned = beside.submit(_plan, file, target)
         import_tensorflow()
         from blockcell_tools import graph_nodes

@@ -26,6 +26,7 @@ def test_a_kernel_that_dies_or_accepts_everything_is_found():
     """TensorFlow's own kernels do; what comes after a death is judged, too."""
     op = "BlockLSTMGrad"
     stock = next(job for job in runner.jobs(tf.__version__.startswith("1.")) if not job.is_ours)
-    counts, shown = runner.run([stock], share=120, ops=[op])[stock][op]
+    # More bad calls than are shown, and none of those that hang until the worker gives up.
+    counts, shown = runner.run([stock], share=41, ops=[op])[stock][op]
     assert counts[DIED] and counts[SILENT] and counts[HANDLED]
     assert len(shown) == min(worker.SHOWN, counts[DIED] + counts[SILENT])
