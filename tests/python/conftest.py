@@ -5,11 +5,13 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ["BLOCKCELL_OVERRIDE"] = "0"
+# NumPy's products are small: a second thread would wait for them, and keep a processor busy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest  # noqa: E402
 
 import blockcell  # noqa: E402
-from helpers import sampling  # noqa: E402
+from helpers import isolated, sampling  # noqa: E402
 
 ONCE = "once: TensorFlow 1.15 leaves it out, as its subject does not depend on TensorFlow's release"
 
@@ -32,6 +34,10 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if not item.get_closest_marker("once")]
     tests = collections.Counter(map(_file, items))
     items.sort(key=lambda item: tests[_file(item)])
+
+
+def pytest_collection_finish():
+    isolated.leave_to_live()
 
 
 def _runs_once_here():

@@ -4,7 +4,6 @@ For each layer and case of `helpers.keras_cases` there is a function `LAYER-CASE
 """
 
 import functools
-import gc
 
 import numpy as np
 import tensorflow as tf
@@ -112,4 +111,3 @@ globals().update(_functions())
 
 def prepare():
     blockcell.load()
-    gc.freeze()  # The modules: `enable` looks for models among all other objects.

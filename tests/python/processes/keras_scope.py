@@ -2,7 +2,6 @@
 
 import collections
 import copy
-import gc
 import unittest.mock
 
 import numpy as np
@@ -19,7 +18,6 @@ layers = tf.keras.layers
 
 def prepare():
     blockcell.load()
-    gc.freeze()
 
 
 def context_manager():

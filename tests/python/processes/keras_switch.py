@@ -1,7 +1,6 @@
 """What `enable`, `disable`, `report` and the layers of `blockcell.keras` do to a process."""
 
 import contextlib
-import gc
 import logging
 import unittest.mock
 
@@ -21,7 +20,6 @@ METHOD = private.loop_of_layers()
 
 def prepare():
     blockcell.load()
-    gc.freeze()
 
 
 def model_of(*recurrent, **arguments):
