@@ -76,16 +76,14 @@ pub(crate) fn close_to_scale(
         _ if want == got => 0.0,
         _ => f64::INFINITY,
     };
-    let errors = got.indexed_iter().map(|(at, &got)| (error(got, want[&at]), at));
-    match errors.max_by(|a, b| a.0.total_cmp(&b.0)) {
+    let errors = got.iter().zip(want).map(|(&got, &want)| error(got, want));
+    match errors.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)) {
         // Not `>`, which a NaN would pass.
         #[allow(clippy::neg_cmp_op_on_partial_ord)]
-        Some((error, at)) if !(error <= tolerance * scale) => Err(format!(
-            "{name}: scaled error {:.2e} exceeds {tolerance:.0e}, worst at {:?}: got {:e}, want {:e}",
+        Some((n, error)) if !(error <= tolerance * scale) => Err(format!(
+            "{name}: scaled error {:.2e} exceeds {tolerance:.0e}, worst at {}",
             error / scale,
-            at.as_array_view().to_vec(),
-            got[&at],
-            want[&at],
+            both_at(n, got, want),
         )),
         _ => Ok(()),
     }
@@ -96,19 +94,23 @@ pub(crate) fn same_bits(name: &str, got: &ArrayD<f64>, want: &ArrayD<f64>) -> Re
     same_shape(name, got, want)?;
     let same =
         |got: f64, want: f64| got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
-    let different: Vec<_> =
-        want.indexed_iter().filter(|(at, want)| !same(got[at], **want)).map(|(at, _)| at).collect();
+    let pairs = got.iter().zip(want).enumerate();
+    let different: Vec<_> = pairs.filter(|(_, (got, want))| !same(**got, **want)).collect();
     match different.first() {
-        Some(at) => Err(format!(
-            "{name}: {} of {} elements differ, first at {:?}: got {:e}, want {:e}",
+        Some((n, _)) => Err(format!(
+            "{name}: {} of {} elements differ, first at {}",
             different.len(),
             want.len(),
-            at.as_array_view().to_vec(),
-            got[at],
-            want[at],
+            both_at(*n, got, want),
         )),
         None => Ok(()),
     }
+}
+
+/// Where element `n` of two tensors of one shape is, counted in row-major order, and what they have there.
+fn both_at(n: usize, got: &ArrayD<f64>, want: &ArrayD<f64>) -> String {
+    let (at, got) = got.indexed_iter().nth(n).expect("an element");
+    format!("{:?}: got {got:e}, want {:e}", at.as_array_view().to_vec(), want[&at])
 }
 
 fn same_shape(name: &str, got: &ArrayD<f64>, want: &ArrayD<f64>) -> Result<(), String> {
