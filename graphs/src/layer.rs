@@ -52,7 +52,7 @@ impl Cell {
                 h: 6,
                 attributes: &["P", "forget_bias", "cell_clip"],
             }),
-            ops::GRU_CELL if inputs == 6 => Some(Cell {
+            ops::GRU_CELL | ops::HALF_GRU_CELL if inputs == 6 => Some(Cell {
                 op: ops::GRU_LAYER,
                 states: &[[1, 3]],
                 weights: (2..6).collect(),

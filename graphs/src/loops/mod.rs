@@ -37,7 +37,8 @@ use frame::Frame;
 
 /// Whether a node is in a step that such loops have.
 fn is_place(graph: &Graph, id: NodeId) -> bool {
-    matches!(graph.op(id), ops::LSTM_CELL | ops::GRU_CELL) || keras::is_place(graph, id)
+    matches!(graph.op(id), ops::LSTM_CELL | ops::GRU_CELL | ops::HALF_GRU_CELL)
+        || keras::is_place(graph, id)
 }
 
 /// Rewrites all such loops of a graph.
