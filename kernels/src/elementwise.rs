@@ -239,6 +239,9 @@ where
             for at in (line..singles).step_by(2 * S::LANES) {
                 self.step(Twice(simd), at, 2 * S::LANES);
             }
+            if line == 0 && columns - singles > S::LANES {
+                return self.step(Twice(simd), singles, columns - singles);
+            }
         } else {
             for at in (line..end).step_by(S::LANES) {
                 self.step(simd, at, S::LANES);
