@@ -1,6 +1,5 @@
 """Models trained on Keras's own path and on the kernels: losses, predictions and who served."""
 
-
 import numpy as np
 import tensorflow as tf
 
