@@ -232,15 +232,17 @@ where
             line if line < S::LANES && columns >= 8 * S::LANES => line,
             _ => 0,
         };
-        let end = columns - (columns - line) % S::LANES;
+        let mut end = columns - (columns - line) % S::LANES;
         let mut singles = line;
         if const { Q::PAIR_VECTORS } {
             singles += (end - line) / (2 * S::LANES) * 2 * S::LANES;
             for at in (line..singles).step_by(2 * S::LANES) {
                 self.step(Twice(simd), at, 2 * S::LANES);
             }
-            if line == 0 && columns - singles > S::LANES {
-                return self.step(Twice(simd), singles, columns - singles);
+            // A vector and a part of one, which would wait for each other, too.
+            if columns - singles > S::LANES {
+                self.step(Twice(simd), singles, columns - singles);
+                (singles, end) = (columns, columns);
             }
         } else {
             for at in (line..end).step_by(S::LANES) {

@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    isolated.leave_to_live()
+    isolated.freeze_objects()
 
 
 def _runs_once_here():

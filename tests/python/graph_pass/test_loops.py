@@ -60,6 +60,7 @@ GRAPHS = {
     "static_last": {LSTM: 2},
     "static_both_directions": {LSTM: 2},
     "static_gru": {GRU: 2},
+    "static_gru_half": {GRU: 1},
     "static_lengths": {CELL: 5},
     "static_feedback": {CELL: 5},
 }

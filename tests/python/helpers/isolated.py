@@ -172,7 +172,7 @@ class _Nursery:
 def _serve():
     import tensorflow  # noqa: F401
 
-    leave_to_live()
+    freeze_objects()
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
@@ -195,7 +195,7 @@ def _serve():
         print(code, flush=True)
 
 
-def leave_to_live():
+def freeze_objects():
     """Takes all objects of this time out of garbage collections, in this process and its forks.
 
     Importing TensorFlow makes hundreds of thousands, which live as long as the process. Collections
@@ -207,7 +207,7 @@ def leave_to_live():
 def _main(module, names):
     functions = vars(importlib.import_module(module))
     unprepared = _outcome(functions.get("prepare", lambda: None))
-    leave_to_live()
+    freeze_objects()
     for name in names:
         outcome = unprepared if "error" in unprepared else _outcome(functions[name])
         print(MARK + json.dumps({name: outcome}), flush=True)

@@ -101,13 +101,13 @@ def residual():
     return dynamic(rnn.ResidualWrapper(rnn.GRUCell(INPUT)))
 
 
-def unstacked(axis=1):
-    steps = x(steps=STEPS) if axis else x(steps=STEPS, time_major=True)
+def unstacked(axis=1, dtype=tf.float32):
+    steps = x(steps=STEPS, time_major=not axis, dtype=dtype)
     return tf.unstack(steps, STEPS, axis)
 
 
-def static(cell, axis=1, **options):
-    outputs, state = tf.nn.static_rnn(cell, unstacked(axis), dtype=tf.float32, **options)
+def static(cell, axis=1, dtype=tf.float32, **options):
+    outputs, state = tf.nn.static_rnn(cell, unstacked(axis, dtype), dtype=dtype, **options)
     return tf.stack(outputs), state
 
 
@@ -201,6 +201,7 @@ GRAPHS = {
     "static_last": static_last,
     "static_both_directions": static_both_directions,
     "static_gru": lambda: static(stack(rnn.GRUCell)),
+    "static_gru_half": lambda: static(rnn.GRUCell(CELL), dtype=tf.float16),
     "static_lengths": static_lengths,
     "static_feedback": static_feedback,
     "resources": with_resources(lambda: dynamic(rnn.LSTMCell(CELL))),
