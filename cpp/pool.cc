@@ -28,6 +28,9 @@ constexpr auto kTurn = std::chrono::milliseconds(1);
 // How long to look for what another thread is about to do.
 constexpr auto kPatience = std::chrono::microseconds(50);
 
+// How long a helper sleeps after it has asked for another one: the other one wakes in less.
+constexpr auto kNap = std::chrono::microseconds(100);
+
 // How often to look for it between two readings of the clock.
 constexpr int kLooks = 16;
 
@@ -135,14 +138,16 @@ class Section {
 // outlive the call: they share this object, and find it closed.
 //
 // Where all processors have been busy, Linux often wakes a helper on the one that the calling
-// thread is on, and leaves it there for the whole call. Such a helper goes back, and Linux chooses
-// a processor again when it wakes the next one. Where the user allows it, the helper moves instead.
+// thread is on, and leaves it there for the whole call. Such a helper asks the pool for another
+// thread, which has mostly run on another processor, and goes back. Where the user allows it, it
+// moves instead.
 class Team : public std::enable_shared_from_this<Team> {
  public:
+  explicit Team(tensorflow::thread::ThreadPool* workers) : workers_(workers) {}
+
   // Makes `section`, of so many cycles of work, the one to work on, for `helpers` threads beside
   // the calling one.
-  void Begin(std::shared_ptr<Section> section, double cycles, std::size_t helpers,
-             tensorflow::thread::ThreadPool* workers) {
+  void Begin(std::shared_ptr<Section> section, double cycles, std::size_t helpers) {
     std::size_t missing = 0;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -153,8 +158,7 @@ class Team : public std::enable_shared_from_this<Team> {
       if (helpers > helpers_) missing = helpers - helpers_;
       helpers_ += missing;
     }
-    const auto team = shared_from_this();
-    for (; missing > 0; --missing) workers->Schedule([team] { team->Help(); });
+    for (; missing > 0; --missing) Ask();
   }
 
   // Sends the helpers back.
@@ -165,6 +169,12 @@ class Team : public std::enable_shared_from_this<Team> {
   }
 
  private:
+  // Asks the pool for a thread, which `helpers_` counts already.
+  void Ask() {
+    const auto team = shared_from_this();
+    workers_->Schedule([team] { team->Help(); });
+  }
+
   // Works on section after section, until none follows soon, or its turn is over.
   void Help() {
     const std::size_t thread = Join();
@@ -172,7 +182,7 @@ class Team : public std::enable_shared_from_this<Team> {
     const auto end = std::chrono::steady_clock::now() + kTurn;
     std::size_t seen = 0;
     while (const auto section = Next(&seen)) {
-      if (!HasAProcessor(thread)) break;
+      if (!HasAProcessor(thread)) return HandOver(thread);
       section->Work(thread);
       if (std::chrono::steady_clock::now() >= end) break;
       Soon([this, seen] { return Began(seen); });
@@ -205,6 +215,17 @@ class Team : public std::enable_shared_from_this<Team> {
     const std::lock_guard<std::mutex> lock(mutex_);
     processors_[thread] = CurrentProcessor();
     return true;
+  }
+
+  // Asks for another helper in place of this one, and sleeps: while awake, it would take what it has
+  // asked for itself, and be in the way of the thread whose processor it is on.
+  void HandOver(std::size_t thread) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      processors_[thread] = kAbsent;
+    }
+    Ask();
+    std::this_thread::sleep_for(kNap);
   }
 
   // The processors that the helper has to leave: none, or those of the team's other threads.
@@ -241,6 +262,7 @@ class Team : public std::enable_shared_from_this<Team> {
 
   bool Began(std::size_t seen) const { return sections_.load(std::memory_order_acquire) != seen; }
 
+  tensorflow::thread::ThreadPool* const workers_;
   const std::thread::id caller_ = std::this_thread::get_id();
   std::mutex mutex_;
   std::shared_ptr<Section> section_;
@@ -272,8 +294,8 @@ void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task)
   const std::size_t threads = std::max(1.0, std::min<double>(cycles / kWorthAThread, most));
   if (threads == 1) return task.run(0, tasks);
   const auto section = std::make_shared<Section>(tasks, threads, task);
-  if (team_ == nullptr) team_ = std::make_shared<Team>();
-  team_->Begin(section, cycles, threads - 1, workers_);
+  if (team_ == nullptr) team_ = std::make_shared<Team>(workers_);
+  team_->Begin(section, cycles, threads - 1);
   section->Work(0);
   section->Wait();
 }

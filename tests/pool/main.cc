@@ -7,12 +7,14 @@
 //
 //   pool_test SECONDS    for each row of the table
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -36,18 +38,22 @@ struct Case {
   int callers;
   // Whether tasks call kernels themselves.
   bool nested;
+  // Whether all threads share a processor, so that helpers are in the way and ask for others.
+  bool crowded;
 };
 
 constexpr Case kCases[] = {
-    {"one caller", 2, Way::kRuns, 1, false},
-    {"many callers", 4, Way::kRuns, 8, false},
-    {"nested calls", 4, Way::kRuns, 4, true},
-    {"helpers never come", 4, Way::kKeeps, 4, false},
-    {"nested, helpers never come", 4, Way::kKeeps, 2, true},
-    {"the queue is full", 4, Way::kIsFull, 4, true},
-    {"16 threads", 16, Way::kRuns, 4, true},
-    {"64 threads", 64, Way::kRuns, 4, true},
-    {"64 threads, 16 callers", 64, Way::kRuns, 16, true},
+    {"one caller", 2, Way::kRuns, 1, false, false},
+    {"many callers", 4, Way::kRuns, 8, false, false},
+    {"nested calls", 4, Way::kRuns, 4, true, false},
+    {"helpers never come", 4, Way::kKeeps, 4, false, false},
+    {"nested, helpers never come", 4, Way::kKeeps, 2, true, false},
+    {"the queue is full", 4, Way::kIsFull, 4, true, false},
+    {"16 threads", 16, Way::kRuns, 4, true, false},
+    {"64 threads", 64, Way::kRuns, 4, true, false},
+    {"64 threads, 16 callers", 64, Way::kRuns, 16, true, false},
+    {"one processor", 4, Way::kRuns, 2, false, true},
+    {"one processor, the queue is full", 4, Way::kIsFull, 2, false, true},
 };
 
 // Costs of a task in cycles: from what stays on one thread to what may move helpers.
@@ -89,7 +95,24 @@ void Call(ThreadPool* workers, std::mt19937* random, bool nested) {
   }
 }
 
+// While it lives, threads that are started run on one processor.
+class Crowd {
+ public:
+  Crowd() {
+    sched_getaffinity(0, sizeof(before_), &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof(one), &one);
+  }
+  ~Crowd() { sched_setaffinity(0, sizeof(before_), &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
 void Run(const Case& the, double seconds) {
+  const std::unique_ptr<Crowd> crowd(the.crowded ? new Crowd : nullptr);
   const std::size_t before = sections.load();
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   std::size_t calls = 0;

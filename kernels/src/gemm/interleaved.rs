@@ -7,11 +7,9 @@ use std::ops::Range;
 use super::micro_kernel::{LeftSlice, Packed, multiply, with_height};
 use super::pack::pack_columns;
 use super::tiling::{padded, slices};
-use super::weights::pack_tiles;
 use super::{Right, UNIT};
 use crate::simd::{LINE, Simd, WithSimd};
-use crate::tiles::Tiling;
-use crate::{Context, Isa, Storage};
+use crate::{Isa, Storage};
 
 /// Most rows for which computing group by group of cells pays, with any instruction set.
 pub(crate) const FEW_ROWS: usize = 6;
@@ -122,21 +120,15 @@ impl GroupSums {
 const _: () = assert!(align_of::<GroupSums>() == LINE);
 
 impl<'a, const G: usize> Interleaved<'a, G> {
-    /// Packs `right`, of `depth`, into `to`, of [`weights_len`](super::weights_len). `strips` are those of the tiles that
-    /// have these cells.
+    /// Packs `right`, of `depth`, into `to`, of [`weights_len`](super::weights_len). `strips` are those of all cells.
     pub(crate) fn pack<E: Storage>(
-        context: &Context<'_>,
-        (tiling, cells): (Tiling, usize),
+        isa: Isa,
         (depth, width): (usize, usize),
         right: Right<'_, E>,
-        strips: impl Fn(&Range<usize>) -> [Range<usize>; G] + Sync,
+        strips: [Range<usize>; G],
         to: &'a mut [f32],
     ) -> Self {
-        let isa = context.isa;
-        pack_tiles(context, (tiling, cells), (depth, G), to, |cells, packed| {
-            let strips = strips(&cells);
-            isa.run(Pack { right, depth, width, strips, to: packed });
-        });
+        isa.run(Pack { right, depth, width, strips, to: &mut *to });
         Interleaved { packed: to, depth, width }
     }
 
@@ -255,7 +247,7 @@ impl<const M: usize> LeftSlice for RowsInPlace<'_, M> {
     }
 }
 
-/// Packs the strips of a tile.
+/// Packs the strips of all cells.
 struct Pack<'r, 't, E, const G: usize> {
     right: Right<'r, E>,
     depth: usize,

@@ -1,5 +1,6 @@
 //! Copies of factors in the order in which the micro-kernels read them.
 
+use std::mem;
 use std::ops::Range;
 
 use ndarray::ArrayView2;
@@ -17,36 +18,52 @@ pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
     depth * runs(strips).map(|columns| padded(columns.len())).sum::<usize>()
 }
 
-/// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice as groups of so many
-/// vectors of columns, one after the other, each `[k][column]`. The columns are those of the tile's sums, so that a
-/// group may have the end of a run of strips and the start of the next.
+/// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice by [`pack_slice`].
+#[cfg(any(test, feature = "layers"))]
 pub(super) fn pack<E: Storage>(
     isa: Isa,
     right: Right<'_, E>,
     depth: usize,
     strips: Strips<'_>,
     vectors: usize,
-    mut to: &mut [f32],
+    to: &mut [f32],
+) {
+    for (slice, packed) in packed_slices(depth, strips, to) {
+        pack_slice(isa, right, slice, strips, vectors, packed);
+    }
+}
+
+/// The slices of a packed right factor, and their memory.
+pub(super) fn packed_slices<'t>(
+    depth: usize,
+    strips: Strips<'_>,
+    mut to: &'t mut [f32],
+) -> impl Iterator<Item = (Range<usize>, &'t mut [f32])> {
+    let pitch = packed_len(1, strips);
+    slices(depth).map(move |slice| {
+        let (packed, rest) = mem::take(&mut to).split_at_mut(slice.len() * pitch);
+        to = rest;
+        (slice, packed)
+    })
+}
+
+/// Packs a slice as groups of so many vectors of columns, one after the other, each `[k][column]`. The columns are those
+/// of the tile's sums, so that a group may have the end of a run of strips and the start of the next.
+pub(super) fn pack_slice<E: Storage>(
+    isa: Isa,
+    right: Right<'_, E>,
+    slice: Range<usize>,
+    strips: Strips<'_>,
+    vectors: usize,
+    to: &mut [f32],
 ) {
     let pitch = packed_len(1, strips);
-    for slice in slices(depth) {
-        let (packed, rest) = to.split_at_mut(slice.len() * pitch);
-        let mut at = 0;
-        for columns in runs(strips) {
-            let end = at + padded(columns.len());
-            let place = at..end;
-            isa.run(Pack {
-                right,
-                slice: slice.clone(),
-                columns,
-                place,
-                pitch,
-                vectors,
-                to: packed,
-            });
-            at = end;
-        }
-        to = rest;
+    let mut at = 0;
+    for columns in runs(strips) {
+        let end = at + padded(columns.len());
+        let (slice, place) = (slice.clone(), at..end);
+        isa.run(Pack { right, slice, columns, place, pitch, vectors, to: &mut *to });
+        at = end;
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-use super::Right;
 use super::few_rows::packed_vectors;
+#[cfg(feature = "layers")]
 use super::pack::pack;
-use super::tiling::{cost, padded};
+use super::pack::{pack_slice, packed_slices};
+use super::tiling::padded;
+use super::{KC, Right};
 use crate::executor::for_each;
 use crate::tiles::{Place, Tiling};
 use crate::{Context, Storage};
@@ -38,23 +40,6 @@ pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, t
     pack(isa, Right::RowMajor(right), right.nrows(), std::slice::from_ref(&columns), 2, to);
 }
 
-/// Calls `pack` with the cells of each column of tiles, and their part of the memory.
-pub(super) fn pack_tiles(
-    context: &Context<'_>,
-    (tiling, cells): (Tiling, usize),
-    (depth, gates): (usize, usize),
-    to: &mut [f32],
-    pack: impl Fn(Range<usize>, &mut [f32]) + Sync,
-) {
-    let starts = (0..cells).step_by(tiling.columns);
-    let parts = to.chunks_mut((depth * gates * tiling.columns).max(1)).zip(starts).collect();
-    // Each element is read once and written once.
-    let cost = cost(Tiling { rows: 1, ..tiling }, gates, depth);
-    for_each(context.executor, cost, parts, |(packed, start)| {
-        pack(start..cells.min(start + tiling.columns), packed);
-    });
-}
-
 impl<'a> PackedWeights<'a> {
     /// Packs `right`, of `depth`, into `to`, of [`weights_len`]. `strips` are those of the tiles
     /// that have these cells.
@@ -64,13 +49,22 @@ impl<'a> PackedWeights<'a> {
         cell_size: usize,
         depth: usize,
         right: Right<'_, E>,
-        strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES] + Sync,
+        strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
         to: &'a mut [f32],
     ) -> Self {
         let isa = context.isa;
         let vectors = packed_vectors(isa, tiling.rows);
-        pack_tiles(context, (tiling, cell_size), (depth, GATES), to, |cells, packed| {
-            pack(isa, right, depth, &strips(&cells), vectors, packed);
+        let mut parts = Vec::new();
+        let starts = (0..cell_size).step_by(tiling.columns);
+        for (start, packed) in starts.zip(to.chunks_mut((depth * GATES * tiling.columns).max(1))) {
+            let strips = strips(&(start..cell_size.min(start + tiling.columns)));
+            let slices = packed_slices(depth, &strips, packed);
+            parts.extend(slices.map(|(slice, packed)| (strips.clone(), slice, packed)));
+        }
+        // An element takes about a cycle on its way from the third level cache, and back.
+        let cost = (KC.min(depth) * GATES).saturating_mul(tiling.columns) as u64;
+        for_each(context.executor, cost, parts, |(strips, slice, packed)| {
+            pack_slice(isa, right, slice, &strips, vectors, packed);
         });
         PackedWeights { packed: to, floats_per_cell: depth * GATES, vectors }
     }

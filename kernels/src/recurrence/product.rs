@@ -89,8 +89,8 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         else {
             return self.packed_for(context, steps, memory);
         };
-        let (of, strips) = ((tiling, cells), |cells: &Range<usize>| self.strips(cells));
-        let weights = Interleaved::pack(context, of, (depth, width), right, strips, memory);
+        let strips = self.strips(&(0..cells));
+        let weights = Interleaved::pack(context.isa, (depth, width), right, strips, memory);
         Product { weights: Factor::Interleaved(weights), ..self }
     }
 
