@@ -48,7 +48,7 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
     ];
     let [has_state, has_peepholes] = [(); 2].map(|()| choices.flag());
     let mut state = vec![broadcasting(choices, [batch, cell]); usize::from(has_state)];
-    let mut peepholes = vec![vec![cell]; if has_peepholes { 3 } else { 0 }];
+    let mut peepholes = vec![vec![cell]; count_of_peepholes(choices, has_peepholes, has_state)];
     choices.disturb(4, shapes.iter_mut().chain(&mut state).chain(&mut peepholes));
     let attributes = choices.lstm_attributes(has_peepholes);
     let fixed: Vec<_> = shapes.iter().map(known).collect();
@@ -79,7 +79,7 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             w: inputs[2].view(),
             b: inputs[3].view(),
             cs_prev: cs_prev.first().map(Tensor::view),
-            peepholes: views(&peepholes).try_into().ok(),
+            peepholes: views(&peepholes),
         };
         let outputs = LstmCellOutputs {
             i: two(i),
@@ -94,6 +94,15 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
+}
+
+/// How many peepholes a step has. Without a state that of the output gate may be alone.
+fn count_of_peepholes(choices: &mut Choices<'_>, has_any: bool, has_state: bool) -> usize {
+    match (has_any, has_state) {
+        (false, _) => 0,
+        (true, true) => 3,
+        (true, false) => [1, 3][choices.below(2)],
+    }
 }
 
 /// A matrix, whatever rank its shape was given.
@@ -113,7 +122,8 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let mut lists =
         counts.map(|count| (0..count).map(|_| broadcasting(choices, state)).collect::<Vec<_>>());
     let has_peepholes = choices.flag();
-    let mut peepholes = vec![vec![cell]; if has_peepholes { 3 } else { 0 }];
+    let count = count_of_peepholes(choices, has_peepholes, counts[0] > 0);
+    let mut peepholes = vec![vec![cell]; count];
     let mut cs = vec![vec![batch, cell]; usize::from(has_peepholes && choices.flag())];
     let summands = lists.iter_mut().flatten();
     let more = summands.chain(&mut peepholes).chain(&mut cs);
@@ -132,14 +142,14 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     });
     let mut wanted: Vec<_> = match &found {
         Ok(shapes) => shapes.iter().map(|shape| sizes(shape)).collect(),
-        Err(_) => any_lstm_grads([batch, cell], &co[0], has_peepholes),
+        Err(_) => any_lstm_grads([batch, cell], &co[0], count),
     };
     choices.disturb(16, &mut wanted);
     let needed = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let needed = needed.each_ref().map(Vec::as_slice);
-    let needed = found
-        .as_ref()
-        .map_or(0, |_| plain::lstm_cell_grad_scratch((gates[0][0], gates[0][1]), &co[0], needed));
+    let needed = found.as_ref().map_or(0, |_| {
+        plain::lstm_cell_grad_scratch((gates[0][0], gates[0][1]), &co[0], needed, count)
+    });
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<E>(choices, needed)?);
     let gates = Tensor::all::<E>(choices, &gates)?;
@@ -156,15 +166,15 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
             cs_prev: cs_prev.first().map(Tensor::view),
             cs_grad: views(&cs_grad),
             h_grad: views(&h_grad),
-            peepholes: views(&peepholes)
-                .try_into()
-                .ok()
-                .map(|weights| LstmPeepholes { weights, cs: cs.first().map(Tensor::view) }),
+            peepholes: has_peepholes.then(|| LstmPeepholes {
+                weights: views(&peepholes),
+                cs: cs.first().map(Tensor::view),
+            }),
         };
         let outputs = LstmCellGradOutputs {
             cs_prev_grad: cs_prev_grad.view_mut(),
             dicfo: two(dicfo),
-            peepholes: peephole_grads(rest),
+            peepholes: has_peepholes.then(|| peephole_grads(rest, count)),
         };
         let scratch = scratch.elements_mut();
         let ended = plain::lstm_cell_grad(context, &attributes, inputs, outputs, scratch);
@@ -174,23 +184,21 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
 }
 
 /// Shapes of the gradients of a call whose own shapes are wrong.
-fn any_lstm_grads(size: [usize; 2], co: &[usize], has_peepholes: bool) -> Vec<Vec<usize>> {
+fn any_lstm_grads(size: [usize; 2], co: &[usize], peepholes: usize) -> Vec<Vec<usize>> {
     let [batch, cell] = size;
     let mut shapes = vec![co.to_vec(), vec![batch, cell.wrapping_mul(4)]];
-    if has_peepholes {
-        shapes.extend([vec![batch, cell], vec![batch, cell]]);
-        shapes.extend([(); 3].map(|()| vec![cell]));
-    }
+    shapes.extend(vec![vec![batch, cell]; if peepholes == 3 { 2 } else { 0 }]);
+    shapes.extend(vec![vec![cell]; peepholes]);
     shapes
 }
 
-/// Five tensors, or none.
-fn peephole_grads<E: Held>(tensors: &mut [Tensor]) -> Option<LstmPeepholeGrads<'_, E>> {
-    let [through_i, through_f, wci, wcf, wco] = tensors else { return None };
-    Some(LstmPeepholeGrads {
-        cs_prev: [two(through_i), two(through_f)],
-        weights: [wci.view_mut(), wcf.view_mut(), wco.view_mut()],
-    })
+/// What comes through so many peepholes: the last of these tensors belong to the weights.
+fn peephole_grads<E: Held>(tensors: &mut [Tensor], peepholes: usize) -> LstmPeepholeGrads<'_, E> {
+    let (through, weights) = tensors.split_at_mut(tensors.len() - peepholes);
+    LstmPeepholeGrads {
+        cs_prev: through.iter_mut().map(two).collect(),
+        weights: weights.iter_mut().map(Tensor::view_mut).collect(),
+    }
 }
 
 /// `BlockcellGRUCell`.

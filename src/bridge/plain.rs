@@ -28,11 +28,10 @@ pub(super) const ALL: [&dyn Operation; 5] = [
     &ListsOp::<GruCellGradRu>(PhantomData),
 ];
 
-/// `BlockcellLSTMCell`: four tensors, a list with cs_prev or nothing, and one with three peepholes or
+/// `BlockcellLSTMCell`: four tensors, a list with cs_prev or nothing, and one with three peepholes, one or
 /// nothing.
 pub(super) struct LstmCell {
     cs_prev: usize,
-    peepholes: usize,
     attributes: lstm::Attributes,
 }
 
@@ -41,8 +40,9 @@ impl Lists for LstmCell {
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
         let (cs_prev, peepholes) = (attributes.count("C")?, attributes.count("P")?);
-        if cs_prev > 1 || !matches!((cs_prev, peepholes), (_, 0) | (1, 3)) {
-            let expected = "C must be 0 or 1, and P 0, or 3 with a cs_prev".to_owned();
+        if cs_prev > 1 || !matches!((cs_prev, peepholes), (_, 0) | (1, 3) | (0, 1)) {
+            let expected =
+                "C must be 0 or 1, and P 0, or 3 with a cs_prev and 1 without".to_owned();
             let got = format!("{cs_prev} and {peepholes}");
             return Err(Error::Attribute { op: Self::NAME, expected, got });
         }
@@ -51,7 +51,7 @@ impl Lists for LstmCell {
             forget_bias: attributes.float("forget_bias")?,
             cell_clip: attributes.float("cell_clip")?,
         };
-        Ok(LstmCell { cs_prev, peepholes, attributes })
+        Ok(LstmCell { cs_prev, attributes })
     }
 
     fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
@@ -70,14 +70,13 @@ impl Lists for LstmCell {
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
         let ([fixed, cs_prev], peepholes) = lists(call.inputs, [4, self.cs_prev]);
-        let peepholes = views(peepholes).try_into().ok().filter(|_| self.peepholes > 0);
         let inputs = LstmCellInputs::<E> {
             x: view(&fixed[0]),
             h_prev: view(&fixed[1]),
             w: view(&fixed[2]),
             b: view(&fixed[3]),
             cs_prev: cs_prev.first().map(view),
-            peepholes,
+            peepholes: views(peepholes),
         };
         let [i, cs, f, o, ci, co, h] = call.outputs else { unreachable!("it has seven outputs") };
         let outputs = LstmCellOutputs {
@@ -118,10 +117,12 @@ impl Lists for LstmCellGrad {
         let (cs_prev, cs_grad, h_grad) = (count("C")?, count("A")?, count("H")?);
         let (peepholes, through, cs) = (count("P")?, count("Q")?, count("S")?);
         let sums_to_gates = attributes.flag("sums_to_gates")?;
-        let has_peepholes = (peepholes, through) == (3, 2) && cs <= 1;
-        if cs_prev > 1 || !(has_peepholes || (peepholes, through, cs) == (0, 0, 0)) {
+        let has_all = (peepholes, through) == (3, 2) && cs <= 1;
+        let has_one = (cs_prev, peepholes, through) == (0, 1, 0) && cs <= 1;
+        if cs_prev > 1 || !(has_all || has_one || (peepholes, through, cs) == (0, 0, 0)) {
             let expected =
-                "C must be 0 or 1, and P, Q and S 0, or with peepholes 3, 2 and at most 1"
+                "C must be 0 or 1, and P, Q and S 0, or with peepholes 3, 2 and at most 1, \
+                            or without a cs_prev 1, 0 and at most 1"
                     .to_owned();
             let got = format!("{cs_prev}, and {peepholes}, {through} and {cs}");
             return Err(Error::Attribute { op: Self::NAME, expected, got });
@@ -143,30 +144,29 @@ impl Lists for LstmCellGrad {
         let ([saved, cs_prev, cs_grad, h_grad, _], _) = self.lists(inputs);
         let [batch, cell] = saved[0] else { return [0; 2] };
         let lists = [cs_prev, cs_grad, h_grad];
-        [0, plain::lstm_cell_grad_scratch((*batch, *cell), saved[4], lists)]
+        [0, plain::lstm_cell_grad_scratch((*batch, *cell), saved[4], lists, self.peepholes)]
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
         let ([saved, cs_prev, cs_grad, h_grad, weights], cs) = self.lists(call.inputs);
-        let weights: Option<[_; 3]> = views(weights).try_into().ok();
+        let has_peepholes = self.peepholes > 0;
         let inputs = LstmCellGradInputs::<E> {
             gates: std::array::from_fn(|number| view(&saved[number])),
             co: view(&saved[4]),
             cs_prev: cs_prev.first().map(view),
             cs_grad: views(cs_grad),
             h_grad: views(h_grad),
-            peepholes: weights.map(|weights| LstmPeepholes { weights, cs: cs.first().map(view) }),
+            peepholes: has_peepholes
+                .then(|| LstmPeepholes { weights: views(weights), cs: cs.first().map(view) }),
         };
-        let [cs_prev_grad, dicfo, through @ ..] = call.outputs else {
+        let [cs_prev_grad, dicfo, rest @ ..] = call.outputs else {
             unreachable!("it has two outputs, and more with peepholes")
         };
-        let peepholes = match through {
-            [through_i, through_f, wci, wcf, wco] => Some(LstmPeepholeGrads {
-                cs_prev: [view_mut(through_i), view_mut(through_f)],
-                weights: [view_mut(wci), view_mut(wcf), view_mut(wco)],
-            }),
-            _ => None,
-        };
+        let (through, weights) = rest.split_at_mut(rest.len() - self.peepholes);
+        let peepholes = has_peepholes.then(|| LstmPeepholeGrads {
+            cs_prev: through.iter_mut().map(view_mut).collect(),
+            weights: weights.iter_mut().map(view_mut).collect(),
+        });
         let (cs_prev_grad, dicfo) = (view_mut(cs_prev_grad), view_mut(dicfo));
         let outputs = LstmCellGradOutputs { cs_prev_grad, dicfo, peepholes };
         let scratch = bytemuck::cast_slice_mut(call.scratch);

@@ -8,7 +8,8 @@
 //! o  = Sigmoid(o_bar [+ wco * cs])          co = Tanh(cs)          h = o * co
 //! ```
 //!
-//! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out, or all of the sum.
+//! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out, or all of the sum, and the peepholes
+//! of i and f.
 
 use super::broadcasts::Size;
 use super::equations::{
@@ -181,7 +182,7 @@ pub(super) struct Forward {
     clip: Option<Clip>,
     co: Output,
     h: Output,
-    /// None, or the weights of the input, forget and output gate.
+    /// None, or the weights of the input, forget and output gate; without cs_prev of the output gate alone.
     peepholes: Vec<Output>,
 }
 
@@ -196,8 +197,8 @@ pub(super) struct Saved {
     pub(super) cs: Output,
     pub(super) cs_prev: Option<Output>,
     pub(super) clip: Option<Clip>,
-    /// Weights of the input, forget and output gate.
-    pub(super) peepholes: Option<[Output; 3]>,
+    /// As those of the forward step.
+    pub(super) peepholes: Vec<Output>,
 }
 
 impl Forward {
@@ -250,7 +251,7 @@ impl Forward {
             cs: self.cs,
             cs_prev: self.cs_prev,
             clip: self.clip,
-            peepholes: self.peepholes.first_chunk().copied(),
+            peepholes: self.peepholes.clone(),
         }
     }
 
@@ -312,7 +313,8 @@ impl Forward {
     }
 }
 
-/// The peephole weights of the three gates: none, or one for each.
+/// The peephole weights of the three gates: none, or one for each. The optimizers leave only that of the output gate where
+/// the others look at a state of zeros.
 fn peepholes(
     i: &Gate,
     f: Option<&Gate>,
@@ -324,6 +326,7 @@ fn peepholes(
     match (i.weights(cs_prev)?, f, o.weights(Some(cs))?) {
         (None, None, None) => Some(Vec::new()),
         (Some(wci), Some(wcf), Some(wco)) => Some(vec![wci, wcf, wco]),
+        (None, None, Some(wco)) if cs_prev.is_none() => Some(vec![wco]),
         _ => None,
     }
 }

@@ -144,10 +144,10 @@ impl<'g> Reader<'g> {
             self.kept(f.gradient, dstate).ok_or("gradient of the forget gate")?;
         let dcs = self.before_clip(dstate).ok_or("gradient of the clipped state")?;
         let mut through = self.output(o.as_ref(), dcs, &i)?;
-        let peepholes = match (saved.peepholes, &o) {
-            (None, _) => None,
-            (Some(_), None) => return Err("peepholes"),
-            (Some(_), Some(o)) => {
+        let peepholes = match (saved.peepholes.is_empty(), &o) {
+            (true, _) => None,
+            (false, None) => return Err("peepholes"),
+            (false, Some(o)) => {
                 let found = self.peepholes([&i, &f, o], &mut through.cs_grad);
                 Some(found.ok_or("peepholes")?)
             }
@@ -303,7 +303,7 @@ impl<'g> Reader<'g> {
         other: Option<Size>,
     ) -> Option<(Output, [NodeId; 2])> {
         let saved = &self.known.saved;
-        let is_whole = saved.peepholes.is_some();
+        let is_whole = !saved.peepholes.is_empty();
         let has_one_size = is_whole || saved.cs_prev.is_none();
         let of_step = |size| match size {
             Size::Previous | Size::State if has_one_size => Size::Gate,

@@ -11,7 +11,7 @@ use crate::stacks::pushed;
 /// What a step has to do with peepholes.
 #[derive(Debug, Default)]
 pub(super) struct Peepholes {
-    /// The weights of the input, forget and output gate, as the step takes them.
+    /// The weights of the input, forget and output gate, or of that alone, as the step takes them.
     pub(super) weights: Vec<Output>,
     /// The cell state, if the gradient of the output gate's weights takes it.
     pub(super) cs: Option<Output>,
@@ -37,7 +37,7 @@ struct Peephole {
 impl Reader<'_> {
     /// The gradient of a gate's pre-activation before it was added up for the summand beside the peephole.
     pub(super) fn before_peephole(&mut self, slope: Output) -> Output {
-        if self.known.saved.peepholes.is_none() {
+        if self.known.saved.peepholes.is_empty() {
             return slope;
         }
         let inner = self.before_sum(slope, Size::Gate, Some(Size::Gate));
@@ -83,18 +83,24 @@ impl Reader<'_> {
         cs_grad: &mut Vec<Output>,
     ) -> Option<Peepholes> {
         let saved = &self.known.saved;
-        let [wci, wcf, wco] = saved.peepholes?;
-        let i = self.peephole(i, wci, saved.cs_prev?, saved.i);
-        let f = self.peephole(f, wcf, saved.cs_prev?, saved.f?);
+        let (&wco, others) = saved.peepholes.split_last()?;
         let o = self.peephole(o, wco, saved.cs, saved.o);
         let place = cs_grad.iter().position(|summand| o.through.contains(summand))?;
         cs_grad.remove(place);
-        Some(Peepholes {
-            weights: vec![i.weights?, f.weights?, o.weights?],
-            cs: o.state,
-            through: vec![i.through, f.through],
-            gradients: vec![i.gradients, f.gradients, o.gradients],
-        })
+        let mut found = Peepholes { cs: o.state, ..Peepholes::default() };
+        if let &[wci, wcf] = others {
+            for one in [
+                self.peephole(i, wci, saved.cs_prev?, saved.i),
+                self.peephole(f, wcf, saved.cs_prev?, saved.f?),
+            ] {
+                found.weights.push(one.weights?);
+                found.through.push(one.through);
+                found.gradients.push(one.gradients);
+            }
+        }
+        found.weights.push(o.weights?);
+        found.gradients.push(o.gradients);
+        Some(found)
     }
 
     /// Reads what follows from the gradient of a gate's pre-activation, beside that of the products.

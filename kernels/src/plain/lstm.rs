@@ -1,6 +1,6 @@
 //! `BlockcellLSTMCell`: the forward step of a plain LSTM cell.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, IxDyn, Zip};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, IxDyn, Zip};
 
 use crate::lstm::{Attributes, BlockCellInputs, BlockCellOutputs};
 use crate::ops::{PartialShape, Sizes};
@@ -24,9 +24,9 @@ pub struct LstmCellInputs<'a, E> {
     /// Cell state of the step before, of a shape that broadcasts with `[batch, cell]`; None for
     /// zeros.
     pub cs_prev: Option<ArrayViewD<'a, E>>,
-    /// Peephole weights of the input, forget and output gate, `[cell]` each. There must be a `cs_prev` then that
-    /// broadcasts to `[batch, cell]`.
-    pub peepholes: Option<[ArrayView1<'a, E>; 3]>,
+    /// Peephole weights, `[cell]` each: none, or those of the input, forget and output gate; without a cs_prev also that of
+    /// the output gate alone, as the others would look at zeros. A cs_prev must broadcast to `[batch, cell]` then.
+    pub peepholes: Vec<ArrayView1<'a, E>>,
 }
 
 /// Outputs of [`lstm_cell`]. Previous contents do not matter.
@@ -87,6 +87,18 @@ impl LstmCellShapes<'_> {
             bind(op, ("peepholes", index), weights, &mut [Dim::new("cell", &mut cell)])?;
         }
         Ok(Known { batch, cell })
+    }
+}
+
+/// Checks how many peepholes there are.
+pub(super) fn check_peepholes(
+    op: &'static str,
+    count: usize,
+    has_cs_prev: bool,
+) -> Result<(), Error> {
+    match (count, has_cs_prev) {
+        (0 | 3, _) | (1, false) => Ok(()),
+        _ => Err(Error::Count { op, what: "peepholes", expected: 3, got: count }),
     }
 }
 
@@ -170,7 +182,8 @@ pub fn lstm_cell_scratch(batch: usize, cell: usize, cs_prev: Option<&[usize]>) -
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
+/// A tensor of the wrong shape or layout, another number of peepholes, or too short a scratch memory; nothing is written
+/// then.
 pub fn lstm_cell<E: Element>(
     context: &Context<'_>,
     attributes: &Attributes,
@@ -181,7 +194,8 @@ pub fn lstm_cell<E: Element>(
     let LstmCellInputs { x, h_prev, w, b, cs_prev, peepholes } = &inputs;
     let fixed = [shape_of(x), shape_of(h_prev), shape_of(w), shape_of(b)];
     let cs_prev_shape = cs_prev.as_ref().map(shape_of);
-    let peephole_shapes: Vec<_> = peepholes.iter().flatten().map(shape_of).collect();
+    check_peepholes(LSTM_CELL, peepholes.len(), cs_prev.is_some())?;
+    let peephole_shapes: Vec<_> = peepholes.iter().map(shape_of).collect();
     let shapes = LstmCellShapes {
         fixed: &fixed,
         cs_prev: cs_prev_shape.as_ref(),
@@ -206,13 +220,13 @@ pub fn lstm_cell<E: Element>(
     }
     check_layout(op, "b", b)?;
     cs_prev.iter().try_for_each(|view| check_layout(op, "cs_prev", view))?;
-    peepholes.iter().flatten().try_for_each(|view| check_layout(op, "peepholes", view))?;
+    peepholes.iter().try_for_each(|view| check_layout(op, "peepholes", view))?;
     let (batch, cell) = outputs.i.dim();
     let needed = lstm_cell_scratch(batch, cell, cs_prev.as_ref().map(ArrayViewD::shape));
     if scratch.len() < needed {
         return Err(Error::Scratch { op, needed, got: scratch.len() });
     }
-    let use_peephole = peepholes.is_some();
+    let use_peephole = !peepholes.is_empty();
     E::plain_lstm_cell(
         context,
         &Attributes { use_peephole, ..*attributes },
@@ -233,7 +247,7 @@ pub(crate) fn compute<E: Storage>(
     let size = outputs.i.dim();
     let cs_prev = inputs.cs_prev.clone();
     match cs_prev {
-        Some(cs_prev) if cs_prev.shape() != [size.0, size.1] && inputs.peepholes.is_some() => {
+        Some(cs_prev) if cs_prev.shape() != [size.0, size.1] && !inputs.peepholes.is_empty() => {
             let mut whole = ArrayViewMut2::from_shape(size, &mut scratch[..size.0 * size.1])
                 .expect("as many as were taken");
             whole.assign(&cs_prev.broadcast(size).expect("it was checked"));
@@ -273,10 +287,23 @@ fn step<E: Storage>(
     let (batch, cell_size) = outputs.i.dim();
     let sizes =
         Sizes { time: 0, batch, input_size: x.ncols(), cell_size, optional: [cell_size; 3] };
-    // Without peepholes nobody reads these.
-    let [wci, wcf, wco] = peepholes.unwrap_or([b; 3]);
+    let [wci, wcf, wco] = match peepholes[..] {
+        [wci, wcf, wco] => [wci, wcf, wco],
+        [wco] => with_zeros(cs_prev, wco),
+        // Nobody reads these.
+        _ => [b; 3],
+    };
     let inputs = BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b };
     crate::lstm::cell::compute(context, sizes, attributes, inputs, outputs);
+}
+
+/// The weights of all peepholes where only the output gate has one: a row of a state of zeros serves as the others'.
+pub(super) fn with_zeros<'a, E>(
+    zeros: ArrayView2<'a, E>,
+    wco: ArrayView1<'a, E>,
+) -> [ArrayView1<'a, E>; 3] {
+    let zeros = if zeros.nrows() > 0 { zeros.index_axis_move(Axis(0), 0) } else { wco };
+    [zeros, zeros, wco]
 }
 
 /// A step on a state of another shape than the gates'. Nobody needs it to be fast.

@@ -4,7 +4,7 @@ use ndarray::{
     ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD, Axis,
 };
 
-use super::lstm::broadcast;
+use super::lstm::{broadcast, check_peepholes, with_zeros};
 use super::lstm_grad_equations::Backward;
 use super::lstm_grad_sums;
 use crate::elementwise::{self, Equation};
@@ -47,8 +47,8 @@ pub struct LstmCellGradInputs<'a, E> {
 /// What peepholes take.
 #[derive(Clone, Debug)]
 pub struct LstmPeepholes<'a, E> {
-    /// Of the input, forget and output gate, `[cell]` each.
-    pub weights: [ArrayView1<'a, E>; 3],
+    /// Of the input, forget and output gate, `[cell]` each, or without a cs_prev of the output gate alone.
+    pub weights: Vec<ArrayView1<'a, E>>,
     /// Cell state, `[batch, cell]`. Without it the gradient of the output gate's weights is zero.
     pub cs: Option<ArrayView2<'a, E>>,
 }
@@ -68,10 +68,11 @@ pub struct LstmCellGradOutputs<'a, E> {
 /// The gradients that come through peepholes.
 #[derive(Debug)]
 pub struct LstmPeepholeGrads<'a, E> {
-    /// With respect to cs_prev, through the input and the forget gate, `[batch, cell]` each.
-    pub cs_prev: [ArrayViewMut2<'a, E>; 2],
-    /// With respect to the weights of the input, forget and output gate, `[cell]` each.
-    pub weights: [ArrayViewMut1<'a, E>; 3],
+    /// With respect to cs_prev, through the input and the forget gate, `[batch, cell]` each. None where these have no
+    /// peepholes.
+    pub cs_prev: Vec<ArrayViewMut2<'a, E>>,
+    /// With respect to the weights, in their order, `[cell]` each.
+    pub weights: Vec<ArrayViewMut1<'a, E>>,
 }
 
 /// What is known of the shapes of the inputs.
@@ -94,7 +95,7 @@ pub struct LstmCellGradShapes<'s> {
 }
 
 /// The shapes of [`lstm_cell_grad`]'s outputs, as far as they follow from what is known of the inputs'
-/// shapes. With peepholes there are five more, which are those of [`LstmPeepholeGrads`].
+/// shapes. With peepholes there are more, which are those of [`LstmPeepholeGrads`].
 ///
 /// # Errors
 ///
@@ -132,11 +133,15 @@ pub fn lstm_cell_grad_shapes(
     check_size(op, "dicfo", "[batch, 4 * cell]", &[batch, columns.or(cell.map(|_| usize::MAX))])?;
     check_size(op, "cs_prev_grad", "the shape of cs", &state)?;
     let mut all = vec![state, vec![batch, columns]];
-    if has_peepholes {
-        all.extend([vec![batch, cell], vec![batch, cell]]);
-        all.extend([vec![cell], vec![cell], vec![cell]]);
-    }
+    let peepholes = shapes.peepholes.len();
+    all.extend(vec![vec![batch, cell]; through(peepholes)]);
+    all.extend(vec![vec![cell]; peepholes]);
     Ok(all)
+}
+
+/// How many of so many peepholes look at cs_prev.
+fn through(peepholes: usize) -> usize {
+    if peepholes == 3 { 2 } else { 0 }
 }
 
 /// The shape of the cell state, as far as it is known. One of unknown rank is taken to be a matrix.
@@ -184,18 +189,21 @@ fn check_broadcasts(
     Err(Error::ListShape { op, tensor, index, expected, got })
 }
 
-/// How many elements of scratch memory [`lstm_cell_grad`] needs, by the sizes of a gate, the shape of co,
-/// and those of cs_prev, if there is one, and of the summands.
+/// How many elements of scratch memory [`lstm_cell_grad`] needs, by the sizes of a gate, the shape of co, those of cs_prev,
+/// if there is one, and of the summands, and the number of peepholes.
 #[must_use]
 pub fn lstm_cell_grad_scratch(
     gate: (usize, usize),
     co: &[usize],
     lists: [&[&[usize]]; 3],
+    peepholes: usize,
 ) -> usize {
     if *co != [gate.0, gate.1] {
         return lstm_grad_sums::scratch(gate, co);
     }
-    lists.map(|list| if is_one_of(list, gate) { 0 } else { gate.0 * gate.1 }).iter().sum()
+    let summed = lists.iter().filter(|list| !is_one_of(list, gate)).count();
+    let unread = if peepholes == 1 { 2 * (gate.0 + 1) * gate.1 } else { 0 };
+    summed * gate.0 * gate.1 + unread
 }
 
 /// Whether there is one tensor, of this size.
@@ -224,7 +232,8 @@ fn is_one_of(shapes: &[&[usize]], size: (usize, usize)) -> bool {
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
+/// A tensor of the wrong shape or layout, another number of peepholes, or too short a scratch memory; nothing is written
+/// then.
 pub fn lstm_cell_grad<E: Element>(
     context: &Context<'_>,
     attributes: &LstmCellGradAttributes,
@@ -234,11 +243,12 @@ pub fn lstm_cell_grad<E: Element>(
 ) -> Result<(), Error> {
     let op = LSTM_CELL_GRAD;
     check_tensors(attributes, &inputs, &outputs)?;
-    let LstmCellGradInputs { gates, co, cs_prev, cs_grad, h_grad, .. } = &inputs;
+    let LstmCellGradInputs { gates, co, cs_prev, cs_grad, h_grad, peepholes } = &inputs;
     let lists = [cs_prev.as_slice(), cs_grad, h_grad];
+    let peepholes = peepholes.as_ref().map_or(0, |all| all.weights.len());
     let shapes = lists.map(|list| list.iter().map(ArrayViewD::shape).collect::<Vec<_>>());
-    let needed =
-        lstm_cell_grad_scratch(gates[0].dim(), co.shape(), shapes.each_ref().map(Vec::as_slice));
+    let lists = shapes.each_ref().map(Vec::as_slice);
+    let needed = lstm_cell_grad_scratch(gates[0].dim(), co.shape(), lists, peepholes);
     if scratch.len() < needed {
         return Err(Error::Scratch { op, needed, got: scratch.len() });
     }
@@ -258,6 +268,7 @@ fn check_tensors<E: Element>(
     let [i, f, o, ci] = gates.each_ref().map(shape_of);
     let weights: Vec<_> = peepholes.iter().flat_map(|all| &all.weights).collect();
     let cs = peepholes.as_ref().and_then(|all| all.cs.as_ref());
+    check_peepholes(op, weights.len(), cs_prev.is_some())?;
     let shapes = lstm_cell_grad_shapes(&LstmCellGradShapes {
         saved: &[i, f, o, ci, shape_of(co)],
         cs_prev: &all(cs_prev.as_slice()),
@@ -271,18 +282,20 @@ fn check_tensors<E: Element>(
     check_layout(op, "cs_prev_grad", &outputs.cs_prev_grad)?;
     check_output(op, ("dicfo", 0), &outputs.dicfo, &shapes[1])?;
     check_layout(op, "dicfo", &outputs.dicfo)?;
-    let (got, expected) = (outputs.peepholes.is_some(), peepholes.is_some());
-    if got != expected {
-        let [expected, got] = [expected, got].map(|there| if there { 5 } else { 0 });
+    let (through, count) = (through(weights.len()), weights.len());
+    let grads = outputs.peepholes.as_ref();
+    let got = grads.map_or((0, 0), |grads| (grads.cs_prev.len(), grads.weights.len()));
+    if got != (through, count) {
+        let (expected, got) = (through + count, got.0 + got.1);
         return Err(Error::Count { op, what: "outputs of peepholes", expected, got });
     }
-    if let Some(grads) = &outputs.peepholes {
+    if let Some(grads) = grads {
         for (index, view) in grads.cs_prev.iter().enumerate() {
             check_output(op, ("through_peepholes", index), view, &shapes[2 + index])?;
             check_layout(op, "through_peepholes", view)?;
         }
         for (index, view) in grads.weights.iter().enumerate() {
-            check_output(op, ("peephole_grads", index), view, &shapes[4 + index])?;
+            check_output(op, ("peephole_grads", index), view, &shapes[2 + through + index])?;
             check_layout(op, "peephole_grads", view)?;
         }
     }
@@ -335,32 +348,60 @@ fn step<E, Q>(
     let size = i.dim();
     let co = co.into_dimensionality().expect("it was looked at");
     let cs_prev_grad = outputs.cs_prev_grad.into_dimensionality().expect("of the shape of co");
-    let mut rest = scratch;
+    let mut memory = scratch;
     let [cs_prev, cs_grad, h_grad] = [cs_prev.as_slice(), &cs_grad, &h_grad].map(|summands| {
         let shapes: Vec<_> = summands.iter().map(ArrayViewD::shape).collect();
         let needed = if is_one_of(&shapes, size) { 0 } else { size.0 * size.1 };
-        let (memory, left) = std::mem::take(&mut rest).split_at_mut(needed);
-        rest = left;
-        sum_of(summands, size, memory)
+        let (sum, rest) = std::mem::take(&mut memory).split_at_mut(needed);
+        memory = rest;
+        sum_of(summands, size, sum)
     });
     let (di, rest) = outputs.dicfo.split_at(Axis(1), size.1);
     let (dci, rest) = rest.split_at(Axis(1), size.1);
     let (df, d_o) = rest.split_at(Axis(1), size.1);
-    let (Some(peepholes), Some(grads)) = (peepholes, outputs.peepholes) else {
+    let (Some(peepholes), Some(mut grads)) = (peepholes, outputs.peepholes) else {
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad];
         return elementwise::map(context, equation, inputs, [cs_prev_grad, di, dci, df, d_o], []);
     };
+    let LstmPeepholes { weights, cs } = peepholes;
+    let weights = match weights[..] {
+        [wci, wcf, wco] => [wci, wcf, wco],
+        [wco] => with_zeros(cs_prev, wco),
+        _ => unreachable!("it was checked"),
+    };
     // Every row of the batch has the same weights.
-    let [wci, wcf, wco] =
-        peepholes.weights.each_ref().map(|w| w.broadcast(size).expect("of length cell"));
-    let cs = peepholes.cs.unwrap_or(co);
-    let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs, wci, wcf, wco];
-    let [through_i, through_f] = grads.cs_prev;
+    let [wci, wcf, wco] = weights.each_ref().map(|w| w.broadcast(size).expect("of length cell"));
+    let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs.unwrap_or(co), wci, wcf, wco];
+    let ([through_i, through_f], sums) = grads.whole(size, memory);
     let outputs = [cs_prev_grad, di, dci, df, d_o, through_i, through_f];
-    let mut sums = grads.weights.map(|sum| sum.insert_axis(Axis(0)));
+    let mut sums = sums.map(|sum| sum.insert_axis(Axis(0)));
     elementwise::map(context, equation, inputs, outputs, sums.each_mut().map(|sum| sum.view_mut()));
-    if peepholes.cs.is_none() {
+    if cs.is_none() {
         sums[2].fill(E::ZERO);
+    }
+}
+
+impl<E: Storage> LstmPeepholeGrads<'_, E> {
+    /// The gradients of all peepholes. Where only the output gate has one, nobody reads those of the others, which are in
+    /// `memory`.
+    fn whole<'a>(
+        &'a mut self,
+        size: (usize, usize),
+        memory: &'a mut [E],
+    ) -> ([ArrayViewMut2<'a, E>; 2], [ArrayViewMut1<'a, E>; 3]) {
+        let mut through: Vec<_> = self.cs_prev.iter_mut().map(|one| one.view_mut()).collect();
+        let mut sums: Vec<_> = self.weights.iter_mut().map(|one| one.view_mut()).collect();
+        if through.is_empty() {
+            let (matrices, vectors) = memory.split_at_mut(2 * size.0 * size.1);
+            let (first, second) = matrices.split_at_mut(size.0 * size.1);
+            let matrix = |memory| ArrayViewMut2::from_shape(size, memory).expect("it was measured");
+            through.extend([first, second].map(matrix));
+            let (first, second) = vectors[..2 * size.1].split_at_mut(size.1);
+            sums.splice(0..0, [first, second].map(ArrayViewMut1::from));
+        }
+        let (mut through, mut sums) = (through.into_iter(), sums.into_iter());
+        let through = [(); 2].map(|()| through.next().expect("there are two"));
+        (through, [(); 3].map(|()| sums.next().expect("there are three")))
     }
 }
 

@@ -36,7 +36,7 @@ fn call(
     [x, h_prev, w]: [ArrayView2<'_, f32>; 3],
     b: &Array1<f32>,
     cs_prev: Option<&ArrayD<f32>>,
-    peepholes: Option<&[Array1<f32>; 3]>,
+    peepholes: &[Array1<f32>],
     state: &[usize],
 ) -> Result<[ArrayD<f32>; 7], Error> {
     let gate = [x.nrows(), b.len() / 4];
@@ -53,7 +53,7 @@ fn call(
         w,
         b: b.view(),
         cs_prev: cs_prev.map(|cs_prev| cs_prev.view()),
-        peepholes: peepholes.map(|all| all.each_ref().map(|one| one.view())),
+        peepholes: peepholes.iter().map(|one| one.view()).collect(),
     };
     let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
     lstm_cell(context, attributes, inputs, outputs, &mut scratch)?;
@@ -84,7 +84,7 @@ fn check_forward([batch, input, cell, output]: [usize; 4], cs_prev: Option<&[usi
     let names = ["i", "cs", "f", "o", "ci", "co", "h"];
     for context in contexts() {
         let views = [x.view(), h.view(), w.view()];
-        let got = call(&context, &attributes, views, &b, cs_prev.as_ref(), None, want[1].shape());
+        let got = call(&context, &attributes, views, &b, cs_prev.as_ref(), &[], want[1].shape());
         for ((got, want), name) in got.expect("the shapes are right").iter().zip(&want).zip(names) {
             assert_close(got, want, TOLERANCE, name);
         }
@@ -117,7 +117,7 @@ fn peepholes_are_those_of_the_block_cell() {
     let views = [x.view(), h.view(), w.view()];
     let c = c.into_dyn();
     let context = Context::default();
-    let got = call(&context, &attributes, views, &b, Some(&c), Some(&peepholes), &[3, 7]);
+    let got = call(&context, &attributes, views, &b, Some(&c), &peepholes, &[3, 7]);
     let got = got.expect("right");
     let mut outputs = [(); 7].map(|()| Array2::<f32>::zeros((3, 7)));
     let [i, cs, f, o, ci, co, h_new] = outputs.each_mut().map(|output| output.view_mut());
@@ -140,6 +140,34 @@ fn peepholes_are_those_of_the_block_cell() {
     }
 }
 
+/// It is what a step with all peepholes computes from a state of zeros, but that weights of the other gates do not matter.
+#[test]
+fn without_a_state_the_output_gate_may_have_the_only_peephole() {
+    for rows in [0, 1, 3] {
+        let (x, h, w) = (matrix(1, rows, 5), matrix(3, rows, 7), matrix(4, 12, 28));
+        let b: Array1<f32> = matrix(5, 1, 28).remove_axis(Axis(0));
+        let mut weights = [0, 0, 8].map(|seed| matrix(seed, 1, 7).remove_axis(Axis(0)));
+        weights[..2].iter_mut().for_each(|one| one.fill(0.0));
+        let attributes = Attributes { use_peephole: false, forget_bias: 1.0, cell_clip: 0.5 };
+        let state = ArrayD::zeros(IxDyn(&[rows, 7]));
+        let call = |c: Option<&ArrayD<f32>>, weights: &[Array1<f32>]| {
+            let views = [x.view(), h.view(), w.view()];
+            call(&Context::default(), &attributes, views, &b, c, weights, &[rows, 7])
+        };
+        let want = call(Some(&state), &weights).expect("all of them");
+        assert_eq!(call(None, &weights[2..]).expect("one"), want);
+        assert_eq!(call(None, &weights).expect("all of them"), want);
+        weights[2].fill(f32::NAN);
+        let [i, cs, f, o, ..] = call(None, &weights[2..]).expect("one");
+        assert_eq!([&i, &cs, &f], [&want[0], &want[1], &want[2]]);
+        assert!(o.iter().all(|value| value.is_nan()));
+        for (c, count) in [(Some(&state), 1), (Some(&state), 2), (None, 2)] {
+            let message = call(c, &weights[..count]).expect_err("too few").to_string();
+            assert!(message.starts_with("BlockcellLSTMCell: "), "{message}");
+        }
+    }
+}
+
 #[test]
 fn peepholes_look_at_a_state_that_broadcasts() {
     let (x, h, w) = (matrix(1, 3, 5), matrix(3, 3, 7), matrix(4, 12, 28));
@@ -148,7 +176,7 @@ fn peepholes_look_at_a_state_that_broadcasts() {
     let attributes = Attributes { use_peephole: true, forget_bias: 1.0, cell_clip: 0.5 };
     let call = |c: &ArrayD<f32>| {
         let views = [x.view(), h.view(), w.view()];
-        call(&Context::default(), &attributes, views, &b, Some(c), Some(&peepholes), &[3, 7])
+        call(&Context::default(), &attributes, views, &b, Some(c), &peepholes, &[3, 7])
     };
     for shape in [&[1, 7][..], &[7], &[3, 1], &[]] {
         let c = numbers(2, shape);
@@ -167,12 +195,12 @@ fn other_shapes_are_refused() {
     let c = numbers(4, &[2, 7]);
     let context = &Context::default();
     let views = [x.view(), h.view(), w.view()];
-    let refused = call(context, &attributes, views, &b, Some(&c), None, &[3, 7]);
+    let refused = call(context, &attributes, views, &b, Some(&c), &[], &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: cs_prev[0] must have shape"), "{message}");
     let fewer = matrix(2, 2, 7);
     let views = [x.view(), fewer.view(), w.view()];
-    let refused = call(context, &attributes, views, &b, None, None, &[3, 7]);
+    let refused = call(context, &attributes, views, &b, None, &[], &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: h_prev[0] must have shape"), "{message}");
 }
@@ -252,7 +280,8 @@ fn check_backward(
             dicfo: got.view_mut(),
             peepholes: None,
         };
-        let mut scratch = vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists)];
+        let mut scratch =
+            vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists, 0)];
         let attributes = attributes(*state != size, clip);
         lstm_cell_grad(&context, &attributes, inputs, outputs, &mut scratch).expect("right shapes");
         assert_close(&got.into_dyn(), &dicfo, TOLERANCE, "dicfo");

@@ -2,7 +2,7 @@
 
 use blockcell_kernels::plain::{
     LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmPeepholeGrads,
-    LstmPeepholes, lstm_cell_grad,
+    LstmPeepholes, lstm_cell_grad, lstm_cell_grad_scratch,
 };
 use blockcell_kernels::{Context, Element, Error, Isa};
 use half::f16;
@@ -89,7 +89,19 @@ impl<E: Element> Step<E> {
         attributes: LstmCellGradAttributes,
         has_cs: bool,
     ) -> Result<Grads<E>, Error> {
+        self.run_of(isa, attributes, has_cs, true)
+    }
+
+    /// A run with a cs_prev and all peepholes, or without the ones that look at it.
+    fn run_of(
+        &self,
+        isa: Isa,
+        attributes: LstmCellGradAttributes,
+        has_cs: bool,
+        has_state: bool,
+    ) -> Result<Grads<E>, Error> {
         let (rows, columns) = self.co.dim();
+        let first = if has_state { 0 } else { 2 };
         let unknown = E::from_f32(f32::NAN);
         let [mut cs_prev_grad, mut through_i, mut through_f] =
             [(); 3].map(|()| Array2::from_elem((rows, columns), unknown));
@@ -98,11 +110,11 @@ impl<E: Element> Step<E> {
         let inputs = LstmCellGradInputs {
             gates: self.gates.each_ref().map(|one| one.view()),
             co: self.co.view().into_dyn(),
-            cs_prev: Some(self.cs_prev.view().into_dyn()),
+            cs_prev: has_state.then(|| self.cs_prev.view().into_dyn()),
             cs_grad: vec![self.cs_grad.view().into_dyn()],
             h_grad: vec![self.h_grad.view().into_dyn()],
             peepholes: Some(LstmPeepholes {
-                weights: self.weights.each_ref().map(|one| one.view()),
+                weights: self.weights[first..].iter().map(|one| one.view()).collect(),
                 cs: has_cs.then(|| self.cs.view()),
             }),
         };
@@ -110,12 +122,20 @@ impl<E: Element> Step<E> {
             cs_prev_grad: cs_prev_grad.view_mut().into_dyn(),
             dicfo: dicfo.view_mut(),
             peepholes: Some(LstmPeepholeGrads {
-                cs_prev: [through_i.view_mut(), through_f.view_mut()],
-                weights: sums.each_mut().map(|one| one.view_mut()),
+                cs_prev: [through_i.view_mut(), through_f.view_mut()]
+                    .into_iter()
+                    .skip(first)
+                    .collect(),
+                weights: sums[first..].iter_mut().map(|one| one.view_mut()).collect(),
             }),
         };
         let context = Context { isa, ..Context::default() };
-        lstm_cell_grad(&context, &attributes, inputs, outputs, &mut [])?;
+        let (size, whole) = ((rows, columns), &[rows, columns][..]);
+        let cs_prev = if has_state { &[whole][..] } else { &[] };
+        let lists = [cs_prev, &[whole], &[whole]];
+        let needed = lstm_cell_grad_scratch(size, whole, lists, 3 - first);
+        let mut scratch = vec![unknown; needed];
+        lstm_cell_grad(&context, &attributes, inputs, outputs, &mut scratch)?;
         Ok(([cs_prev_grad, dicfo, through_i, through_f], sums))
     }
 }
@@ -139,6 +159,24 @@ fn peepholes_and_a_clip() {
             let want = step.expected(clip, has_cs);
             for isa in Isa::available() {
                 check(step.run(isa, clip, has_cs).expect("right"), &want, 2e-6, size[0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_state_the_output_gate_has_the_only_peephole() {
+    for size in [[1, 1], [3, 7], [70, 17], [0, 4], [3, 0]] {
+        let mut step = Step::random(size);
+        step.cs_prev.fill(0.0);
+        for (clip, has_cs) in [(-1.0, true), (0.3, false)] {
+            let ([cs_prev_grad, dicfo, ..], [.., wco]) = step.expected(clip, has_cs);
+            for isa in Isa::available() {
+                let attributes = LstmCellGradAttributes { sums_to_gates: true, cell_clip: clip };
+                let found = step.run_of(isa, attributes, has_cs, false).expect("right");
+                assert_close(&found.0[0], &cs_prev_grad, 2e-6, "cs_prev_grad");
+                assert_close(&found.0[1], &dicfo, 2e-6, "dicfo");
+                assert_close(&found.1[2], &wco, 2e-6 * (size[0] as f64).max(1.0), "weights");
             }
         }
     }

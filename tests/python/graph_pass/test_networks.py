@@ -81,12 +81,6 @@ PLAIN = {
     "plain_lists_peephole": (1, 1, 1, 1, 1),
     "plain_lists_everything": (1, 1, 1, 1, 1),
 }
-# The optimizers of 1.15 leave only one peephole of a first step whose state is zero.
-PLAIN_OPTIMIZED_1_15 = {
-    "plain_peephole": (3, 3, 1, 3, 1),
-    "plain_peephole_unknown_batch": (3, 3, 1, 3, 1),
-    "plain_peephole_half": (3, 3, 1, 3, 1),
-}
 # The same with GRU cells: forward steps, the two parts of backward steps, and products.
 PLAIN_GRU_OPS = ("GRUBlockCell", "BlockcellGRUCellGradC", "BlockcellGRUCellGradRU", *OPS)
 PLAIN_GRU = {
@@ -202,8 +196,6 @@ def test_gradients_of_plain_cells(stock, rewritten, name):
     plain = name.replace("_not_optimized", "")
     nodes = PLAIN_OPS_OF[plain]
     whole = nodes.get("BlockcellLSTMCellGrad", 0) == nodes.get("BlockcellLSTMCell") != 0
-    if TF1 and plain == name and name in PLAIN_OPTIMIZED_1_15:
-        nodes = dict(zip(nodes, PLAIN_OPTIMIZED_1_15[name]))
     assert {op: count for op, count in got["rewritten"].items() if count} == {
         op: count for op, count in nodes.items() if count
     }

@@ -76,6 +76,7 @@ def _calls():
     everything = [{*step, "cs_prev", "peepholes"}]
     cells = [("none", [], 0), ("a state", [(batch, cell)], 0), ("a vector", [(cell,)], 0)]
     cells += [("many states", [(2, batch, cell)], 0), ("peepholes", [(batch, cell)], 3)]
+    cells += [("a peephole", [], 1)]
     for _, state, peepholes in cells:
         lists = {"cs_prev": state, "peepholes": [(cell,)] * peepholes}
         yield Call("BlockcellLSTMCell", {**step, **lists}, {"cell_clip": 0.4}, everything)
@@ -105,6 +106,8 @@ def _gradient_calls():
     inputs.update(co=(batch, cell), cs_prev=[(batch, cell)], cs_grad=[(cell,)])
     inputs.update(h_grad=[(batch, cell)], peepholes=[(cell,)] * 3, cs=[(batch, cell)])
     yield Call("BlockcellLSTMCellGrad", inputs, {"Q": 2}, [all_names])
+    one = {**inputs, "cs_prev": [], "peepholes": [(cell,)]}
+    yield Call("BlockcellLSTMCellGrad", one, {"Q": 0}, [all_names])
     weights = {"w_ru": (INPUT + cell, 2 * cell), "w_c": (INPUT + cell, cell)}
     step = {"x": (batch, INPUT), "h_prev": (batch, cell), **weights, "b_ru": (2 * cell,)}
     step["b_c"] = (cell,)

@@ -104,13 +104,19 @@ def _lstm_weights(x, h_prev, w, b, peepholes):
 def lstm_cell(x, h_prev, w, b, cs_prev, peepholes, forget_bias=1.0, cell_clip=-1.0):
     """`BlockcellLSTMCell`."""
     batch, cell = _lstm_weights(x, h_prev, w, b, peepholes)
+    _expect_peepholes(peepholes, cs_prev)
     state = cs_prev[0] if cs_prev else np.zeros((batch, cell), x.dtype)
     if peepholes:
         _broadcasts_to("cs_prev", state, (batch, cell))
     _broadcast((batch, cell), np.shape(state))
-    wci, wcf, wco = peepholes or [np.zeros(cell, x.dtype)] * 3
+    wci, wcf, wco = [np.zeros(cell, x.dtype)] * (3 - len(peepholes)) + list(peepholes)
     attributes = dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=bool(peepholes))
     return oracle.lstm_block_cell(x, state, h_prev, w, wci, wcf, wco, b, **attributes)
+
+
+def _expect_peepholes(peepholes, cs_prev):
+    fits = len(peepholes) in (0, 3) or (len(peepholes) == 1 and not cs_prev)
+    expect(fits, "so many peepholes do not go with cs_prev")
 
 
 def _sum_to(value, shape):
@@ -139,7 +145,8 @@ def lstm_cell_grad(
     cell_clip=-1.0,
 ):
     """`BlockcellLSTMCellGrad`. `Q` counts what peepholes add to the outputs."""
-    expect((len(peepholes), Q) in ((0, 0), (3, 2)), "Q does not go with the peepholes")
+    _expect_peepholes(peepholes, cs_prev)
+    expect(Q == (2 if len(peepholes) == 3 else 0), "Q does not go with the peepholes")
     gate = shape_of("i", i, (None, None))
     for name, value in (("f", f), ("o", o), ("ci", ci)):
         shape_of(name, value, gate)
@@ -155,7 +162,7 @@ def lstm_cell_grad(
     i, f, o, ci, co = _double((i, f, o, ci, co))
     zeros = np.zeros(state)
     before = np.asarray(cs_prev[0], np.float64) if cs_prev else zeros
-    wci, wcf, wco = _double(peepholes) if peepholes else [np.zeros(gate[1])] * 3
+    wci, wcf, wco = [np.zeros(gate[1])] * (3 - len(peepholes)) + list(_double(peepholes))
     dh, dcs = sum(_double(h_grad), zeros), sum(_double(cs_grad), zeros)
     do = _sum_to(dh * co, gate) * o * (1 - o)
     dcs = dcs + dh * o * (1 - co * co)
@@ -169,11 +176,11 @@ def lstm_cell_grad(
     dci = _sum_to(dcs, gate) * i * (1 - ci * ci)
     df = _sum_to(dcs * before, gate) * f * (1 - f)
     found = {"cs_prev_grad": dcs * f, "dicfo": np.concatenate([di, dci, df, do], axis=1)}
-    if peepholes:
+    if Q:
         found.update(through_i=di * wci, through_f=df * wcf)
-        after = _double(cs)[0] if cs else zeros
-        sums = [di * before, df * before, do * after]
-        found.update((name, one.sum(0)) for name, one in zip(("wci", "wcf", "wco"), sums))
+        found.update(wci=(di * before).sum(0), wcf=(df * before).sum(0))
+    if peepholes:
+        found.update(wco=(do * (_double(cs)[0] if cs else zeros)).sum(0))
     return found
 
 

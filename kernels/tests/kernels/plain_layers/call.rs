@@ -229,7 +229,7 @@ impl Call {
             w: view(&rest[0]),
             b: view(&rest[1]),
             cs_prev: Some(cs_prev.view()),
-            peepholes: peepholes(&rest[2..]),
+            peepholes: rest[2..].iter().map(|one| view(one)).collect(),
         };
         let mut results = vec![cs_prev.clone(); 7];
         let [i, cs, f, o, ci, co, h] = take_mut(&mut results);
