@@ -217,8 +217,8 @@ class Team : public std::enable_shared_from_this<Team> {
     return true;
   }
 
-  // Asks for another helper in place of this one, and sleeps: while awake, it would take what it has
-  // asked for itself, and be in the way of the thread whose processor it is on.
+  // Asks for another helper in place of this one, and sleeps: while awake, it would take what it
+  // has asked for itself, and be in the way of the thread whose processor it is on.
   void HandOver(std::size_t thread) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -146,7 +146,7 @@ def lstm_cell_grad(
 ):
     """`BlockcellLSTMCellGrad`. `Q` counts what peepholes add to the outputs."""
     _expect_peepholes(peepholes, cs_prev)
-    expect(Q == (2 if len(peepholes) == 3 else 0), "Q does not go with the peepholes")
+    expect((2 if len(peepholes) == 3 else 0) == Q, "Q does not go with the peepholes")
     gate = shape_of("i", i, (None, None))
     for name, value in (("f", f), ("o", o), ("ci", ci)):
         shape_of(name, value, gate)
