@@ -82,10 +82,10 @@ PLAIN = {
     "plain_lists_peephole": (1, 1, 1, 1, 1),
     "plain_lists_everything": (1, 1, 1, 1, 1),
 }
-# The optimizers of TensorFlow 2.4 leave a sum with zeros in the forget gate of a first step whose
-# batch has no known size. Those of 1.15 and 2.18 on do not.
+# The optimizers of TensorFlow 2.4 to 2.16 leave a sum with zeros in the forget gate of a first step
+# whose batch has no known size. Those of 1.15 and 2.18 on do not.
 LEFT_FIRST = {"plain_peephole_unknown_batch": (3, 3, 1, 3, 1)}
-LEFT_FIRST = LEFT_FIRST if VERSION == (2, 4) else {}
+LEFT_FIRST = LEFT_FIRST if (2, 4) <= VERSION < (2, 18) else {}
 # The same with GRU cells: forward steps, the two parts of backward steps, and products.
 PLAIN_GRU_OPS = ("GRUBlockCell", "BlockcellGRUCellGradC", "BlockcellGRUCellGradRU", *OPS)
 PLAIN_GRU = {
