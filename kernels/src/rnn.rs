@@ -55,6 +55,10 @@ impl Cell<f32, 0, 1> for Rnn<'_, '_> {
         (self.product.tiling, self.product.cost())
     }
 
+    fn gates(&self) -> [&[usize]; 2] {
+        [&self.product.order, &[]]
+    }
+
     fn step(
         &self,
         step: Step<'_, f32, 1>,
@@ -62,10 +66,10 @@ impl Cell<f32, 0, 1> for Rnn<'_, '_> {
         outputs: [ArrayViewMut2<'_, f32>; 1],
     ) {
         let Step { at, products, before: [h_prev] } = step;
-        let products = self.product.after(Input::Known(products.view()), at.rows, Some(h_prev));
+        let products = self.product.after(Input::Known(products), at.rows, Some(h_prev));
         let inputs = [every_row(self.b, h_prev.nrows())];
         let (equation, sums) = (Forward(self.activation), ColumnSums::none());
-        Phase { equation, inputs, outputs, f32_operands: [], sums }.run(at, &products);
+        Phase { equation, inputs, outputs, f32_operands: [], sums }.run(at, products);
     }
 }
 
@@ -108,7 +112,7 @@ impl CellGrad<f32, 1, 1, 1> for RnnGrad<'_> {
         let GradStep { at, saved: inputs, d_next, d, sums, .. } = step;
         let (equation, f32_operands) = (Backward(self.activation), [d]);
         let products = self.product.of(at.rows.next(), d_next);
-        Phase { equation, inputs, outputs, f32_operands, sums }.run(at, &products);
+        Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
     }
 
     fn first(

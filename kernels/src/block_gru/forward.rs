@@ -113,7 +113,7 @@ impl<E: Storage> Sequence<'_, E> {
         // Where the reset comes after the product, one phase has all gates.
         let is_one_phase = step.b_hc.is_some();
         let gates = if is_one_phase { 3 } else { 2 };
-        let tiling = gemm::step_tiling(context, (batch, cells), gates);
+        let tiling = gemm::sequence_tiling(context, (batch, cells), gates, steps);
         let (w_ru, w_c) = (Product::plain(tiling, w_ru, ORDER), Product::plain(tiling, w_c, [0]));
         let cell = if is_one_phase {
             let gates = w_ru.grouped_for(context, steps, &[2, 1], of_gates);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, ArrayView3, Axis, Slice};
 
 use super::dots::{self, AddDots, Blocks, CopyBlocks};
 use super::few_rows::{AddFewRows, few_rows};
@@ -21,6 +21,15 @@ impl Tile<'_> {
     pub(crate) fn add<A: Storage, B: Storage>(
         &mut self,
         left: ArrayView2<'_, A>,
+        right: Right<'_, B>,
+    ) {
+        self.add_all(left.insert_axis(Axis(0)), right);
+    }
+
+    /// Adds `left @ right`, where the rows of the left factor are those of some matrices, one below the other.
+    pub(crate) fn add_all<A: Storage, B: Storage>(
+        &mut self,
+        left: ArrayView3<'_, A>,
         right: Right<'_, B>,
     ) {
         self.clear_blank();
@@ -87,15 +96,16 @@ impl Tile<'_> {
         self.left = memory;
     }
 
-    /// Calls `add` with a copy of each slice of `a`.
+    /// Calls `add` with a copy of each slice of `a`, matrices one below the other.
     pub(super) fn for_each_slice<A: Storage>(
         &mut self,
-        a: ArrayView2<'_, A>,
+        a: ArrayView3<'_, A>,
         mut add: impl FnMut(&mut Self, LeftRows<'_>, Range<usize>),
     ) {
         let memory = std::mem::take(&mut self.left);
-        for slice in slices(a.ncols()) {
-            let from = columns_of(a, slice.clone());
+        for slice in slices(a.len_of(Axis(2))) {
+            let mut from = a.view();
+            from.slice_axis_inplace(Axis(2), Slice::from(slice.clone()));
             self.isa.run(CopyRows { from, to: memory, pitch: KC });
             add(self, LeftRows(&memory.as_chunks().0[..self.rows]), slice);
         }

@@ -25,15 +25,15 @@ mod sweep;
 mod tile;
 mod tiling;
 mod weights;
-mod workspace;
+pub(crate) mod workspace;
 
 use ndarray::ArrayView2;
 
 pub(crate) use interleaved::{FEW_ROWS, GroupSums, Interleaved, block_width, gates, groups};
 pub(crate) use products::{Target, products};
-pub(crate) use tile::{Tile, tile, tile_at};
+pub(crate) use tile::{Tile, pitch, starts, tile, tile_at, tile_in};
 pub(crate) use tiling::{
-    LeftLayout, cell_tiling, cost, padded, product_tiling, step_rows, step_tiling,
+    LeftLayout, cell_tiling, cost, padded, product_tiling, sequence_tiling, step_rows, step_tiling,
     transposed_tiling,
 };
 #[cfg(feature = "layers")]

@@ -3,7 +3,7 @@
 use std::mem;
 use std::ops::Range;
 
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, ArrayView3};
 
 use super::micro_kernel::{PANEL_ROWS, ROWS_AHEAD, Unpacked, groups_of};
 use super::tile::{Strips, runs};
@@ -254,9 +254,9 @@ impl<E: Storage> WithSimd for CopyPanel<'_, '_, E> {
     }
 }
 
-/// Copies a slice of a row-major left factor; each row is filled up to a whole vector with zeros.
+/// Copies a slice of row-major left factors, one below the other; each row is filled up to a whole vector with zeros.
 pub(super) struct CopyRows<'f, 't, E> {
-    pub(super) from: ArrayView2<'f, E>,
+    pub(super) from: ArrayView3<'f, E>,
     pub(super) to: &'t mut [f32],
     /// From a row to the next.
     pub(super) pitch: usize,
@@ -267,11 +267,13 @@ impl<E: Storage> WithSimd for CopyRows<'_, '_, E> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let rows = self.to.chunks_exact_mut(self.pitch.max(1));
-        for (at, to) in rows.enumerate().take(self.from.nrows()) {
-            let from = row(self.from, at).chunks(S::LANES);
-            for (from, to) in from.zip(to.chunks_exact_mut(S::LANES)) {
-                simd.store(E::load(simd, from), to);
+        let mut rows = self.to.chunks_exact_mut(self.pitch.max(1));
+        for matrix in self.from.outer_iter() {
+            for (at, to) in (0..matrix.nrows()).zip(&mut rows) {
+                let from = row(matrix.view(), at).chunks(S::LANES);
+                for (from, to) in from.zip(to.chunks_exact_mut(S::LANES)) {
+                    simd.store(E::load(simd, from), to);
+                }
             }
         }
     }

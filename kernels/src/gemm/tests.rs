@@ -111,7 +111,7 @@ fn every_layout_gives_the_product_and_the_same_bits() {
         }
         let swept = tile(isa, a.nrows(), strips, |tile| {
             tile.clear_blank();
-            tile.for_each_slice(a.view(), |tile, left, slice| {
+            tile.for_each_slice(a.view().insert_axis(Axis(0)), |tile, left, slice| {
                 tile.add_swept(left, b.view(), slice)
             });
             joined(tile)

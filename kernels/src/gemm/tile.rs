@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, Axis};
 
 use super::micro_kernel::PANEL_ROWS;
 use super::pack::packed_len;
@@ -39,14 +39,40 @@ pub(crate) fn tile<R>(
     strips: Strips<'_>,
     work: impl FnOnce(&mut Tile<'_>) -> R,
 ) -> R {
-    let pitch = packed_len(1, strips);
-    let left = (rows.max(PANEL_ROWS) * KC).max(dots::ROWS * dots::TERMS);
-    let packed = KC * NR;
+    let pitch = pitch(strips);
+    let [left, packed] = factors_len(rows);
     workspace::with(left + packed + rows * pitch, |memory| {
         let (left, memory) = memory.split_at_mut(left);
         let (packed, sums) = memory.split_at_mut(packed);
         work(&mut Tile { isa, rows, strips, pitch, sums, blank: true, left, packed })
     })
+}
+
+/// Makes a tile of sums that are in memory already, [`pitch`] for each row, for `work`. `blank` ones stand for zeros.
+pub(crate) fn tile_in<R>(
+    isa: Isa,
+    strips: Strips<'_>,
+    sums: &mut [f32],
+    blank: bool,
+    work: impl FnOnce(&mut Tile<'_>) -> R,
+) -> R {
+    let pitch = pitch(strips);
+    let rows = sums.len() / pitch;
+    let [left, packed] = factors_len(rows);
+    workspace::with(left + packed, |memory| {
+        let (left, packed) = memory.split_at_mut(left);
+        work(&mut Tile { isa, rows, strips, pitch, sums, blank, left, packed })
+    })
+}
+
+/// The sums in a row of a tile.
+pub(crate) fn pitch(strips: Strips<'_>) -> usize {
+    packed_len(1, strips)
+}
+
+/// The memory that a tile needs for slices of the left factor, and of the right one.
+fn factors_len(rows: usize) -> [usize; 2] {
+    [(rows.max(PANEL_ROWS) * KC).max(dots::ROWS * dots::TERMS), KC * NR]
 }
 
 /// [`tile`] at a place whose columns are its only strip.
@@ -89,6 +115,20 @@ impl Tile<'_> {
         }
     }
 
+    /// Adds the rows of some matrices, one below the other, to each strip, all of which are as wide.
+    pub(crate) fn add_to_each<E: Storage>(&mut self, matrices: ArrayView3<'_, E>) {
+        self.clear_blank();
+        let mut sums = self.sums.chunks_exact_mut(self.pitch);
+        for matrix in matrices.outer_iter() {
+            for (at, sums) in (0..matrix.nrows()).zip(&mut sums) {
+                for place in places(self.strips) {
+                    let from = row(matrix.view(), at);
+                    sums[place].iter_mut().zip(from).for_each(|(sum, from)| *sum += from.to_f32());
+                }
+            }
+        }
+    }
+
     /// Makes zeros of sums that only stand for them.
     pub(super) fn clear_blank(&mut self) {
         if std::mem::take(&mut self.blank) {
@@ -113,6 +153,12 @@ impl Tile<'_> {
 pub(super) fn runs(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
     let runs = strips.chunk_by(|strip, next| strip.end == next.start);
     runs.map(|run| run[0].start..run[run.len() - 1].end)
+}
+
+/// Where each strip starts in a row of sums.
+pub(crate) fn starts<const N: usize>(strips: &[Range<usize>; N]) -> [usize; N] {
+    let mut places = places(strips);
+    std::array::from_fn(|_| places.next().expect("a place for each strip").start)
 }
 
 /// Where each strip is in a row of sums.

@@ -8,6 +8,12 @@ use crate::Context;
 use crate::elementwise::SUM_COLUMNS;
 use crate::tiles::Tiling;
 
+/// The most weights that stay in the second level cache of every thread, beside all else.
+const SMALL_WEIGHTS: usize = 200 << 10;
+
+/// Multiply-adds of a tile that are worth a task.
+const WORTH: usize = 1 << 20;
+
 /// Tiles of a step whose weights are packed: rows of the batch by cells. Each cell has so many products. No tile
 /// has more columns than an elementwise pass with sums over the batch can have.
 pub(crate) fn step_tiling(
@@ -20,6 +26,23 @@ pub(crate) fn step_tiling(
     let rows = step_rows((batch, cell_size), products);
     let most = (L2_BUDGET / (rows * products)).min(SUM_COLUMNS);
     tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
+}
+
+/// [`step_tiling`] for so many steps whose rows need nothing of each other, and have no sums over the batch: where the
+/// weights are small, each thread has rows of its own, and all cells.
+pub(crate) fn sequence_tiling(
+    context: &Context<'_>,
+    (batch, cell_size): (usize, usize),
+    products: usize,
+    steps: usize,
+) -> Tiling {
+    let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
+    if weights > SMALL_WEIGHTS {
+        return step_tiling(context, (batch, cell_size), products);
+    }
+    let worth = WORTH / weights.saturating_mul(steps).max(1);
+    let rows = batch.div_ceil(context.executor.threads().max(1)).max(worth);
+    Tiling { rows: even(batch, rows.min(quarter(batch)), 1), columns: padded(cell_size).max(UNIT) }
 }
 
 /// Tiles of a single step, whose weights are not packed before. The wider the tiles, the longer the runs in which
@@ -52,13 +75,21 @@ pub(crate) fn transposed_tiling(
 pub(crate) fn step_rows((batch, cell_size): (usize, usize), products: usize) -> usize {
     /// The most weights that stay in the second level cache of every thread.
     const WEIGHTS: usize = 256 << 10;
-    /// The least rows that are worth a tile.
-    const WORTH: usize = 16;
+    /// The least rows that are worth a tile where the weights are small.
+    const WORTH: usize = 4;
     let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
     if weights > WEIGHTS {
         return most_rows(batch);
     }
-    even(batch, batch.div_ceil(4).clamp(WORTH, MC), 1)
+    let most = if weights <= SMALL_WEIGHTS { batch.div_ceil(2).max(WORTH) } else { MC };
+    even(batch, quarter(batch).min(most), 1)
+}
+
+/// A quarter of the rows of a batch, if these are enough for a tile.
+fn quarter(batch: usize) -> usize {
+    /// The least rows that are worth a tile.
+    const WORTH: usize = 16;
+    batch.div_ceil(4).clamp(WORTH, MC)
 }
 
 /// Rows of tiles that are as high as possible.
@@ -75,8 +106,6 @@ fn tiling_by_threads(
     depth: usize,
     most: usize,
 ) -> Tiling {
-    /// Multiply-adds of a tile that are worth a task.
-    const WORTH: usize = 1 << 20;
     let most = most.max(2 * NR);
     let threads = context.executor.threads().div_ceil(batch.div_ceil(rows).max(1));
     let parts = columns.div_ceil(most).max(1).next_multiple_of(threads.max(1));

@@ -8,24 +8,26 @@ use crate::simd::LINE;
 /// The largest buffer, in bytes, that a thread keeps. The tiles of every op need less, whatever the shapes.
 const KEPT: usize = 1 << 20;
 
+/// Elements beside those that are asked for, so that a buffer can start with a cache line.
+const SPARE: usize = LINE / size_of::<f32>();
+
 thread_local! {
     /// Buffers of this thread that are not in use. They are kept from tile to tile, because allocating and
-    /// clearing a buffer costs more than the products of a small tile. There are at most as many as tiles were
-    /// nested in each other, which is two, and none is larger than [`KEPT`].
+    /// clearing a buffer costs more than the products of a small tile. There are at most as many as were in
+    /// use at a time, which is four: one for some steps, and two for each of two tiles. None is larger than [`KEPT`].
     static FREE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Gives `work` a buffer of so many elements, whatever they hold. It starts with a cache line, so that no vector
 /// crosses from one to the next.
-pub(super) fn with<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
+pub(crate) fn with<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut memory = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
-    let spare = LINE / size_of::<f32>();
-    if memory.len() < len + spare {
-        let more = len + spare - memory.len();
+    if memory.len() < len + SPARE {
+        let more = len + SPARE - memory.len();
         OutOfMemory::reserve(&mut memory, more);
-        memory.resize(len + spare, 0.0);
+        memory.resize(len + SPARE, 0.0);
     }
-    let start = memory.as_ptr().align_offset(LINE).min(spare);
+    let start = memory.as_ptr().align_offset(LINE).min(SPARE);
     let result = work(&mut memory[start..start + len]);
     if size_of_val(&*memory) <= KEPT {
         FREE.with_borrow_mut(|free| free.push(memory));

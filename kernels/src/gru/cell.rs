@@ -58,8 +58,8 @@ fn compute(
     let gates = Product::plain(gemm::cell_tiling(context, shape, 2), ru_h, ORDER);
     let candidate = Product::plain(gemm::cell_tiling(context, shape, 1), c_h, [0]);
     let at = At::only_step(context);
-    let of_x = [ru_x, c_x].map(|w_x| Input::Product(x, w_x));
-    let gates = gates.after(of_x[0], at.rows, Some(h_prev));
+    let [ru_x, c_x] = [ru_x, c_x].map(|w_x| Input::Product(x, w_x));
+    let gates = gates.after(ru_x, at.rows, Some(h_prev));
     let step = GruStep { b_ru, b_c, b_hc: None };
-    step.reset_before(at, &gates, (of_x[1], &candidate), h_prev, [r, u, c, hr, h]);
+    step.reset_before(at, gates, (c_x, &candidate), h_prev, [r, u, c, hr, h]);
 }

@@ -32,7 +32,7 @@ impl<E: Storage> GruStep<'_, E> {
     pub(crate) fn reset_before(
         &self,
         at: At<'_>,
-        gates: &impl Products<2>,
+        gates: impl Products<2>,
         (input, candidate): (Input<'_, E>, &Product<'_, E, 1>),
         h_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 5],
@@ -55,7 +55,7 @@ impl<E: Storage> GruStep<'_, E> {
             f32_operands: [],
             sums: ColumnSums::none(),
         }
-        .run(at, &candidate.after(input, at.rows, Some(hc.view())));
+        .run(at, candidate.after(input, at.rows, Some(hc.view())));
     }
 
     /// A step where the reset comes after the candidate's product: r, u, c, hc and h. Products are those of r and u and
@@ -63,7 +63,7 @@ impl<E: Storage> GruStep<'_, E> {
     fn reset_after(
         &self,
         at: At<'_>,
-        products: &impl Products<3>,
+        products: impl Products<3>,
         of_x: ArrayViewMut2<'_, f32>,
         b_hc: ArrayView1<'_, E>,
         h_prev: ArrayView2<'_, E>,
@@ -97,6 +97,10 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         (self.gates.tiling, self.gates.cost() + self.candidate.cost())
     }
 
+    fn gates(&self) -> [&[usize]; 2] {
+        [&self.gates.order, &self.candidate.order]
+    }
+
     fn group_width(&self) -> Option<usize> {
         Some(self.gates.group_width()?.max(self.candidate.group_width()?))
     }
@@ -110,7 +114,7 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         sums: &mut [f32],
     ) {
         let (size, rows) = (padded(cells.len()), rows.iter().flatten());
-        let of_gates = rows.clone().map(|row| (Some(&*row.products), row.before[0]));
+        let of_gates = rows.clone().map(|row| (Some(&*row.products[0]), row.before[0]));
         self.gates.sum_group(simd, cells, of_gates, (&mut *sums, 3 * size));
         let of_candidate = rows.map(|row| (None, row.before[0]));
         self.candidate.sum_group(simd, cells, of_candidate, (&mut sums[2 * size..], 3 * size));
@@ -138,7 +142,7 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         let (b_r, b_u) = (&b_ru[cells.clone()], &b_ru[all..][cells.clone()]);
         let inputs = [&h_prev[cells.clone()], b_r, b_u, b_c, b_hc];
         let [z_r, z_u, z_hc] = gates(sums, cells.len());
-        let f32_operands = [z_r, z_u, z_hc, &mut products[2 * all..][cells.clone()]];
+        let f32_operands = [z_r, z_u, z_hc, &mut products[1][cells.clone()]];
         simd.enter(Row { equation: ResetAfter, inputs, outputs, f32_operands, sums: [] });
     }
 
@@ -150,14 +154,15 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
     ) {
         let Step { at, products, before: [h_prev] } = step;
         let outputs = [r, u, c, hc, h];
-        let (of_gates, of_candidate) = products.split_at(Axis(1), 2 * h_prev.ncols());
-        let gates = self.gates.after(Input::Known(of_gates.view()), at.rows, Some(h_prev));
+        let [of_gates, of_candidate] = products.split(2 * h_prev.ncols());
+        let gates = self.gates.after(Input::Known(of_gates), at.rows, Some(h_prev));
         if let Some(b_hc) = self.step.b_hc {
             let products = (gates, self.candidate.of(at.rows, Some(h_prev)));
-            return self.step.reset_after(at, &products, of_candidate, b_hc, h_prev, outputs);
+            let of_x = of_candidate.of_gate(h_prev.dim());
+            return self.step.reset_after(at, products, of_x, b_hc, h_prev, outputs);
         }
-        let input = Input::Known(of_candidate.view());
-        self.step.reset_before(at, &gates, (input, &self.candidate), h_prev, outputs);
+        let input = Input::Known(of_candidate);
+        self.step.reset_before(at, gates, (input, &self.candidate), h_prev, outputs);
     }
 }
 

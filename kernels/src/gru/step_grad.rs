@@ -56,7 +56,7 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
         if self.reset_after {
             let (outputs, f32_operands) = ([r, u, c, hc], [carried, d_r, d_u, d_candidate]);
             return Phase { equation: ResetAfter, inputs, outputs, f32_operands, sums }
-                .run(at, &products);
+                .run(at, products);
         }
         Phase {
             equation: CandidateAndUpdate,
@@ -65,7 +65,7 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
             f32_operands: [carried.view_mut(), d_u, d_candidate.view_mut()],
             sums: sums.from(1),
         }
-        .run(at, &products);
+        .run(at, products);
         Phase {
             equation: Reset,
             inputs: [h_prev],
@@ -73,7 +73,7 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
             f32_operands: [carried, d_r],
             sums,
         }
-        .run(at, &self.candidate.of(at.rows, Some(d_candidate.view())));
+        .run(at, self.candidate.of(at.rows, Some(d_candidate.view())));
     }
 
     fn first(

@@ -55,5 +55,5 @@ pub(crate) fn compute<E: Storage>(
     let product = Product::plain(tiling, w_h, ICFO);
     let at = At::only_step(context);
     let products = product.after(Input::Product(x, w_x), at.rows, Some(h_prev));
-    step.run(at, &products, cs_prev, [i, cs, f, o, ci, co, h]);
+    step.run(at, products, cs_prev, [i, cs, f, o, ci, co, h]);
 }

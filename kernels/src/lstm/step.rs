@@ -44,7 +44,7 @@ impl<E: Storage> LstmStep<'_, E> {
     pub(crate) fn run(
         &self,
         at: At<'_>,
-        products: &impl Products<4>,
+        products: impl Products<4>,
         cs_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 7],
     ) {
@@ -73,8 +73,8 @@ pub(crate) struct Lstm<'a, 'w, E> {
 impl<E: Storage> Lstm<'_, '_, E> {
     fn run(&self, step: Step<'_, E, 2>, outputs: [ArrayViewMut2<'_, E>; 7]) {
         let Step { at, products, before: [cs_prev, h_prev] } = step;
-        let products = self.product.after(Input::Known(products.view()), at.rows, Some(h_prev));
-        self.step.run(at, &products, cs_prev, outputs);
+        let products = self.product.after(Input::Known(products), at.rows, Some(h_prev));
+        self.step.run(at, products, cs_prev, outputs);
     }
 }
 
@@ -83,6 +83,10 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.product.tiling, self.product.cost())
+    }
+
+    fn gates(&self) -> [&[usize]; 2] {
+        [&self.product.order, &[]]
     }
 
     fn group_width(&self) -> Option<usize> {
@@ -98,7 +102,7 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
         sums: &mut [f32],
     ) {
         let pitch = 4 * padded(cells.len());
-        let rows = rows.iter().flatten().map(|row| (Some(&*row.products), row.before[1]));
+        let rows = rows.iter().flatten().map(|row| (Some(&*row.products[0]), row.before[1]));
         self.product.sum_group(simd, cells, rows, (sums, pitch));
     }
 
@@ -158,6 +162,10 @@ impl<E: Storage> recurrence::Cell<E, 6, 2> for Projected<'_, '_, '_, E> {
 
     fn tiles(&self) -> (Tiling, u64) {
         self.lstm.tiles()
+    }
+
+    fn gates(&self) -> [&[usize]; 2] {
+        self.lstm.gates()
     }
 
     fn step(

@@ -31,7 +31,7 @@ impl<E: Storage> LstmGrad<'_, '_, E> {
     fn run(
         &self,
         step: GradStep<'_, E, SAVED>,
-        products: &impl Products<1>,
+        products: impl Products<1>,
         outputs: [ArrayViewMut2<'_, E>; 4],
     ) {
         let GradStep { at, before: cs_prev, saved, d, carried, sums, .. } = step;
@@ -59,7 +59,7 @@ impl<E: Storage> CellGrad<E, SAVED, 4, 2> for LstmGrad<'_, '_, E> {
 
     fn step(&self, step: GradStep<'_, E, SAVED>, gates: [ArrayViewMut2<'_, E>; 4]) {
         let products = self.product.of(step.at.rows.next(), step.d_next);
-        self.run(step, &products, gates);
+        self.run(step, products, gates);
     }
 
     fn first(
@@ -101,7 +101,7 @@ impl CellGrad<f32, SAVED, 5, 2> for ProjectedGrad<'_, '_, '_> {
             self.product.of(at.rows.next(), Some(d)).add(at.context, h_grad.view_mut());
         }
         let products = self.lstm.product.of(at.rows, Some(h_grad.view()));
-        self.lstm.run(step, &products, [i, ci, f, o]);
+        self.lstm.run(step, products, [i, ci, f, o]);
     }
 
     fn first(

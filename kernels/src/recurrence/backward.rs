@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Zip, s};
 
-use super::bands::{band_rows, bands, cut, for_each_band};
-use super::steps::{state_before, steps_at_once};
+use super::bands::{band_rows, bands, cut, for_each_band, turn};
+use super::steps::state_before;
 use super::{At, ColumnSums, Lengths, Rows, sums_len};
 use crate::tiles::{self, Tiling};
 use crate::{Context, Storage};
@@ -94,7 +94,7 @@ pub(crate) fn backward<E, C, const I: usize, const K: usize, const N: usize>(
     let bands = work.bands(rows).zip(memory);
     let mut bands: Vec<_> =
         bands.map(|(work, [sums, scratch])| Band::new(work, sums, scratch, C::GATES)).collect();
-    let at_once = steps_at_once(steps, batch);
+    let at_once = turn(cost).clamp(1, steps.max(1));
     for start in (0..steps).step_by(at_once).rev() {
         let steps = start..steps.min(start + at_once);
         let cost = cost.saturating_mul(steps.len() as u64);

@@ -15,6 +15,12 @@ pub(super) fn band_rows(tiling: Tiling, (batch, cells): (usize, usize)) -> usize
     if cells <= tiling.columns { tiling.rows.min(batch) } else { batch }
 }
 
+/// How many steps of so many processor cycles a thread computes before it can turn to other work.
+pub(super) fn turn(cost: u64) -> usize {
+    const TURN: u64 = 2 << 20;
+    usize::try_from(TURN / cost.max(1)).unwrap_or(usize::MAX)
+}
+
 /// Runs `work` on every band, several side by side, or one of which each step may be cut.
 pub(super) fn for_each_band<B: Send>(
     context: &Context<'_>,

@@ -2,14 +2,18 @@
 
 use std::array;
 use std::ops::Range;
+use std::slice::ChunksExactMut;
 
-use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3};
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, s};
 
-use super::bands::{band_rows, bands, cut, for_each_band};
-use super::few_rows::{RowStep, few_rows};
+use super::bands::{band_rows, bands, cut, for_each_band, turn};
+use super::few_rows::{self, FewRows, OfSteps, RowStep};
 use super::gradients::input_products;
-use super::steps::{all_rows, all_rows_mut, at_step, clear_from, state_before, steps_at_once};
-use super::{At, Lengths, Rows};
+use super::steps::{
+    all_rows, all_rows_mut, at_step, clear_from, parts, state_before, steps_at_once,
+};
+use super::{At, Known, Lengths, Rows};
+use crate::gemm::{self, Right, workspace};
 use crate::simd::Simd;
 use crate::tiles::Tiling;
 use crate::{Context, Storage, tiles};
@@ -21,6 +25,9 @@ pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
 
     /// How a step is cut, and the processor cycles that a tile may take.
     fn tiles(&self) -> (Tiling, u64);
+
+    /// The gates of each of the weights of x, in the order in which the step has their sums.
+    fn gates(&self) -> [&[usize]; 2];
 
     /// The cells of a group, if steps are computed group by group: by [`Cell::sums`] and [`Cell::finish`].
     fn group_width(&self) -> Option<usize> {
@@ -56,7 +63,7 @@ pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
 pub(crate) struct Step<'s, E, const N: usize> {
     pub(crate) at: At<'s>,
     /// Products of its x with the weights of all gates.
-    pub(crate) products: ArrayViewMut2<'s, f32>,
+    pub(crate) products: Known<'s>,
     /// The states that enter it.
     pub(crate) before: [ArrayView2<'s, E>; N],
 }
@@ -101,8 +108,16 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
         return;
     }
     let (tiling, cost) = cell.tiles();
-    let at_once = steps_at_once(time, batch);
     let rows = band_rows(tiling, (batch, cells));
+    if cells <= tiling.columns {
+        let sums = Sums::new(cell.gates(), cells, (rows, steps));
+        // A single band would leave other threads without work.
+        let pays = sums.fit && (rows < batch || context.executor.threads() <= 1);
+        if pays || cell.group_width().is_some() {
+            return by_bands(context, cell, sequence, outputs, (rows, &sums));
+        }
+    }
+    let at_once = steps_at_once(time, batch);
     for start in (0..steps).step_by(at_once) {
         let steps = start..steps.min(start + at_once);
         let shape = (steps.len(), batch, C::GATES * cells);
@@ -111,25 +126,75 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
         let mut products = [products];
         let of_steps = all_rows_mut(products[0].view_mut(), 0..steps.len());
         input_products(context, all_rows(x, steps.clone()), w_x, of_steps);
-        if let Some(width) = cell.group_width() {
-            let [products] = products;
-            few_rows(context, cell, sequence, &mut outputs, products, (steps, width));
-            continue;
-        }
-        let bands: Vec<_> = outputs.bands(sequence, &mut products, rows).collect();
         let cost = cost.saturating_mul(steps.len() as u64);
-        for_each_band(context, cost, bands, |context, band| {
-            band.steps(context, cell, steps.clone());
+        let bands = outputs.bands(sequence, rows).zip(cut(&mut products, rows)).collect();
+        for_each_band(context, cost, bands, |context, (mut band, [mut products])| {
+            for (t, products) in steps.clone().zip(products.outer_iter_mut()) {
+                band.step(context, cell, t, Known::Matrix(products));
+            }
         });
+    }
+}
+
+/// All steps, where none of them needs what another row computes: band by band of so many rows.
+fn by_bands<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
+    context: &Context<'_>,
+    cell: &C,
+    sequence: &Sequence<'_, E, N>,
+    mut outputs: Outputs<'_, E, K, N>,
+    (rows, sums): (usize, &Sums),
+) {
+    let Sequence { lengths, x, .. } = *sequence;
+    let cells = sequence.first[0].ncols();
+    let of_x = gemm::cost(Tiling { rows, columns: cells }, C::GATES, x.len_of(Axis(2)));
+    let cost = cell.tiles().1.saturating_add(of_x);
+    let turn = turn(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
+    let turn = turn - turn % sums.at_once;
+    for steps in parts(0..lengths.longest(), turn) {
+        let cost = cost.saturating_mul(steps.len() as u64);
+        let bands = outputs.bands(sequence, rows).collect();
+        for_each_band(context, cost, bands, |context, mut band| {
+            band.steps(context, cell, steps.clone(), sums);
+        });
+    }
+}
+
+/// How the sums of all cells lie in memory: the products of x of some steps, which become those of the steps.
+struct Sums {
+    /// The columns of each of the weights of x, in the order in which a tile has their sums.
+    columns: [Vec<Range<usize>>; 2],
+    /// How many sums a row has, with each of the weights.
+    pitch: [usize; 2],
+    /// Steps whose products are computed at once.
+    at_once: usize,
+    /// Whether there are enough of them: with few, the weights of x would be packed too often.
+    fit: bool,
+}
+
+impl Sums {
+    /// Those of bands of so many rows over so many steps.
+    fn new(gates: [&[usize]; 2], cells: usize, (rows, steps): (usize, usize)) -> Self {
+        /// Rows whose products are computed at once: enough for packing the weights to cost little.
+        const ROWS: usize = 128;
+        /// Most sums of these rows: half of a second level cache.
+        const MOST: usize = 128 << 10;
+        let columns = gates.map(|gates| {
+            let columns = gates.iter().map(|gate| gate * cells..(gate + 1) * cells);
+            columns.collect::<Vec<_>>()
+        });
+        let pitch = columns.each_ref().map(|columns| gemm::pitch(columns));
+        let wanted = (ROWS / rows).clamp(1, steps.max(1));
+        let most = MOST / (rows * (pitch[0] + pitch[1]));
+        Sums { columns, pitch, at_once: wanted.min(most).max(1), fit: 3 * wanted <= 4 * most }
     }
 }
 
 /// Some rows of the batch.
 struct Band<'b, E, const K: usize, const N: usize> {
     lengths: Lengths<'b>,
+    x: ArrayView3<'b, E>,
+    w_x: Option<&'b [ArrayView2<'b, E>]>,
     first: [ArrayView2<'b, E>; N],
-    /// Of the steps that are computed.
-    products: ArrayViewMut3<'b, f32>,
     kept: [ArrayViewMut3<'b, E>; K],
     states: [ArrayViewMut3<'b, E>; N],
 }
@@ -139,17 +204,16 @@ impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
     fn bands<'b, 's: 'b>(
         &'b mut self,
         sequence: &Sequence<'s, E, N>,
-        products: &'b mut [ArrayViewMut3<'_, f32>; 1],
         rows: usize,
     ) -> impl Iterator<Item = Band<'b, E, K, N>> {
-        let Sequence { lengths, first, .. } = *sequence;
+        let Sequence { lengths, x, w_x, first } = *sequence;
         let ranges = bands(first[0].nrows(), rows);
-        let parts = cut(products, rows).zip(cut(&mut self.kept, rows));
-        let parts = parts.zip(cut(&mut self.states, rows));
-        ranges.zip(parts).map(move |(rows, (([products], kept), states))| Band {
+        let parts = cut(&mut self.kept, rows).zip(cut(&mut self.states, rows));
+        ranges.zip(parts).map(move |(rows, (kept, states))| Band {
             lengths: lengths.rows(rows.clone()),
+            x: x.slice_move(s![.., rows.clone(), ..]),
+            w_x,
             first: first.map(|state| tiles::rows(state.reborrow(), rows.clone())),
-            products,
             kept,
             states,
         })
@@ -157,18 +221,113 @@ impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
 }
 
 impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
-    fn steps(mut self, context: &Context<'_>, cell: &impl Cell<E, K, N>, steps: Range<usize>) {
-        let Band { lengths, first, .. } = self;
-        for (t, products) in steps.zip(self.products.outer_iter_mut()) {
-            let (_, mut kept) = at_step(&mut self.kept, t);
-            let (done, mut states) = at_step(&mut self.states, t);
-            if t >= lengths.longest() {
-                kept.iter_mut().chain(&mut states).for_each(|output| output.fill(E::ZERO));
+    /// Some steps. The products of x of several at once become the sums of the steps where they are.
+    fn steps(
+        &mut self,
+        context: &Context<'_>,
+        cell: &impl Cell<E, K, N>,
+        steps: Range<usize>,
+        Sums { columns, pitch, at_once, .. }: &Sums,
+    ) {
+        let rows = self.first[0].nrows();
+        let len = pitch.map(|pitch| rows * pitch);
+        let end = steps.end.min(self.lengths.longest());
+        workspace::with(at_once * (len[0] + len[1]), |memory| {
+            let (first, second) = memory.split_at_mut(at_once * len[0]);
+            for steps in parts(steps, *at_once) {
+                let known = steps.start..steps.end.min(end).max(steps.start);
+                let [first, second] =
+                    [&mut first[..known.len() * len[0]], &mut second[..known.len() * len[1]]];
+                self.products(context, known.clone(), [&mut *first, &mut *second], columns);
+                let mut products = [(first, len[0]), (second, len[1])]
+                    .map(|(sums, len)| sums.chunks_exact_mut(len.max(1)));
+                if let Some(width) = cell.group_width() {
+                    self.few_rows(context, cell, known.clone(), width, products);
+                } else {
+                    for t in known.clone() {
+                        let sums = products.each_mut().map(|sums| sums.next().unwrap_or_default());
+                        self.step(context, cell, t, Known::Sums(sums));
+                    }
+                }
+                (known.end..steps.end).for_each(|t| self.clear(t));
+            }
+        });
+    }
+
+    /// Sets the sums of some steps to the products of their x.
+    fn products(
+        &self,
+        context: &Context<'_>,
+        steps: Range<usize>,
+        sums: [&mut [f32]; 2],
+        columns: &[Vec<Range<usize>>; 2],
+    ) {
+        if steps.is_empty() {
+            return;
+        }
+        let x = self.x.slice(s![steps, .., ..]);
+        for (n, (sums, columns)) in sums.into_iter().zip(columns).enumerate() {
+            if sums.is_empty() {
                 continue;
             }
-            let at = At { context, rows: Rows { lengths, t } };
-            let before = array::from_fn(|n| state_before(t, first[n], done[n].view()));
-            cell.step(Step { at, products, before }, kept, states);
+            gemm::tile_in(context.isa, columns, sums, true, |tile| match self.w_x {
+                Some(w_x) => tile.add_all(x.view(), Right::of(w_x[n].view())),
+                None => tile.add_to_each(x.view()),
+            });
         }
+    }
+
+    /// Some steps, whose products of x are known, in groups of so many cells.
+    fn few_rows(
+        &mut self,
+        context: &Context<'_>,
+        cell: &impl Cell<E, K, N>,
+        steps: Range<usize>,
+        width: usize,
+        products: [ChunksExactMut<'_, f32>; 2],
+    ) {
+        let Band { lengths, first, .. } = *self;
+        let mut states = self.states.each_mut().into_iter().zip(first).map(|(states, first)| {
+            let (before, states) = few_rows::states(states, first, steps.start);
+            (before, Some(states))
+        });
+        let mut states: [_; N] = array::from_fn(|_| states.next().expect("as many states"));
+        context.isa.run(FewRows {
+            cell,
+            lengths,
+            shape: first[0].dim(),
+            width,
+            products,
+            before: states.each_ref().map(|(before, _)| *before),
+            kept: self.kept.each_mut().map(|kept| OfSteps::of(kept, steps.start)),
+            states: states.each_mut().map(|(_, states)| states.take().expect("taken once")),
+            steps,
+        });
+    }
+
+    /// One step, whose products of x are known.
+    fn step(
+        &mut self,
+        context: &Context<'_>,
+        cell: &impl Cell<E, K, N>,
+        t: usize,
+        products: Known<'_>,
+    ) {
+        let Band { lengths, first, .. } = *self;
+        if t >= lengths.longest() {
+            return self.clear(t);
+        }
+        let (_, kept) = at_step(&mut self.kept, t);
+        let (done, states) = at_step(&mut self.states, t);
+        let at = At { context, rows: Rows { lengths, t } };
+        let before = array::from_fn(|n| state_before(t, first[n], done[n].view()));
+        cell.step(Step { at, products: products.reborrow(), before }, kept, states);
+    }
+
+    /// A step that no row has.
+    fn clear(&mut self, t: usize) {
+        let (_, mut kept) = at_step(&mut self.kept, t);
+        let (_, mut states) = at_step(&mut self.states, t);
+        kept.iter_mut().chain(&mut states).for_each(|output| output.fill(E::ZERO));
     }
 }

@@ -39,20 +39,19 @@ where
     pub(crate) fn run<const G: usize, const R: usize, const ALL: usize>(
         self,
         at: At<'_>,
-        products: &impl Products<G>,
+        products: impl Products<G>,
     ) where
         Q: Equation<I, O, R, ALL>,
     {
         let Phase { equation, inputs, outputs, f32_operands, sums } = self;
         let (At { context, rows }, isa) = (at, at.context.isa);
-        let compute = |Part { place, outputs, f32_operands, sums }: Part<'_, E, O, W, R>| {
-            products.at(isa, &place, |strips| {
-                let mut all = strips.into_iter().chain(f32_operands);
-                let f32_operands =
-                    array::from_fn::<_, ALL, _>(|_| all.next().expect("as many matrices"));
-                let part = Part { place: place.clone(), outputs, f32_operands, sums };
-                part.apply(isa, rows, equation, inputs);
-            });
+        let complete = |Part { place, outputs, f32_operands, sums }: Part<'_, E, O, W, R>,
+                        strips: [ArrayViewMut2<'_, f32>; G]| {
+            let mut all = strips.into_iter().chain(f32_operands);
+            let f32_operands =
+                array::from_fn::<_, ALL, _>(|_| all.next().expect("as many matrices"));
+            let part = Part { place, outputs, f32_operands, sums };
+            part.apply(isa, rows, equation, inputs);
         };
         let (tiling, shape) = (products.tiling(), outputs[0].dim());
         let mut sums = sums.of_tiles(tiling.columns, shape.1);
@@ -65,7 +64,8 @@ where
         }
         if tiling.is_one_tile(shape) {
             let place = Place { rows: 0..shape.0, columns: 0..shape.1 };
-            return compute(Part { place, outputs, f32_operands, sums: sums() });
+            let part = Part { place: place.clone(), outputs, f32_operands, sums: sums() };
+            return products.whole(isa, &place, |strips| complete(part, strips));
         }
         let mut outputs = outputs.map(|matrix| tiling.split(matrix));
         let mut f32_operands = f32_operands.map(|matrix| tiling.split(matrix));
@@ -77,7 +77,10 @@ where
                 .map(|tiles| tiles.next().expect("a tile for each place")),
             sums: sums(),
         });
-        for_each(context.executor, products.cost(), parts.collect(), compute);
+        for_each(context.executor, products.cost(), parts.collect(), |part| {
+            let place = part.place.clone();
+            products.at(isa, &place, |strips| complete(part, strips));
+        });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::Rows;
 use crate::executor::for_each;
@@ -22,7 +22,9 @@ pub(crate) struct Product<'w, E, const G: usize> {
     depth: usize,
     cells: usize,
     /// The columns of each gate: how many times `cells` they start from the left.
-    order: [usize; G],
+    pub(crate) order: [usize; G],
+    /// Where each gate starts in a row of a tile of all cells.
+    places: [usize; G],
 }
 
 #[derive(Clone, Copy)]
@@ -46,7 +48,9 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     ) -> Self {
         let (depth, columns) = weights.dim();
         let weights = Factor::Plain(Right::of(weights.reborrow()));
-        Product { tiling, weights, depth, cells: columns / G, order }
+        let cells = columns / G;
+        let product = Product { tiling, weights, depth, cells, order, places: [0; G] };
+        Product { places: gemm::starts(&product.strips(&(0..cells))), ..product }
     }
 
     /// The same weights, packed into memory of [`Product::memory`].
@@ -104,8 +108,8 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         }
     }
 
-    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, or zeros, and its products.
-    /// Sums of a row are `pitch` apart from those of the next.
+    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, as a tile of all cells has
+    /// it, or zeros, and its products. Sums of a row are `pitch` apart from those of the next.
     #[inline(always)]
     pub(crate) fn sum_group<'l, S: Simd>(
         &self,
@@ -116,15 +120,14 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     ) {
         let Factor::Interleaved(weights) = self.weights else { unreachable!("not in groups") };
         let size = gemm::padded(cells.len());
-        let strips = self.strips(cells);
         for ((known, _), sums) in rows.clone().zip(sums.chunks_mut(pitch)) {
-            let gates = sums.chunks_exact_mut(size).zip(&strips);
+            let gates = sums.chunks_exact_mut(size).zip(self.places);
             let Some(known) = known else {
                 gates.for_each(|(sums, _)| sums.fill(0.0));
                 continue;
             };
-            for (to, strip) in gates {
-                let known = known[strip.clone()].chunks(S::LANES);
+            for (to, place) in gates {
+                let known = known[place + cells.start..place + cells.end].chunks(S::LANES);
                 for (to, known) in to.chunks_exact_mut(S::LANES).zip(known) {
                     simd.store(simd.load(known), to);
                 }
@@ -187,12 +190,53 @@ impl<'w, E: Storage> Product<'w, E, 1> {
     }
 }
 
+/// Products of x, computed before the step.
+pub(crate) enum Known<'s> {
+    /// A column for each of the weights' columns.
+    Matrix(ArrayViewMut2<'s, f32>),
+    /// What the sums of all cells begin with: as a tile has them, for each of the weights.
+    Sums([&'s mut [f32]; 2]),
+}
+
+impl<'s> Known<'s> {
+    /// The same for a shorter time.
+    pub(super) fn reborrow<'b>(self) -> Known<'b>
+    where
+        Self: 'b,
+    {
+        match self {
+            Known::Matrix(matrix) => Known::Matrix(matrix.reborrow()),
+            Known::Sums(sums) => Known::Sums(sums),
+        }
+    }
+
+    /// Those with the first weights, which have so many columns, and those with the second.
+    pub(crate) fn split(self, columns: usize) -> [Self; 2] {
+        match self {
+            Known::Matrix(matrix) => {
+                <[_; 2]>::from(matrix.split_at(Axis(1), columns)).map(Known::Matrix)
+            }
+            Known::Sums(sums) => sums.map(|sums| Known::Sums([sums, &mut []])),
+        }
+    }
+
+    /// Those of a single gate, `[rows, cells]`.
+    pub(crate) fn of_gate(self, (rows, cells): (usize, usize)) -> ArrayViewMut2<'s, f32> {
+        match self {
+            Known::Matrix(matrix) => matrix,
+            Known::Sums([sums, _]) => {
+                let sums = ArrayViewMut2::from_shape((rows, gemm::padded(cells)), sums);
+                sums.expect("a tile of a gate").split_at(Axis(1), cells).0
+            }
+        }
+    }
+}
+
 /// What the sums of a step begin with.
-#[derive(Clone, Copy)]
 pub(crate) enum Input<'s, E> {
     Zeros,
-    /// Products of x that were computed before.
-    Known(ArrayView2<'s, f32>),
+    /// Products of x.
+    Known(Known<'s>),
     /// x, and its weights.
     Product(ArrayView2<'s, E>, ArrayView2<'s, E>),
 }
@@ -220,6 +264,14 @@ pub(crate) trait Products<const G: usize>: Sync {
 
     /// Gives `work` those of a tile. Rows that do not have the step may hold anything.
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G]));
+
+    /// [`Products::at`] of the only tile.
+    fn whole(self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G]))
+    where
+        Self: Sized,
+    {
+        self.at(isa, place, work);
+    }
 }
 
 /// An input, and products of `M` left factors with weights.
@@ -241,7 +293,7 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
     }
 
     fn cost(&self) -> u64 {
-        let of_input = match self.input {
+        let of_input = match &self.input {
             Input::Product(x, _) => gemm::cost(self.tiling(), G, x.ncols()),
             _ => 0,
         };
@@ -254,14 +306,26 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
             work(tile.strips_mut());
         });
     }
+
+    fn whole(self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G])) {
+        let Input::Known(Known::Sums([sums, _])) = self.input else {
+            return self.at(isa, place, work);
+        };
+        let sum = Sum { input: Input::Zeros, ..self };
+        gemm::tile_in(isa, &sum.products[0].strips(&place.columns), sums, false, |tile| {
+            sum.add_to(tile, place);
+            work(tile.strips_mut());
+        });
+    }
 }
 
 impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, A, E, G, M> {
     fn add_to(&self, tile: &mut Tile<'_>, place: &Place) {
-        match self.input {
+        match &self.input {
             Input::Zeros => {}
-            Input::Known(products) => tile.set(place.rows_of(products)),
-            Input::Product(x, weights) => tile.add(place.rows_of(x), Right::RowMajor(weights)),
+            Input::Known(Known::Matrix(products)) => tile.set(place.rows_of(products.view())),
+            Input::Known(Known::Sums(_)) => unreachable!("sums of a step that is cut into tiles"),
+            &Input::Product(x, weights) => tile.add(place.rows_of(x), Right::RowMajor(weights)),
         }
         for (product, left) in self.products.into_iter().zip(self.left) {
             let Some(left) = left else { continue };
@@ -324,6 +388,12 @@ impl<A: Products<2>, B: Products<1>> Products<3> for (A, B) {
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 3])) {
         self.0.at(isa, place, |[first, second]| {
             self.1.at(isa, place, |[third]| work([first, second, third]));
+        });
+    }
+
+    fn whole(self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 3])) {
+        self.0.whole(isa, place, |[first, second]| {
+            self.1.whole(isa, place, |[third]| work([first, second, third]));
         });
     }
 }

@@ -17,6 +17,12 @@ pub(super) fn steps_at_once(time: usize, batch: usize) -> usize {
     (ROWS_AT_ONCE / batch.max(1)).clamp(1, time.max(1))
 }
 
+/// Steps in parts of so many; the last one may have fewer.
+pub(super) fn parts(steps: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = steps.end;
+    steps.step_by(size).map(move |start| start..end.min(start + size))
+}
+
 /// Steps `steps` of a time-major tensor, one row for each row of the batch in each.
 pub(crate) fn all_rows<T>(mut tensor: ArrayView3<'_, T>, steps: Range<usize>) -> ArrayView2<'_, T> {
     tensor.slice_axis_inplace(Axis(0), Slice::from(steps));

@@ -12,7 +12,7 @@ use crate::gru::step::GruStep;
 use crate::lstm::step::{IFCO, LstmStep};
 use crate::recurrence::{self, Product};
 use crate::rnn::Rnn;
-use crate::{Context, block_gru, block_lstm, lstm};
+use crate::{Context, block_gru, block_lstm, gemm, lstm};
 
 /// Without peepholes, bias and clipping.
 const PLAIN: lstm::Attributes =
@@ -54,8 +54,9 @@ impl Cell<'_> {
         let b = b.reborrow();
         let [h] = self.parts_mut(saved);
         let (weights, products) = scratch.rest().split_at_mut(rnn_weights_len(&network));
-        let product = Product::of_rows(context, network.batch, w_h);
-        let product = product.packed_for(context, lengths.longest(), weights);
+        let steps = lengths.longest();
+        let tiling = gemm::sequence_tiling(context, h_prev.dim(), 1, steps);
+        let product = Product::plain(tiling, w_h, [0]).packed_for(context, steps, weights);
         let w_x = w_x.as_ref().map(slice::from_ref);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
         let outputs = recurrence::Outputs { kept: [], states: [h] };
