@@ -37,12 +37,14 @@ pub(crate) fn sequence_tiling(
     steps: usize,
 ) -> Tiling {
     let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
-    if weights > SMALL_WEIGHTS {
+    let threads = context.executor.threads().max(1);
+    let worth = WORTH / weights.saturating_mul(steps).max(1);
+    let rows = batch.div_ceil(threads).max(worth).min(quarter(batch));
+    // A single row can still be cut into columns.
+    if weights > SMALL_WEIGHTS || (rows >= batch && threads > 1) {
         return step_tiling(context, (batch, cell_size), products);
     }
-    let worth = WORTH / weights.saturating_mul(steps).max(1);
-    let rows = batch.div_ceil(context.executor.threads().max(1)).max(worth);
-    Tiling { rows: even(batch, rows.min(quarter(batch)), 1), columns: padded(cell_size).max(UNIT) }
+    Tiling { rows: even(batch, rows, 1), columns: padded(cell_size).max(UNIT) }
 }
 
 /// Tiles of a single step, whose weights are not packed before. The wider the tiles, the longer the runs in which
