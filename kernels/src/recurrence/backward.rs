@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Zip, s};
 
 use super::bands::{band_rows, bands, cut, for_each_band, turn};
-use super::steps::state_before;
+use super::steps::{parts, state_before};
 use super::{At, ColumnSums, Lengths, Rows, sums_len};
 use crate::tiles::{self, Tiling};
 use crate::{Context, Storage};
@@ -95,8 +95,7 @@ pub(crate) fn backward<E, C, const I: usize, const K: usize, const N: usize>(
     let mut bands: Vec<_> =
         bands.map(|(work, [sums, scratch])| Band::new(work, sums, scratch, C::GATES)).collect();
     let at_once = turn(cost).clamp(1, steps.max(1));
-    for start in (0..steps).step_by(at_once).rev() {
-        let steps = start..steps.min(start + at_once);
+    for steps in parts(0..steps, at_once).rev() {
         let cost = cost.saturating_mul(steps.len() as u64);
         for_each_band(context, cost, bands.iter_mut().collect(), |context, band| {
             band.steps(context, cell, steps.clone());

@@ -118,8 +118,7 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
         }
     }
     let at_once = steps_at_once(time, batch);
-    for start in (0..steps).step_by(at_once) {
-        let steps = start..steps.min(start + at_once);
+    for steps in parts(0..steps, at_once) {
         let shape = (steps.len(), batch, C::GATES * cells);
         let products = &mut products[..steps.len() * batch * C::GATES * cells];
         let products = ArrayViewMut3::from_shape(shape, products).expect("of this size");

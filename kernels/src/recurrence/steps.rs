@@ -18,7 +18,10 @@ pub(super) fn steps_at_once(time: usize, batch: usize) -> usize {
 }
 
 /// Steps in parts of so many; the last one may have fewer.
-pub(super) fn parts(steps: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn parts(
+    steps: Range<usize>,
+    size: usize,
+) -> impl DoubleEndedIterator<Item = Range<usize>> {
     let end = steps.end;
     steps.step_by(size).map(move |start| start..end.min(start + size))
 }
