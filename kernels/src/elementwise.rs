@@ -3,6 +3,8 @@
 //!
 //! Each equation is compiled once for each instruction set and element type, as a function that works on one row.
 
+mod narrow;
+
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::executor::for_each;
@@ -144,7 +146,10 @@ where
 
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
-        let rows = self.outputs[0].nrows();
+        let (rows, columns) = self.outputs[0].dim();
+        if const { Q::PAIR_VECTORS && R == 0 } && rows > 1 && narrow::is_narrow::<S>(columns) {
+            return narrow::run(self, simd);
+        }
         for first in (0..rows).step_by(SUM_ROWS) {
             let mut partial: Sums<R> = [[0.0; SUM_COLUMNS]; R];
             for row in first..rows.min(first + SUM_ROWS) {

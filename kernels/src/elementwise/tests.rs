@@ -24,9 +24,11 @@ impl Equation<2, 2, 2> for Sample {
 
 /// [`Sample`] without its sums: these are tiled by rows, those with sums by columns.
 #[derive(Clone, Copy)]
-struct NoSums;
+struct NoSums<const PAIRS: bool>;
 
-impl Equation<2, 2> for NoSums {
+impl<const PAIRS: bool> Equation<2, 2> for NoSums<PAIRS> {
+    const PAIR_VECTORS: bool = PAIRS;
+
     #[inline(always)]
     fn apply<S: Simd>(
         self,
@@ -65,12 +67,21 @@ fn to<E: Storage>(matrix: &Array2<f32>) -> Array2<E> {
     matrix.mapv(E::from_f32)
 }
 
+/// What [`run`] runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Which {
+    WithSums,
+    WithoutSums,
+    /// Two vectors at a time, and short rows as one.
+    InPairs,
+}
+
 /// Runs the equations on matrices that are parts of wider ones, and returns `p`, `q`, the sums, and
 /// whether what surrounds them is as before.
 fn run<E: Storage>(
     context: &Context<'_>,
     [a, b, q]: [&Array2<f32>; 3],
-    with_sums: bool,
+    which: Which,
 ) -> ([Array2<f32>; 4], bool) {
     const OUTSIDE: f32 = 99.0;
     let (m, n) = a.dim();
@@ -81,10 +92,12 @@ fn run<E: Storage>(
     let (a, b) = (to::<E>(a), to::<E>(b));
     let (p, q) = wide.multi_slice_mut((s![.., 1..=n], s![.., n + 2..2 * n + 2]));
     let inputs = [a.view(), b.view()];
-    if with_sums {
-        map(context, Sample, inputs, [p, q], sums.each_mut().map(|sum| sum.view_mut()));
-    } else {
-        map(context, NoSums, inputs, [p, q], []);
+    match which {
+        Which::WithSums => {
+            map(context, Sample, inputs, [p, q], sums.each_mut().map(|sum| sum.view_mut()));
+        }
+        Which::WithoutSums => map(context, NoSums::<false>, inputs, [p, q], []),
+        Which::InPairs => map(context, NoSums::<true>, inputs, [p, q], []),
     }
     let wide = wide.mapv(E::to_f32);
     let around =
@@ -103,7 +116,7 @@ fn want<E: Storage>([a, b, q]: [&Array2<f32>; 3]) -> [Array2<f32>; 4] {
     [a * 2.0 - b, q + a, columns(a), columns(&(a * b))].map(round)
 }
 
-fn check<E: Storage>(name: &str, with_sums: bool) {
+fn check<E: Storage>(name: &str, which: Which) {
     let mut wrong = Vec::new();
     for shape in shapes() {
         let [a, b, q] = [1, 2, 3].map(|seed| numbers(shape, seed));
@@ -111,8 +124,8 @@ fn check<E: Storage>(name: &str, with_sums: bool) {
         for isa in Isa::available() {
             for (n, executor) in pools().iter().enumerate() {
                 let context = Context { isa, executor: &**executor };
-                let (got, around) = run::<E>(&context, [&a, &b, &q], with_sums);
-                let compared = if with_sums { 4 } else { 2 };
+                let (got, around) = run::<E>(&context, [&a, &b, &q], which);
+                let compared = if which == Which::WithSums { 4 } else { 2 };
                 if got[..compared] != want[..compared] || !around {
                     wrong.push(format!("{name}, {shape:?}, {}, executor {n}", isa.name()));
                 }
@@ -124,36 +137,55 @@ fn check<E: Storage>(name: &str, with_sums: bool) {
 
 #[test]
 fn float_with_sums() {
-    check::<f32>("f32", true);
+    check::<f32>("f32", Which::WithSums);
 }
 
 #[test]
 fn float_without_sums() {
-    check::<f32>("f32", false);
+    check::<f32>("f32", Which::WithoutSums);
 }
 
 #[test]
 fn half_with_sums() {
-    check::<f16>("f16", true);
+    check::<f16>("f16", Which::WithSums);
 }
 
 #[test]
 fn half_without_sums() {
-    check::<f16>("f16", false);
+    check::<f16>("f16", Which::WithoutSums);
 }
 
-/// Inputs may be one row for all, as peephole weights are.
+#[test]
+fn float_in_pairs() {
+    check::<f32>("f32", Which::InPairs);
+}
+
+#[test]
+fn half_in_pairs() {
+    check::<f16>("f16", Which::InPairs);
+}
+
+/// Inputs may be one row for all, as peephole weights are, and matrices may have no gaps.
 #[test]
 fn rows_may_be_broadcast() {
-    let row = numbers((1, 70), 4);
-    let (a, q) = (numbers((9, 70), 1), numbers((9, 70), 2));
-    let b = row.broadcast((9, 70)).expect("rows");
-    let want = want::<f32>([&a, &b.to_owned(), &q]);
-    for isa in Isa::available() {
-        let context = Context { isa, executor: &Serial };
-        let (mut p, mut q) = (Array2::from_elem((9, 70), f32::NAN), q.clone());
-        map(&context, NoSums, [a.view(), b], [p.view_mut(), q.view_mut()], []);
-        assert_eq!([p, q], want[..2], "{}", isa.name());
+    for columns in [1, 4, 9, 20, 70] {
+        let row = numbers((1, columns), 4);
+        let shape = (150, columns);
+        let (a, q) = (numbers(shape, 1), numbers(shape, 2));
+        let b = row.broadcast(shape).expect("rows");
+        let want = want::<f32>([&a, &b.to_owned(), &q]);
+        for isa in Isa::available() {
+            let context = Context { isa, executor: &Serial };
+            let mut got = [(); 2].map(|()| [Array2::from_elem(shape, f32::NAN), q.clone()]);
+            let [[p, q], [p_in_pairs, q_in_pairs]] = &mut got;
+            let inputs = [a.view(), b];
+            map(&context, NoSums::<false>, inputs, [p.view_mut(), q.view_mut()], []);
+            let outputs = [p_in_pairs.view_mut(), q_in_pairs.view_mut()];
+            map(&context, NoSums::<true>, inputs, outputs, []);
+            for got in got {
+                assert_eq!(got, want[..2], "{columns} columns, {}", isa.name());
+            }
+        }
     }
 }
 
@@ -168,7 +200,7 @@ fn long_sums_keep_their_digits() {
     assert!(error(a.iter().fold(0.0, |sum, &value| sum + value)) > TOLERANCE);
     for isa in Isa::available() {
         let context = Context { isa, executor: &Serial };
-        let ([_, _, sum, _], _) = run::<f32>(&context, [&a, &zeros, &zeros], true);
+        let ([_, _, sum, _], _) = run::<f32>(&context, [&a, &zeros, &zeros], Which::WithSums);
         let error = error(sum[[0, 0]]);
         assert!(error < TOLERANCE, "{}: {error:e}", isa.name());
     }

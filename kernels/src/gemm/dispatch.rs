@@ -12,7 +12,7 @@ use super::strip::{AddPacked, AddRows, AddTransposed, Strip};
 use super::sweep::{self, AddSwept};
 use super::tile::{Tile, runs};
 use super::tiling::{even, padded, parts, slices};
-use super::{KC, Right, UNIT};
+use super::{LEFT_PITCH, Right, UNIT};
 use crate::Storage;
 use crate::tiles::{columns as columns_of, rows as rows_of};
 
@@ -106,7 +106,7 @@ impl Tile<'_> {
         for slice in slices(a.len_of(Axis(2))) {
             let mut from = a.view();
             from.slice_axis_inplace(Axis(2), Slice::from(slice.clone()));
-            self.isa.run(CopyRows { from, to: memory, pitch: KC });
+            self.isa.run(CopyRows { from, to: memory, pitch: LEFT_PITCH });
             add(self, LeftRows(&memory.as_chunks().0[..self.rows]), slice);
         }
         self.left = memory;

@@ -3,8 +3,8 @@
 use std::iter;
 use std::ops::Range;
 
-use super::KC;
 use super::prefetch::Prefetch;
+use super::{KC, LEFT_PITCH};
 use crate::simd::Simd;
 
 /// Most rows of a tile whose left factor is given by its transpose.
@@ -54,7 +54,7 @@ pub(super) trait LeftSlice: Copy {
 
 /// A left factor, row-major. The fixed pitch lets one base register address all rows of a block.
 #[derive(Clone, Copy)]
-pub(super) struct LeftRows<'a>(pub(super) &'a [[f32; KC]]);
+pub(super) struct LeftRows<'a>(pub(super) &'a [[f32; LEFT_PITCH]]);
 
 impl LeftSlice for LeftRows<'_> {
     const REREADS: bool = true;

@@ -50,6 +50,10 @@ const NR: usize = 2 * UNIT;
 /// in the first level cache. The rounding error grows with this and the number of slices.
 const KC: usize = 128;
 
+/// From a row of a copied slice of a left factor to the next: longer by a cache line, so that the first lines of all rows
+/// lie in different sets of the first level cache.
+const LEFT_PITCH: usize = KC + UNIT;
+
 /// Most rows of a tile whose left factor is row-major, however narrow the tile is.
 const MC: usize = 192;
 

@@ -8,7 +8,7 @@ use super::micro_kernel::PANEL_ROWS;
 use super::pack::packed_len;
 use super::products::Store;
 use super::tiling::padded;
-use super::{KC, NR, dots, workspace};
+use super::{KC, LEFT_PITCH, NR, dots, workspace};
 use crate::tiles::{Place, columns as columns_of, row};
 use crate::{Isa, Storage};
 
@@ -72,7 +72,7 @@ pub(crate) fn pitch(strips: Strips<'_>) -> usize {
 
 /// The memory that a tile needs for slices of the left factor, and of the right one.
 fn factors_len(rows: usize) -> [usize; 2] {
-    [(rows.max(PANEL_ROWS) * KC).max(dots::ROWS * dots::TERMS), KC * NR]
+    [(rows * LEFT_PITCH).max(PANEL_ROWS * KC).max(dots::ROWS * dots::TERMS), KC * NR]
 }
 
 /// [`tile`] at a place whose columns are its only strip.
