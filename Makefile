@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust test-libs rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -39,21 +39,21 @@ demo: lib ## Train a language model with TensorFlow's kernels and with ours, sid
 	@$(PYTHON) examples/char_lm/demo.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so"
 
 test: ## Run all tests
-	@$(MAKE) --no-print-directory --jobs=5 rust-tests $$(scripts/found_environments.sh)
-	@$(MAKE) --no-print-directory --jobs=2 test-rust test-libs
+	@$(MAKE) --no-print-directory --jobs=5 build-rust-tests $$(scripts/found_environments.sh)
+	@$(MAKE) --no-print-directory --jobs=2 test-rust build-test-libs
 	@$(MAKE) --no-print-directory test-python test-1.15 test-keras-2 test-host test-java
 
 test-rust: ## Test the kernels and the rewrites alone: no Python, no C++, no TensorFlow
 	$(rust_tests)
 
 # Built while the Rust tests run, because compiling the kernels takes one processor.
-test-libs:
+build-test-libs:
 	@for environment in $$(scripts/found_environments.sh); do \
 	  scripts/build_lib.sh "$${environment%/.complete}/bin/python" || exit; done
 	@scripts/build_lib.sh .venv/bin/python failpoints
 
 # Compiled while environments are downloaded.
-rust-tests:
+build-rust-tests:
 	@$(rust_tests) --no-run
 
 rust_tests = cargo test --locked --quiet --package blockcell-kernels --package blockcell-graphs

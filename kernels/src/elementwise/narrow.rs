@@ -31,13 +31,13 @@ pub(super) fn run<S: Simd, E, Q, const I: usize, const O: usize, const R: usize,
     let Pass { equation, inputs, outputs, f32_operands, .. } = pass;
     let (rows, columns) = outputs[0].dim();
     let at_once = ELEMENTS / columns.max(1);
-    let mut memory = ([blank::<E>(); I], [blank::<E>(); O], [blank::<f32>(); W]);
+    let (mut of_inputs, mut of_outputs) = ([blank::<E>(); I], [blank::<E>(); O]);
+    let mut of_operands = [blank::<f32>(); W];
     let inputs = inputs.map(Input::new);
     let mut outputs = outputs.map(Output::new);
     let mut f32_operands = f32_operands.map(Output::new);
     for first in (0..rows).step_by(at_once) {
         let rows = first..rows.min(first + at_once);
-        let (inputs_memory, outputs_memory, f32_memory) = &mut memory;
         let mut row = Row {
             equation,
             inputs: [&[] as &[E]; I],
@@ -45,21 +45,22 @@ pub(super) fn run<S: Simd, E, Q, const I: usize, const O: usize, const R: usize,
             f32_operands: empty(),
             sums: empty(),
         };
-        for ((to, input), memory) in row.inputs.iter_mut().zip(&inputs).zip(inputs_memory) {
+        for ((to, input), memory) in row.inputs.iter_mut().zip(&inputs).zip(&mut of_inputs) {
             *to = input.load(simd, rows.clone(), memory);
         }
-        for ((to, output), memory) in row.outputs.iter_mut().zip(&mut outputs).zip(outputs_memory) {
+        for ((to, output), memory) in row.outputs.iter_mut().zip(&mut outputs).zip(&mut of_outputs)
+        {
             *to = output.load(simd, rows.clone(), memory);
         }
         let operands = row.f32_operands.iter_mut().zip(&mut f32_operands);
-        for ((to, operand), memory) in operands.zip(f32_memory) {
+        for ((to, operand), memory) in operands.zip(&mut of_operands) {
             *to = operand.load(simd, rows.clone(), memory);
         }
         simd.enter(row);
-        for (output, memory) in outputs.iter_mut().zip(&memory.1) {
+        for (output, memory) in outputs.iter_mut().zip(&of_outputs) {
             output.store(simd, rows.clone(), memory);
         }
-        for (operand, memory) in f32_operands.iter_mut().zip(&memory.2).skip(Q::READ_ONLY) {
+        for (operand, memory) in f32_operands.iter_mut().zip(&of_operands).skip(Q::READ_ONLY) {
             operand.store(simd, rows.clone(), memory);
         }
     }
@@ -98,7 +99,7 @@ impl<'a, T: Storage> Input<'a, T> {
             Input::Elements(elements, columns) => &elements[of_rows(rows, columns)],
             Input::Rows(matrix) => {
                 let len = rows.len() * matrix.ncols();
-                // A row that is every row stays there from the first rows on, of which there are most.
+                // A row that is every row is copied once: no later part has more rows than the first.
                 if rows.start == 0 || matrix.strides()[0] != 0 {
                     gather(simd, matrix, rows, memory);
                 }

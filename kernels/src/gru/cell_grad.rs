@@ -132,13 +132,13 @@ fn input_and_state(
     let (w_c_input, _) = inputs.w_c.split_at(Axis(0), input_size);
     let (w_ru_input, w_ru_state) = inputs.w_ru.split_at(Axis(0), input_size);
     let depth = d_r_bar_u_bar.ncols();
-    let tilings =
-        [d_x.dim(), d_h_prev.dim()].map(|shape| gemm::transposed_tiling(context, shape, depth));
-    let of_input = tilings[0].tiles(d_x).map(|tile| (tile, w_ru_input, Some(w_c_input)));
-    let of_state = tilings[1].tiles(d_h_prev).map(|tile| (tile, w_ru_state, None));
+    let tiling = |shape| gemm::transposed_tiling(context, shape, depth);
+    let (tiling_x, tiling_state) = (tiling(d_x.dim()), tiling(d_h_prev.dim()));
+    let of_input = tiling_x.tiles(d_x).map(|tile| (tile, w_ru_input, Some(w_c_input)));
+    let of_state = tiling_state.tiles(d_h_prev).map(|tile| (tile, w_ru_state, None));
     let tiles = of_input.chain(of_state);
     let Context { isa, executor } = *context;
-    let cost = tilings.map(|tiling| gemm::cost(tiling, 1, depth)).into_iter().max().unwrap_or(0);
+    let cost = gemm::cost(tiling_x, 1, depth).max(gemm::cost(tiling_state, 1, depth));
     for_each(executor, cost, tiles.collect(), |((place, out), w_ru, w_c)| {
         gemm::tile_at(isa, &place, |tile| {
             tile.add_transpose(place.rows_of(d_r_bar_u_bar), w_ru);
