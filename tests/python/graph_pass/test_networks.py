@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import rewrite
 from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
 
@@ -135,11 +136,10 @@ WRAPPED_OPS_OF = {
         for name in ("mixed_dynamic", "mixed_lists")
     },
 }
-PLAIN_GRAPHS = [name + optimized for name in PLAIN_OPS_OF for optimized in ("", "_not_optimized")]
-WRAPPED_GRAPHS = [
-    name + optimized for name in WRAPPED_OPS_OF for optimized in ("", "_not_optimized")
-]
-GRAPHS = [name + optimized for name in NODES for optimized in ("", "_not_optimized")]
+OPTIMIZED = ["" if optimized else "_not_optimized" for optimized in rewrite.OPTIMIZED]
+PLAIN_GRAPHS = [name + optimized for name in PLAIN_OPS_OF for optimized in OPTIMIZED]
+WRAPPED_GRAPHS = [name + optimized for name in WRAPPED_OPS_OF for optimized in OPTIMIZED]
+GRAPHS = [name + optimized for name in NODES for optimized in OPTIMIZED]
 
 # The same of functions with our own gradients.
 FUNCTIONS = {

@@ -46,6 +46,7 @@ def test_same_bits_on_a_lower_instruction_set():
     assert digests(1, LOWER) != digests(1, None), "BLOCKCELL_ISA has done nothing"
 
 
+@pytest.mark.once
 def test_threads_may_run_where_they_might_before():
     for number in NUMBERS:
         assert len(isolated.value(outcomes(number, None)["processors"])) == 1

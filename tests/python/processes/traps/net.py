@@ -23,14 +23,16 @@ def register(name, run):
 def trap(build, name=None):
     """Registers a function that builds a graph from a `Net`, and returns its fetches.
 
-    What is registered runs the graph once with TensorFlow's own optimizers and once without, and
-    returns what both runs were like.
+    What is registered runs the graph as `rewrite.OPTIMIZED` says, with TensorFlow's own optimizers
+    and without, and returns what the runs were like.
     """
 
     def run(session, net, fetches):
         return rewrite.run(session, fetches, net.feeds)
 
-    register(name or build.__name__, lambda: [run_graph(build, run, on) for on in (True, False)])
+    register(
+        name or build.__name__, lambda: [run_graph(build, run, on) for on in rewrite.OPTIMIZED]
+    )
     return build
 
 
