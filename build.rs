@@ -12,6 +12,7 @@ const FLAGS: &str = "BLOCKCELL_FLAGS";
 const SOURCES: &[&str] = &[
     "cpp/attributes.cc",
     "cpp/callback.cc",
+    "cpp/constants.cc",
     "cpp/devices.cc",
     "cpp/graph_pass.cc",
     "cpp/graphs.cc",

@@ -97,6 +97,7 @@ bool RegisterAll() {
   RegisterKernels();
   RegisterImplementationPass();
   RegisterRewritePasses();
+  RegisterConstantsPass();
   return true;
 }
 

@@ -14,6 +14,7 @@ const std::string& RunningTensorFlow();
 // registers anything, because that must not happen in a TensorFlow the library was not built for.
 void RegisterOwnOps();
 void RegisterBlockcellInfo();
+void RegisterConstantsPass();
 void RegisterGraphPass();
 void RegisterImplementationPass();
 void RegisterKernels();

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod block;
+mod constants;
 mod cudnn;
 mod info;
 mod keras;
@@ -21,6 +22,7 @@ mod status;
 mod tensors;
 mod threads;
 
+use constants::{note_constants, packs_weights, wants_constants};
 pub(crate) use cudnn::is_on as has_cudnn;
 use info::info;
 use kernels::{Kernel, make_kernel, operations};
@@ -135,7 +137,22 @@ mod ffi {
         message: String,
     }
 
+    /// An attribute of a node, which is a list of numbers.
+    struct ConstantsNote {
+        attribute: String,
+        numbers: Vec<i64>,
+    }
+
     extern "Rust" {
+        /// Whether nodes are told which of their inputs are constants, as far as the environment says.
+        fn wants_constants() -> bool;
+
+        /// Whether kernels of this operation pack weights, which constants spare them.
+        fn packs_weights(op: &str) -> bool;
+
+        /// What tells a kernel in this process that these of its inputs are these constants, by a number of each.
+        fn note_constants(inputs: &[i64], constants: &[i64]) -> ConstantsNote;
+
         /// Every operation that has kernels.
         fn operations() -> Vec<OpInfo>;
 

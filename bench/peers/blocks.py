@@ -12,6 +12,7 @@ from bench.peers.nets import (
     joined,
     split,
 )
+from blockcell.op_table import WEIGHT
 from blockcell_tools.bench import graphs
 from blockcell_tools.bench.timing import seconds_of
 from blockcell_tools.bench.worker import start
@@ -48,7 +49,10 @@ class Blocks:
         values = {tensor.name: values[tensor.name] for tensor in op.inputs}
         attributes = {"forget_bias": 0.0, "cell_clip": 0.0, "use_peephole": False}
         attributes["reset_after"] = True
-        self._pair = graphs.Pair(self._sides, op, values, attributes)
+        # What serves has its weights in the graph, as ONNX Runtime has them in the model.
+        weights = [tensor.name for tensor in op.inputs if tensor.kind == WEIGHT]
+        constants = weights if net.work == INFERENCE else ()
+        self._pair = graphs.Pair(self._sides, op, values, attributes, constants)
         # What the others return, and all that they compute.
         self._run = self._pair.chain(self._name, 1, None if net.work == TRAINING else ["h"])
         self.calls = 1

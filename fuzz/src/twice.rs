@@ -58,7 +58,7 @@ pub(crate) fn twice(
             }
         }
         let mut after = before.clone();
-        let ended = call(&Context { isa, executor }, &mut after);
+        let ended = call(&Context::new(isa, executor), &mut after);
         if let Err(error) = &ended {
             let kept = before.iter().zip(&after).zip(&roles);
             let mut kept = kept.filter(|(_, role)| **role != Role::Scratch);

@@ -31,7 +31,7 @@ fn for_all(
     for isa in Isa::available() {
         let mut group = criterion.benchmark_group(format!("{name}/{}", isa.name()));
         for (batch, size) in SHAPES {
-            let context = Context { isa, executor: &Serial };
+            let context = Context::new(isa, &Serial);
             let id = BenchmarkId::from_parameter(format!("{batch}x{size}"));
             group.throughput(work(batch, size));
             group.bench_function(id, |bencher| bench(bencher, &context, batch, size));

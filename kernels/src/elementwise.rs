@@ -71,7 +71,7 @@ pub(crate) fn map<E, Q, const I: usize, const O: usize, const R: usize>(
     if shape.0 == 0 || shape.1 == 0 {
         return sums.iter_mut().for_each(|sum| sum.fill(E::ZERO));
     }
-    let Context { isa, executor } = *context;
+    let Context { isa, executor, .. } = *context;
     let tiling = if R == 0 { row_tiling(shape) } else { column_tiling(shape) };
     if tiling.is_one_tile(shape) {
         return run(isa, equation, inputs, outputs, sums);

@@ -48,6 +48,7 @@
 mod activation;
 pub mod block_gru;
 pub mod block_lstm;
+mod constants;
 pub mod cudnn_rnn;
 mod element;
 mod elementwise;
@@ -69,6 +70,7 @@ mod shapes;
 pub mod simd;
 mod tiles;
 
+pub use constants::{Constant, Constants, Copies};
 pub use element::Storage;
 pub use error::Error;
 pub use executor::{Executor, Serial};
@@ -83,12 +85,22 @@ pub struct Context<'e> {
     pub isa: Isa,
     /// The threads.
     pub executor: &'e dyn Executor,
+    /// Inputs that are the same in every call; none by default.
+    pub constants: Constants<'e>,
+}
+
+impl<'e> Context<'e> {
+    /// These, and no constants.
+    #[must_use]
+    pub fn new(isa: Isa, executor: &'e dyn Executor) -> Self {
+        Context { isa, executor, constants: Constants::default() }
+    }
 }
 
 impl Default for Context<'_> {
     /// The calling thread and [`Isa::get`].
     fn default() -> Self {
-        Context { isa: Isa::get(), executor: &Serial }
+        Context::new(Isa::get(), &Serial)
     }
 }
 

@@ -3,6 +3,7 @@
 use blockcell_kernels::{Context, Error, Isa};
 
 use super::attributes::{Attributes, ElementType};
+use super::constants::Kept;
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
@@ -99,21 +100,24 @@ pub(super) fn operations() -> Vec<OpInfo> {
 pub(super) struct Kernel {
     op: String,
     node: Result<Box<dyn Node>, Status>,
+    kept: Kept,
     runs: Runs,
 }
 
 pub(super) fn make_kernel(op: &str, attributes: &NodeAttributes) -> Box<Kernel> {
     let mut node = None;
+    let mut kept = Kept::default();
     let mut label = None;
     let status = guarded(op, || {
         let operation = all().find(|operation| operation.name() == op).expect("an operation");
         let attributes = Attributes::new(operation.name(), attributes);
         label = attributes.text(runs::LABEL).ok();
+        kept = Kept::of(attributes);
         node = Some(operation.node(attributes)?);
         Ok(())
     });
     let runs = Runs::of(op, label.as_deref());
-    Box::new(Kernel { op: op.to_owned(), node: node.ok_or(status), runs })
+    Box::new(Kernel { op: op.to_owned(), node: node.ok_or(status), kept, runs })
 }
 
 impl Kernel {
@@ -149,13 +153,15 @@ impl Kernel {
         scratch: &mut [f32],
     ) -> Status {
         self.with_node(|node| {
-            let context = &Context { isa: Isa::get(), executor: pool };
             blockcell_failpoints::here("compute");
             if blockcell_failpoints::returns(format_args!("wrong-{}", self.op)) {
                 outputs.iter_mut().for_each(|output| output.data.fill(0));
                 return Ok(());
             }
-            node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })?;
+            self.kept.with(inputs, |constants| {
+                let context = &Context { isa: Isa::get(), executor: pool, constants };
+                node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
+            })?;
             self.runs.count();
             Ok(())
         })

@@ -204,7 +204,7 @@ impl<'a, E: Storage> GradSequence<'a, E> {
     /// A cell whose gradient with respect to h comes through products with `weights`.
     fn cell<'w, 'f: 'w>(
         &self,
-        context: &Context<'_>,
+        context: &Context<'w>,
         weights: ArrayView2<'f, E>,
         memory: &'w mut [f32],
     ) -> LstmGrad<'a, 'w, E> {

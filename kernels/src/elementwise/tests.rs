@@ -123,7 +123,7 @@ fn check<E: Storage>(name: &str, which: Which) {
         let want = want::<E>([&a, &b, &q]);
         for isa in Isa::available() {
             for (n, executor) in pools().iter().enumerate() {
-                let context = Context { isa, executor: &**executor };
+                let context = Context::new(isa, &**executor);
                 let (got, around) = run::<E>(&context, [&a, &b, &q], which);
                 let compared = if which == Which::WithSums { 4 } else { 2 };
                 if got[..compared] != want[..compared] || !around {
@@ -175,7 +175,7 @@ fn rows_may_be_broadcast() {
         let b = row.broadcast(shape).expect("rows");
         let want = want::<f32>([&a, &b.to_owned(), &q]);
         for isa in Isa::available() {
-            let context = Context { isa, executor: &Serial };
+            let context = Context::new(isa, &Serial);
             let mut got = [(); 2].map(|()| [Array2::from_elem(shape, f32::NAN), q.clone()]);
             let [[p, q], [p_in_pairs, q_in_pairs]] = &mut got;
             let inputs = [a.view(), b];
@@ -199,7 +199,7 @@ fn long_sums_keep_their_digits() {
     let error = |sum: f32| (f64::from(sum) - want).abs() / want;
     assert!(error(a.iter().fold(0.0, |sum, &value| sum + value)) > TOLERANCE);
     for isa in Isa::available() {
-        let context = Context { isa, executor: &Serial };
+        let context = Context::new(isa, &Serial);
         let ([_, _, sum, _], _) = run::<f32>(&context, [&a, &zeros, &zeros], Which::WithSums);
         let error = error(sum[[0, 0]]);
         assert!(error < TOLERANCE, "{}: {error:e}", isa.name());

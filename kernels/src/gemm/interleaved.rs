@@ -7,9 +7,10 @@ use std::ops::Range;
 use super::micro_kernel::{LeftSlice, Packed, multiply, with_height};
 use super::pack::pack_columns;
 use super::tiling::{padded, slices};
-use super::{Right, UNIT};
+use super::{Right, UNIT, weights_len};
+use crate::constants::Form;
 use crate::simd::{LINE, Simd, WithSimd};
-use crate::{Isa, Storage};
+use crate::{Context, Isa, Storage};
 
 /// Most rows for which computing group by group of cells pays, with any instruction set.
 pub(crate) const FEW_ROWS: usize = 6;
@@ -130,6 +131,21 @@ impl<'a, const G: usize> Interleaved<'a, G> {
     ) -> Self {
         isa.run(Pack { right, depth, width, strips, to: &mut *to });
         Interleaved { packed: to, depth, width }
+    }
+
+    /// The same where `right` is a constant of the call: packed in the first one, and kept.
+    pub(crate) fn kept<E: Storage>(
+        context: &Context<'a>,
+        (depth, width): (usize, usize),
+        right: Right<'_, E>,
+        strips: [Range<usize>; G],
+    ) -> Option<Self> {
+        let isa = context.isa;
+        let key = (Form::Blocks { cells: width }, weights_len(depth, G, strips[0].len()));
+        let packed = context.constants.packed(context.isa, &right, &strips.clone(), key, |to| {
+            isa.run(Pack { right, depth, width, strips, to });
+        })?;
+        Some(Interleaved { packed, depth, width })
     }
 
     /// Adds the products of some rows with the weights of a group of cells to `sums`, `[rows, gates, cells]`. Those of

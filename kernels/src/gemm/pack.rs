@@ -19,7 +19,6 @@ pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
 }
 
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice by [`pack_slice`].
-#[cfg(any(test, feature = "layers"))]
 pub(super) fn pack<E: Storage>(
     isa: Isa,
     right: Right<'_, E>,

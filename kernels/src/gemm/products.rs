@@ -25,7 +25,7 @@ pub(crate) fn products<'o, E: Storage, T: Sync + Copy + Send>(
     targets: impl IntoIterator<Item = Target<'o, E, T>>,
     add: impl Fn(&mut Tile<'_>, T, &Place) + Sync,
 ) {
-    let Context { isa, executor } = *context;
+    let Context { isa, executor, .. } = *context;
     let mut tiles = Vec::new();
     let mut largest = 0;
     for Target { out, terms } in targets {

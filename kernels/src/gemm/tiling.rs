@@ -148,6 +148,12 @@ pub(crate) fn padded(columns: usize) -> usize {
     columns.checked_next_multiple_of(UNIT).unwrap_or(usize::MAX)
 }
 
+/// Tiles of a product with packed constants. Their width does not depend on the rows, so that one copy serves all calls.
+pub(crate) fn constant_tiling((rows, columns): (usize, usize)) -> Tiling {
+    const COLUMNS: usize = 256;
+    Tiling { rows: even(rows, MC, 1), columns: even(columns, COLUMNS, UNIT) }
+}
+
 /// How the left factors of [`super::products()`] are given, which decides how high their tiles are.
 #[derive(Clone, Copy)]
 pub(crate) enum LeftLayout {

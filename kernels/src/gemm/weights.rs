@@ -3,11 +3,10 @@
 use std::ops::Range;
 
 use super::few_rows::packed_vectors;
-#[cfg(feature = "layers")]
-use super::pack::pack;
-use super::pack::{pack_slice, packed_slices};
+use super::pack::{pack, pack_slice, packed_len, packed_slices};
 use super::tiling::padded;
 use super::{KC, Right};
+use crate::constants::Form;
 use crate::executor::for_each;
 use crate::tiles::{Place, Tiling};
 use crate::{Context, Storage};
@@ -33,6 +32,22 @@ pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
     padded(cell_size) <= rows
 }
 
+/// A right factor, of `depth`, of tiles of so many rows with these strips: packed where it is a constant of the call.
+pub(crate) fn kept_strips<'a, E: Storage>(
+    context: &Context<'a>,
+    (rows, depth): (usize, usize),
+    right: Right<'a, E>,
+    strips: &[Range<usize>],
+) -> Right<'a, E> {
+    let vectors = packed_vectors(context.isa, rows);
+    let form = Form::Tiles { cells: usize::MAX, vectors };
+    let len = packed_len(depth, strips);
+    let packed = context.constants.packed(context.isa, &right, strips, (form, len), |to| {
+        pack(context.isa, right, depth, strips, vectors, to);
+    });
+    packed.map_or(right, |data| Right::Packed { data, vectors })
+}
+
 /// Packs all of a right factor as the only strip of a tile.
 #[cfg(feature = "layers")]
 pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, to: &mut [f32]) {
@@ -46,14 +61,43 @@ impl<'a> PackedWeights<'a> {
     pub(crate) fn pack<E: Storage, const GATES: usize>(
         context: &Context<'_>,
         tiling: Tiling,
-        cell_size: usize,
-        depth: usize,
+        (depth, cell_size): (usize, usize),
         right: Right<'_, E>,
         strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
         to: &'a mut [f32],
     ) -> Self {
+        let vectors = packed_vectors(context.isa, tiling.rows);
+        Self::fill(context, (tiling, vectors), (depth, cell_size), right, strips, &mut *to);
+        PackedWeights { packed: to, floats_per_cell: depth * GATES, vectors }
+    }
+
+    /// The same where `right` is a constant of the call: packed in the first one, and kept.
+    pub(crate) fn kept<E: Storage, const GATES: usize>(
+        context: &Context<'a>,
+        tiling: Tiling,
+        (depth, cell_size): (usize, usize),
+        right: Right<'_, E>,
+        strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
+    ) -> Option<Self> {
+        let vectors = packed_vectors(context.isa, tiling.rows);
+        let form = Form::Tiles { cells: tiling.columns, vectors };
+        let len = weights_len(depth, GATES, cell_size);
+        let all = strips(&(0..cell_size));
+        let packed = context.constants.packed(context.isa, &right, &all, (form, len), |to| {
+            Self::fill(context, (tiling, vectors), (depth, cell_size), right, strips, to);
+        })?;
+        Some(PackedWeights { packed, floats_per_cell: depth * GATES, vectors })
+    }
+
+    fn fill<E: Storage, const GATES: usize>(
+        context: &Context<'_>,
+        (tiling, vectors): (Tiling, usize),
+        (depth, cell_size): (usize, usize),
+        right: Right<'_, E>,
+        strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
+        to: &mut [f32],
+    ) {
         let isa = context.isa;
-        let vectors = packed_vectors(isa, tiling.rows);
         let mut parts = Vec::new();
         let starts = (0..cell_size).step_by(tiling.columns);
         for (start, packed) in starts.zip(to.chunks_mut((depth * GATES * tiling.columns).max(1))) {
@@ -66,7 +110,6 @@ impl<'a> PackedWeights<'a> {
         for_each(context.executor, cost, parts, |(strips, slice, packed)| {
             pack_slice(isa, right, slice, &strips, vectors, packed);
         });
-        PackedWeights { packed: to, floats_per_cell: depth * GATES, vectors }
     }
 
     /// The factor for the tile at `place`.

@@ -83,7 +83,7 @@ fn reset_gate(
     let (_, w_c_state) = w_c.split_at(Axis(0), x.ncols());
     let depth = w_c.ncols();
     let tiling = gemm::transposed_tiling(context, h_prev.dim(), depth);
-    let Context { isa, executor } = *context;
+    let Context { isa, executor, .. } = *context;
     let cost = gemm::cost(tiling, 1, depth);
     for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
         gemm::tile_at(isa, &place, |tile| {
@@ -137,7 +137,7 @@ fn input_and_state(
     let of_input = tiling_x.tiles(d_x).map(|tile| (tile, w_ru_input, Some(w_c_input)));
     let of_state = tiling_state.tiles(d_h_prev).map(|tile| (tile, w_ru_state, None));
     let tiles = of_input.chain(of_state);
-    let Context { isa, executor } = *context;
+    let Context { isa, executor, .. } = *context;
     let cost = gemm::cost(tiling_x, 1, depth).max(gemm::cost(tiling_state, 1, depth));
     for_each(executor, cost, tiles.collect(), |((place, out), w_ru, w_c)| {
         gemm::tile_at(isa, &place, |tile| {

@@ -109,7 +109,7 @@ pub(crate) fn compute<E: Storage>(
 ) {
     let AddNInputs { addends, a, b } = inputs;
     let parts = parts(a, b);
-    let Context { isa, executor } = *context;
+    let Context { isa, executor, .. } = *context;
     let mut tiles = Vec::new();
     let (mut largest, mut first_row, mut rest) = (0, 0, sum);
     // Without products, all rows are a part without factors.

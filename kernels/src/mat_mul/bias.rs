@@ -86,7 +86,7 @@ pub(crate) fn compute<E: Storage>(
     BiasInputs { addends, out_backprop }: BiasInputs<'_, E>,
     mut sum: ArrayViewMut1<'_, E>,
 ) {
-    let Context { isa, executor } = *context;
+    let Context { isa, executor, .. } = *context;
     // Matrices without columns may have any number of rows.
     let rows = out_backprop.iter().map(ArrayView2::nrows).fold(0, usize::saturating_add);
     let tasks = sum.axis_chunks_iter_mut(Axis(0), COLUMNS).enumerate().collect();

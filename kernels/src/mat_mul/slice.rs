@@ -118,7 +118,7 @@ pub(crate) fn compute<E: Storage>(
     SliceInputs { a, b }: SliceInputs<'_, E>,
     parts: Vec<(Range<usize>, ArrayViewMut2<'_, E>)>,
 ) {
-    let Context { isa, executor } = *context;
+    let Context { isa, executor, .. } = *context;
     let depth = a.ncols();
     let mut tiles = Vec::new();
     let mut largest = 0;

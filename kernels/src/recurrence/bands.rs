@@ -28,11 +28,13 @@ pub(super) fn for_each_band<B: Send>(
     bands: Vec<B>,
     work: impl Fn(&Context<'_>, B) + Sync,
 ) {
-    let Context { isa, executor } = *context;
+    let Context { isa, executor, constants } = *context;
     if bands.len() == 1 {
         return bands.into_iter().for_each(|band| work(context, band));
     }
-    for_each(executor, cost, bands, |band| work(&Context { isa, executor: &Serial }, band));
+    for_each(executor, cost, bands, |band| {
+        work(&Context { isa, executor: &Serial, constants }, band);
+    });
 }
 
 /// The ranges of rows of bands of so many rows.

@@ -143,8 +143,10 @@ fn by_bands<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
     mut outputs: Outputs<'_, E, K, N>,
     (rows, sums): (usize, &Sums),
 ) {
-    let Sequence { lengths, x, .. } = *sequence;
+    let Sequence { lengths, x, w_x, .. } = *sequence;
     let cells = sequence.first[0].ncols();
+    let shape = (rows * sums.at_once, x.len_of(Axis(2)));
+    let w_x = w_x.map(|w_x| sums.weights(context, shape, w_x));
     let of_x = gemm::cost(Tiling { rows, columns: cells }, C::GATES, x.len_of(Axis(2)));
     let cost = cell.tiles().1.saturating_add(of_x);
     let turn = turn(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
@@ -153,7 +155,7 @@ fn by_bands<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
         let cost = cost.saturating_mul(steps.len() as u64);
         let bands = outputs.bands(sequence, rows).collect();
         for_each_band(context, cost, bands, |context, mut band| {
-            band.steps(context, cell, steps.clone(), sums);
+            band.steps(context, cell, steps.clone(), sums, w_x.as_deref());
         });
     }
 }
@@ -186,13 +188,26 @@ impl Sums {
         let most = MOST / (rows * (pitch[0] + pitch[1]));
         Sums { columns, pitch, at_once: wanted.min(most).max(1), fit: 3 * wanted <= 4 * most }
     }
+
+    /// The weights of x, for products of so many rows and terms: packed where they are constants of the call.
+    fn weights<'w, E: Storage>(
+        &self,
+        context: &Context<'w>,
+        (rows, depth): (usize, usize),
+        w_x: &[ArrayView2<'w, E>],
+    ) -> Vec<Right<'w, E>> {
+        let weights = w_x.iter().zip(&self.columns);
+        let kept = weights.map(|(&w_x, columns)| {
+            gemm::kept_strips(context, (rows, depth), Right::of(w_x), columns)
+        });
+        kept.collect()
+    }
 }
 
 /// Some rows of the batch.
 struct Band<'b, E, const K: usize, const N: usize> {
     lengths: Lengths<'b>,
     x: ArrayView3<'b, E>,
-    w_x: Option<&'b [ArrayView2<'b, E>]>,
     first: [ArrayView2<'b, E>; N],
     kept: [ArrayViewMut3<'b, E>; K],
     states: [ArrayViewMut3<'b, E>; N],
@@ -205,13 +220,12 @@ impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
         sequence: &Sequence<'s, E, N>,
         rows: usize,
     ) -> impl Iterator<Item = Band<'b, E, K, N>> {
-        let Sequence { lengths, x, w_x, first } = *sequence;
+        let Sequence { lengths, x, first, .. } = *sequence;
         let ranges = bands(first[0].nrows(), rows);
         let parts = cut(&mut self.kept, rows).zip(cut(&mut self.states, rows));
         ranges.zip(parts).map(move |(rows, (kept, states))| Band {
             lengths: lengths.rows(rows.clone()),
             x: x.slice_move(s![.., rows.clone(), ..]),
-            w_x,
             first: first.map(|state| tiles::rows(state.reborrow(), rows.clone())),
             kept,
             states,
@@ -227,6 +241,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         cell: &impl Cell<E, K, N>,
         steps: Range<usize>,
         Sums { columns, pitch, at_once, .. }: &Sums,
+        w_x: Option<&[Right<'_, E>]>,
     ) {
         let rows = self.first[0].nrows();
         let len = pitch.map(|pitch| rows * pitch);
@@ -237,7 +252,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
                 let known = steps.start..steps.end.min(end).max(steps.start);
                 let [first, second] =
                     [&mut first[..known.len() * len[0]], &mut second[..known.len() * len[1]]];
-                self.products(context, known.clone(), [&mut *first, &mut *second], columns);
+                self.products(context, known.clone(), [&mut *first, &mut *second], columns, w_x);
                 let mut products = [(first, len[0]), (second, len[1])]
                     .map(|(sums, len)| sums.chunks_exact_mut(len.max(1)));
                 if let Some(width) = cell.group_width() {
@@ -260,6 +275,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         steps: Range<usize>,
         sums: [&mut [f32]; 2],
         columns: &[Vec<Range<usize>>; 2],
+        w_x: Option<&[Right<'_, E>]>,
     ) {
         if steps.is_empty() {
             return;
@@ -269,8 +285,8 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
             if sums.is_empty() {
                 continue;
             }
-            gemm::tile_in(context.isa, columns, sums, true, |tile| match self.w_x {
-                Some(w_x) => tile.add_all(x.view(), Right::of(w_x[n].view())),
+            gemm::tile_in(context.isa, columns, sums, true, |tile| match w_x {
+                Some(w_x) => tile.add_all(x.view(), w_x[n]),
                 None => tile.add_to_each(x.view()),
             });
         }

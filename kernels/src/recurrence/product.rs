@@ -53,19 +53,31 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         Product { places: gemm::starts(&product.strips(&(0..cells))), ..product }
     }
 
-    /// The same weights, packed into memory of [`Product::memory`].
-    pub(crate) fn packed(self, context: &Context<'_>, memory: &'w mut [f32]) -> Self {
+    /// The same weights, packed: constants of the call once and for all, others into memory of [`Product::memory`].
+    pub(crate) fn packed(self, context: &Context<'w>, memory: &'w mut [f32]) -> Self {
+        if let Some(kept) = self.kept(context) {
+            return kept;
+        }
         let Product { tiling, depth, cells, .. } = self;
         let Factor::Plain(right) = self.weights else { return self };
         let strips = |cells: &Range<usize>| self.strips(cells);
-        let weights = PackedWeights::pack(context, tiling, cells, depth, right, strips, memory);
+        let weights = PackedWeights::pack(context, tiling, (depth, cells), right, strips, memory);
         Product { weights: Factor::Packed(weights), ..self }
+    }
+
+    /// The same weights, packed, if they are a constant of the call.
+    pub(super) fn kept(&self, context: &Context<'w>) -> Option<Self> {
+        let Product { tiling, depth, cells, .. } = *self;
+        let Factor::Plain(right) = self.weights else { return None };
+        let strips = |cells: &Range<usize>| self.strips(cells);
+        let weights = PackedWeights::kept(context, tiling, (depth, cells), right, strips)?;
+        Some(Product { weights: Factor::Packed(weights), ..*self })
     }
 
     /// [`Product::packed`] if that pays in so many steps.
     pub(crate) fn packed_for(
         self,
-        context: &Context<'_>,
+        context: &Context<'w>,
         steps: usize,
         memory: &'w mut [f32],
     ) -> Self {
@@ -76,7 +88,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     /// products with so many gates each, of which this is one.
     pub(crate) fn grouped_for(
         self,
-        context: &Context<'_>,
+        context: &Context<'w>,
         steps: usize,
         gates: &[usize],
         memory: &'w mut [f32],
@@ -93,8 +105,9 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         else {
             return self.packed_for(context, steps, memory);
         };
-        let strips = self.strips(&(0..cells));
-        let weights = Interleaved::pack(context.isa, (depth, width), right, strips, memory);
+        let (strips, size) = (self.strips(&(0..cells)), (depth, width));
+        let weights = Interleaved::kept(context, size, right, strips.clone())
+            .unwrap_or_else(|| Interleaved::pack(context.isa, size, right, strips, memory));
         Product { weights: Factor::Interleaved(weights), ..self }
     }
 
@@ -364,7 +377,7 @@ impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, A, E, 1, M> {
         out: ArrayViewMut2<'_, O>,
         work: impl Fn(&mut Tile<'_>, &Place, ArrayViewMut2<'_, O>) + Sync,
     ) {
-        let Context { isa, executor } = *context;
+        let Context { isa, executor, .. } = *context;
         let tiles = self.tiling().tiles(out).collect();
         for_each(executor, self.cost(), tiles, |(place, out)| {
             gemm::tile_at(isa, &place, |tile| {

@@ -20,7 +20,7 @@ impl Executor for Backwards {
 
 /// The calling thread, on each instruction set.
 pub(crate) fn contexts() -> impl Iterator<Item = Context<'static>> {
-    Isa::available().into_iter().map(|isa| Context { isa, executor: &Serial })
+    Isa::available().into_iter().map(|isa| Context::new(isa, &Serial))
 }
 
 /// Executors with their names, the serial one first.

@@ -51,7 +51,7 @@ fn check(
     let (inputs, want) = kernel.inputs_and_want(sizes, seed);
     for isa in Isa::available() {
         for (name, executor) in executors {
-            let context = Context { isa, executor: &**executor };
+            let context = Context::new(isa, &**executor);
             let got = kernel.outputs(&context, sizes, &inputs);
             let case = format!("{}, {sizes:?}, {}, {name}", kernel.name(), isa.name());
             let close = |name: &str, got: &_, want: &_| close(name, got, want, tolerance);

@@ -37,9 +37,9 @@ fn executors_and_runs_agree() {
         for (sizes, other) in SIZES.into_iter().zip(&mut turns) {
             let inputs = kernel.inputs(sizes, 1);
             for isa in Isa::available() {
-                let want = kernel.outputs(&Context { isa, executor: &Serial }, sizes, &inputs);
+                let want = kernel.outputs(&Context::new(isa, &Serial), sizes, &inputs);
                 for (name, executor) in [other, most] {
-                    let context = Context { isa, executor: &**executor };
+                    let context = Context::new(isa, &**executor);
                     let got = kernel.outputs(&context, sizes, &inputs);
                     let case = format!("{}, {sizes:?}, {}", kernel.name(), isa.name());
                     let same = kernel.compare(&got, &want, same_bits);
@@ -58,7 +58,7 @@ fn rows_do_not_depend_on_other_rows() {
         for sizes in SIZES.into_iter().filter(|sizes| sizes.batch > 0) {
             let inputs = kernel.inputs(sizes, 2);
             for isa in Isa::available() {
-                let context = Context { isa, executor: &Serial };
+                let context = Context::new(isa, &Serial);
                 let all = kernel.outputs(&context, sizes, &inputs);
                 for rows in samples(kernel.op().name, sizes.batch) {
                     let alone = Sizes { batch: rows.len(), ..sizes };

@@ -16,7 +16,7 @@ fn sums_over_nothing_are_zeros() {
             for time in [0, 1, 3] {
                 let sizes = Sizes { time, batch, input_size, cell_size };
                 for isa in Isa::available() {
-                    let context = Context { isa, executor: &Serial };
+                    let context = Context::new(isa, &Serial);
                     let got = kernel.outputs(&context, sizes, &kernel.inputs(sizes, 1));
                     let mut values = got.iter().flatten();
                     let right = if batch == 0 || cell_size == 0 {
@@ -45,7 +45,7 @@ fn nothing_happens_in_no_steps() {
             inputs[0].fill(0.0);
             let want = kernel.want(&inputs);
             for isa in Isa::available() {
-                let context = Context { isa, executor: &Serial };
+                let context = Context::new(isa, &Serial);
                 let got = kernel.outputs(&context, sizes, &inputs);
                 let exact = |name: &str, got: &_, want: &_| close(name, got, want, 0.0);
                 let case = format!("{}, {sizes:?}, {}", kernel.name(), isa.name());

@@ -252,8 +252,7 @@ fn check<E: Element>(tolerance: f64) {
             for call in calls::<E>(cell, Sizes::new(time, batch, input, size), seed as u64) {
                 let want = call.want::<E>();
                 for isa in Isa::available() {
-                    let got =
-                        call.run::<E>(&Context { isa, executor: &Serial }).expect("it is right");
+                    let got = call.run::<E>(&Context::new(isa, &Serial)).expect("it is right");
                     let same = got.iter().zip(&want).try_for_each(|(got, want)| {
                         close_to_scale("output", got, want, tolerance, scale(want).max(0.1))
                     });
@@ -304,9 +303,7 @@ fn one_row_stands_for_all() {
                     whole.slice_axis(axis, (..1).into()).as_standard_layout().to_owned();
             }
             let want = call.want::<f32>();
-            let got = call
-                .run::<f32>(&Context { isa: Isa::get(), executor: &Serial })
-                .expect("it broadcasts");
+            let got = call.run::<f32>(&Context::default()).expect("it broadcasts");
             for (got, want) in got.iter().zip(&want) {
                 close_to_scale("output", got, want, 2e-6, 1.0).expect("close");
             }
@@ -318,10 +315,10 @@ fn one_row_stands_for_all() {
 fn any_number_of_threads_gives_the_same() {
     for cell in CELLS {
         let call = Call::new::<f32>(cell, Sizes::new(6, 33, 20, 70), 3).masked(1, 4);
-        let serial = call.run::<f32>(&Context { isa: Isa::get(), executor: &Serial });
+        let serial = call.run::<f32>(&Context::default());
         let serial = serial.expect("it is right");
         for (_, executor) in executors() {
-            let got = call.run::<f32>(&Context { isa: Isa::get(), executor: &**executor });
+            let got = call.run::<f32>(&Context::new(Isa::get(), &**executor));
             for (got, want) in got.expect("it is right").iter().zip(&serial) {
                 same_bits("output", got, want).expect("the same");
             }
@@ -333,7 +330,7 @@ fn any_number_of_threads_gives_the_same() {
 fn error_of(cell: Cell, change: impl Fn(&mut Call)) -> String {
     let mut call = Call::new::<f32>(cell, Sizes::new(3, 2, 4, 5), 1).masked(0, 1);
     change(&mut call);
-    let ran = call.run::<f32>(&Context { isa: Isa::get(), executor: &Serial });
+    let ran = call.run::<f32>(&Context::default());
     ran.expect_err("it is wrong").to_string()
 }
 

@@ -6,6 +6,7 @@
 mod common;
 
 mod accuracy;
+mod constants;
 mod cudnn_rnn;
 mod determinism;
 mod empty;

@@ -46,11 +46,11 @@ fn check<E: Element, D: Dimension>(
 ) {
     let want = want.clone().into_dyn();
     for isa in Isa::available() {
-        let first = wide(&call(&Context { isa, executor: &Serial })).into_dyn();
+        let first = wide(&call(&Context::new(isa, &Serial))).into_dyn();
         let case = format!("{case}, {} bytes, {}", size_of::<E>(), isa.name());
         failures.note(&case, close("result", &first, &want, tolerance::<E>()));
         for (name, executor) in executors() {
-            let got = wide(&call(&Context { isa, executor: &**executor })).into_dyn();
+            let got = wide(&call(&Context::new(isa, &**executor))).into_dyn();
             failures.note(format!("{case}, {name}"), same_bits("result", &got, &first));
         }
     }

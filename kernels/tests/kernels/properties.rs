@@ -69,7 +69,7 @@ proptest! {
         let kernel = &*kernels().swap_remove(kernel);
         let (_, executor) = &executors()[executor];
         let (inputs, want) = kernel.inputs_and_want(sizes, seed);
-        let got = kernel.outputs(&Context { isa, executor: &**executor }, sizes, &inputs);
+        let got = kernel.outputs(&Context::new(isa, &**executor), sizes, &inputs);
         let close = |name: &str, got: &_, want: &_| close(name, got, want, kernel.tolerance());
         fail(kernel.compare(&got, &want, close))?;
     }
@@ -86,7 +86,7 @@ proptest! {
     ) {
         let kernel = &*kernels().swap_remove(kernel);
         let (_, executor) = &executors()[executor];
-        let context = Context { isa, executor: &**executor };
+        let context = Context::new(isa, &**executor);
         let inputs = kernel.inputs(sizes, seed);
         let mut want = kernel.outputs(&context, sizes, &inputs);
         let mut shapes = kernel.output_shapes(sizes);

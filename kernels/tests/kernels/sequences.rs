@@ -18,7 +18,7 @@ const SIZES: [Sizes; 6] = [
 ];
 
 fn contexts() -> impl Iterator<Item = Context<'static>> {
-    Isa::available().into_iter().map(|isa| Context { isa, executor: &Serial })
+    Isa::available().into_iter().map(|isa| Context::new(isa, &Serial))
 }
 
 fn case(kernel: &dyn Kernel, sizes: Sizes, context: &Context<'_>) -> String {

@@ -121,8 +121,8 @@ class Pair:
     reuse their memory for outputs. Use it as a context manager.
     """
 
-    def __init__(self, sides: Sides, op, arrays, attributes):
-        """Sets the variables to the arrays, the op's inputs by name."""
+    def __init__(self, sides: Sides, op, arrays, attributes, constants=()):
+        """Sets the variables to the arrays, the op's inputs by name; `constants` are none."""
         tf = sides.tf
         self._sides, self._op, self._attributes = sides, op, attributes
         self._graph = tf.Graph()
@@ -130,16 +130,18 @@ class Pair:
             feeds = {
                 name: tf.compat.v1.placeholder(array.dtype, array.shape)
                 for name, array in arrays.items()
+                if name not in constants
             }
             variables = {
                 name: tf.compat.v1.Variable(feed, trainable=False, use_resource=True)
                 for name, feed in feeds.items()
             }
             self._values = {name: variable.value() for name, variable in variables.items()}
+            self._values.update((name, tf.constant(arrays[name])) for name in constants)
             self._session = tf.compat.v1.Session(graph=self._graph, config=sides.config)
             self._session.run(
                 [variable.initializer for variable in variables.values()],
-                {feeds[name]: array for name, array in arrays.items()},
+                {feed: arrays[name] for name, feed in feeds.items()},
             )
 
     def __enter__(self):

@@ -109,7 +109,7 @@ fn threads_do_not_matter() {
             let isa = Isa::get();
             let mut want = None;
             for (name, executor) in executors() {
-                let got = everything(&Context { isa, executor: executor.as_ref() }, &case, &given);
+                let got = everything(&Context::new(isa, executor.as_ref()), &case, &given);
                 let want = want.get_or_insert_with(|| got.clone());
                 for (n, (got, want)) in got.into_iter().zip(want).enumerate() {
                     let result =

@@ -53,7 +53,7 @@ fn same_on_both_sides<R: PartialEq + Debug + Sync>(
     work: impl Fn(&Context<'_>) -> R + Sync,
 ) {
     for isa in Isa::available() {
-        let work = || work(&Context { isa, executor: &Serial });
+        let work = || work(&Context::new(isa, &Serial));
         let want = work();
         on_both_sides(&format!("{case}, {}", isa.name()), || assert_eq!(work(), want, "{case}"));
     }

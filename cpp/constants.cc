@@ -1,0 +1,87 @@
+// The graph pass that tells our kernels which of their inputs are constants.
+//
+// Such a kernel packs its weights once, and not in every call. The pass runs last of all, where a
+// graph is cut into devices: nothing changes a constant after that, and one that is fed is no
+// constant there any more.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "blockcell/src/bridge.rs.h"
+#include "cpp/graph_pass.h"
+#include "cpp/library.h"
+#include "cpp/tensors.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace blockcell {
+namespace {
+
+namespace tf = ::tensorflow;
+
+// The constant on a node's device that an input is; none if it is something else.
+const tf::Node* ConstantOf(const tf::Edge* edge) {
+  const std::string& device = edge->dst()->assigned_device_name();
+  while (edge->src()->assigned_device_name() == device) {
+    const tf::Node* const from = edge->src();
+    if (from->type_string() == "Const") return from;
+    if (from->type_string() != "Identity" || !from->input_edge(0, &edge).ok()) return nullptr;
+  }
+  return nullptr;
+}
+
+class ConstantsPass : public tf::GraphOptimizationPass {
+ public:
+  tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || *options.graph == nullptr) return tf::Status();
+    const bool wanted = !IsUnwanted(options.session_options);
+    std::map<const tf::Node*, std::int64_t> numbers;
+    for (tf::Node* node : (*options.graph)->op_nodes()) {
+      const std::string& op = node->type_string();
+      if (packs_weights({op.data(), op.size()})) Note(node, wanted, &numbers);
+    }
+    return tf::Status();
+  }
+
+ private:
+  // Notes which inputs of a node are constants. That there are none is noted, too: a graph that has
+  // been through this pass may have come back with other inputs.
+  void Note(tf::Node* node, bool wanted, std::map<const tf::Node*, std::int64_t>* numbers) {
+    std::vector<std::int64_t> inputs;
+    std::vector<std::int64_t> constants;
+    for (const tf::Edge* edge : node->in_edges()) {
+      const tf::Node* const constant =
+          wanted && !edge->IsControlEdge() ? ConstantOf(edge) : nullptr;
+      if (constant == nullptr) continue;
+      const auto number = numbers->emplace(constant, 0).first;
+      if (number->second == 0) number->second = ++last_;
+      inputs.push_back(edge->dst_input());
+      constants.push_back(number->second);
+    }
+    const ConstantsNote note =
+        note_constants({inputs.data(), inputs.size()}, {constants.data(), constants.size()});
+    tf::AttrValue value;
+    value.mutable_list();
+    for (const std::int64_t number : note.numbers) value.mutable_list()->add_i(number);
+    node->AddAttr(StringOf(note.attribute), value);
+  }
+
+  // The number of the last constant. No two constants of a process have the same.
+  std::atomic<std::int64_t> last_{0};
+};
+
+}  // namespace
+
+void RegisterConstantsPass() {
+  if (!wants_constants()) return;
+  static tf::optimization_registration::OptimizationPassRegistration registration(
+      tf::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 1,
+      std::unique_ptr<tf::GraphOptimizationPass>(new ConstantsPass), "BlockcellConstantsPass");
+}
+
+}  // namespace blockcell
