@@ -54,13 +54,15 @@ class ConstantsPass : public tf::GraphOptimizationPass {
   void Note(tf::Node* node, bool wanted, std::map<const tf::Node*, std::int64_t>* numbers) {
     std::vector<std::int64_t> inputs;
     std::vector<std::int64_t> constants;
-    for (const tf::Edge* edge : node->in_edges()) {
-      const tf::Node* const constant =
-          wanted && !edge->IsControlEdge() ? ConstantOf(edge) : nullptr;
+    const int count = wanted ? node->num_inputs() : 0;
+    for (int input = 0; input < count; ++input) {
+      const tf::Edge* edge = nullptr;
+      if (!node->input_edge(input, &edge).ok()) continue;
+      const tf::Node* const constant = ConstantOf(edge);
       if (constant == nullptr) continue;
       const auto number = numbers->emplace(constant, 0).first;
       if (number->second == 0) number->second = ++last_;
-      inputs.push_back(edge->dst_input());
+      inputs.push_back(input);
       constants.push_back(number->second);
     }
     const ConstantsNote note =
