@@ -1,13 +1,12 @@
 //! Packed copies of weights that are the same in every call.
 //!
-//! Packing the weights takes up to a tenth of a call. Where a caller knows that an input never changes, its copies are
-//! made in the first call, and kept.
+//! Where a caller knows that an input never changes, its copies are made in the first call, and kept.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::gemm::Right;
-use crate::simd::LINE;
+use crate::gemm::workspace::{SPARE, line_start};
 use crate::{Isa, Storage};
 
 /// The most copies of a constant: it may have the weights of x and those of the state.
@@ -70,9 +69,9 @@ impl<'c> Constants<'c> {
             return None;
         }
         let mut memory = Vec::new();
-        memory.try_reserve_exact(len + LINE / size_of::<f32>()).ok()?;
-        memory.resize(len + LINE / size_of::<f32>(), 0.0);
-        let start = memory.as_ptr().align_offset(LINE).min(LINE / size_of::<f32>());
+        memory.try_reserve_exact(len + SPARE).ok()?;
+        memory.resize(len + SPARE, 0.0);
+        let start = line_start(&memory);
         pack(&mut memory[start..start + len]);
         let mut packed = Packed { key, place: start..start + len, memory };
         for copy in copies {

@@ -9,7 +9,7 @@ use crate::simd::LINE;
 const KEPT: usize = 1 << 20;
 
 /// Elements beside those that are asked for, so that a buffer can start with a cache line.
-const SPARE: usize = LINE / size_of::<f32>();
+pub(crate) const SPARE: usize = LINE / size_of::<f32>();
 
 thread_local! {
     /// Buffers of this thread that are not in use. They are kept from tile to tile, because allocating and
@@ -27,10 +27,15 @@ pub(crate) fn with<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
         OutOfMemory::reserve(&mut memory, more);
         memory.resize(len + SPARE, 0.0);
     }
-    let start = memory.as_ptr().align_offset(LINE).min(SPARE);
+    let start = line_start(&memory);
     let result = work(&mut memory[start..start + len]);
     if size_of_val(&*memory) <= KEPT {
         FREE.with_borrow_mut(|free| free.push(memory));
     }
     result
+}
+
+/// Where the first cache line of a buffer with [`SPARE`] elements more than are asked for starts.
+pub(crate) fn line_start(memory: &[f32]) -> usize {
+    memory.as_ptr().align_offset(LINE).min(SPARE)
 }
