@@ -9,6 +9,7 @@ use super::pack::pack_columns;
 use super::tiling::{padded, slices};
 use super::{Right, UNIT, weights_len};
 use crate::constants::Form;
+use crate::executor::for_each;
 use crate::simd::{LINE, Simd, WithSimd};
 use crate::{Context, Isa, Storage};
 
@@ -86,14 +87,14 @@ fn blocks(cells: Range<usize>, width: usize) -> impl Iterator<Item = Range<usize
 /// Groups of so many cells, a multiple of the widths of blocks: the equation of a step follows the products of each.
 /// Their order is turned round in every second step: what the last step has read last is still in the nearest cache.
 pub(crate) fn groups(
-    cells: usize,
+    cells: Range<usize>,
     width: usize,
     turned: bool,
 ) -> impl Iterator<Item = Range<usize>> {
-    let count = cells.div_ceil(width);
+    let count = cells.len().div_ceil(width);
     (0..count).map(move |n| {
-        let start = if turned { count - 1 - n } else { n } * width;
-        start..cells.min(start + width)
+        let start = cells.start + if turned { count - 1 - n } else { n } * width;
+        start..cells.end.min(start + width)
     })
 }
 
@@ -121,31 +122,47 @@ impl GroupSums {
 const _: () = assert!(align_of::<GroupSums>() == LINE);
 
 impl<'a, const G: usize> Interleaved<'a, G> {
-    /// Packs `right`, of `depth`, into `to`, of [`weights_len`](super::weights_len). `strips` are those of all cells.
+    /// Packs `right`, of `depth`, into `to`, of [`weights_len`](super::weights_len). `strips` are those of all cells;
+    /// `at_once` cells, whole blocks, are a task.
     pub(crate) fn pack<E: Storage>(
-        isa: Isa,
-        (depth, width): (usize, usize),
+        context: &Context<'_>,
+        (depth, width, at_once): (usize, usize, usize),
         right: Right<'_, E>,
         strips: [Range<usize>; G],
         to: &'a mut [f32],
     ) -> Self {
-        isa.run(Pack { right, depth, width, strips, to: &mut *to });
+        Self::fill(context, (depth, width, at_once), right, &strips, &mut *to);
         Interleaved { packed: to, depth, width }
     }
 
     /// The same where `right` is a constant of the call: packed in the first one, and kept.
     pub(crate) fn kept<E: Storage>(
         context: &Context<'a>,
-        (depth, width): (usize, usize),
+        (depth, width, at_once): (usize, usize, usize),
         right: Right<'_, E>,
-        strips: [Range<usize>; G],
+        strips: &[Range<usize>; G],
     ) -> Option<Self> {
-        let isa = context.isa;
         let key = (Form::Blocks { cells: width }, weights_len(depth, G, strips[0].len()));
-        let packed = context.constants.packed(context.isa, &right, &strips.clone(), key, |to| {
-            isa.run(Pack { right, depth, width, strips, to });
+        let packed = context.constants.packed(context.isa, &right, strips, key, |to| {
+            Self::fill(context, (depth, width, at_once), right, strips, to);
         })?;
         Some(Interleaved { packed, depth, width })
+    }
+
+    fn fill<E: Storage>(
+        context: &Context<'_>,
+        (depth, width, at_once): (usize, usize, usize),
+        right: Right<'_, E>,
+        strips: &[Range<usize>; G],
+        to: &mut [f32],
+    ) {
+        let (isa, cells, size) = (context.isa, strips[0].len(), depth * G * at_once);
+        let parts = (0..cells).step_by(at_once).zip(to.chunks_mut(size.max(1)));
+        let parts = parts.map(|(start, to)| (start..cells.min(start + at_once), to));
+        // An element takes about a cycle on its way from the third level cache, and back.
+        for_each(context.executor, size as u64, parts.collect(), |(cells, to)| {
+            isa.run(Pack { right, depth, width, strips, cells, to });
+        });
     }
 
     /// Adds the products of some rows with the weights of a group of cells to `sums`, `[rows, gates, cells]`. Those of
@@ -263,12 +280,13 @@ impl<const M: usize> LeftSlice for RowsInPlace<'_, M> {
     }
 }
 
-/// Packs the strips of all cells.
+/// Packs some cells, whole blocks, of strips of all cells.
 struct Pack<'r, 't, E, const G: usize> {
     right: Right<'r, E>,
     depth: usize,
     width: usize,
-    strips: [Range<usize>; G],
+    strips: &'t [Range<usize>; G],
+    cells: Range<usize>,
     to: &'t mut [f32],
 }
 
@@ -277,12 +295,12 @@ impl<E: Storage, const G: usize> WithSimd for Pack<'_, '_, E, G> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Pack { right, depth, width, strips, to } = self;
-        for cells in blocks(0..strips[0].len(), width) {
+        let Pack { right, depth, width, strips, cells: all, to } = self;
+        for cells in blocks(all.clone(), width) {
             let size = padded(cells.len());
             for (gate, strip) in strips.iter().enumerate() {
                 let columns = strip.start + cells.start..strip.start + cells.end;
-                let to = &mut to[depth * G * cells.start + gate * size..];
+                let to = &mut to[depth * G * (cells.start - all.start) + gate * size..];
                 pack_columns(simd, right, 0..depth, columns, to, G * size);
             }
         }

@@ -24,7 +24,15 @@ pub(crate) fn step_tiling(
     /// Most sums of a tile: they stay in the second level cache, beside the packed weights.
     const L2_BUDGET: usize = 48 << 10;
     let rows = step_rows((batch, cell_size), products);
-    let most = (L2_BUDGET / (rows * products)).min(SUM_COLUMNS);
+    /// Rows whose steps take as long as large weights are read.
+    const FEW: usize = 4;
+    /// The most weights that are not large, and the columns of tiles that are a part of a cache. The next step begins with
+    /// the tiles that this one has read last.
+    const WEIGHTS: usize = 512 << 10;
+    const COLUMNS: usize = 128;
+    let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
+    let reads = batch <= FEW && weights > WEIGHTS && context.executor.threads() <= 1;
+    let most = (L2_BUDGET / (rows * products)).min(if reads { COLUMNS } else { SUM_COLUMNS });
     tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
 }
 
@@ -45,6 +53,19 @@ pub(crate) fn sequence_tiling(
         return step_tiling(context, (batch, cell_size), products);
     }
     Tiling { rows: even(batch, rows, 1), columns: padded(cell_size).max(UNIT) }
+}
+
+/// Tiles of a step of a few rows that is computed group by group of so many cells: whole groups, and a tile for each
+/// thread if that is enough work.
+pub(crate) fn group_tiling(
+    context: &Context<'_>,
+    (rows, cell_size): (usize, usize),
+    products: usize,
+    group: usize,
+) -> Tiling {
+    let worth = WORTH / busy_rows(rows).saturating_mul(products * cell_size).max(1);
+    let columns = cell_size.div_ceil(context.executor.threads().max(1)).max(worth);
+    Tiling { rows, columns: columns.min(cell_size).max(1).next_multiple_of(group) }
 }
 
 /// Tiles of a single step, whose weights are not packed before. The wider the tiles, the longer the runs in which

@@ -1,6 +1,5 @@
 //! The forward step as a cell of the engine, and equations of the backward step.
 
-use std::mem;
 use std::ops::Range;
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
@@ -92,6 +91,8 @@ pub(crate) struct Gru<'a, 'w, E> {
 
 impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
     const GATES: usize = 3;
+    // Those of the candidate with x and with the state are not added up.
+    const SUMS: usize = 4;
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.gates.tiling, self.gates.cost() + self.candidate.cost())
@@ -114,10 +115,14 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         sums: &mut [f32],
     ) {
         let (size, rows) = (padded(cells.len()), rows.iter().flatten());
-        let of_gates = rows.clone().map(|row| (Some(&*row.products[0]), row.before[0]));
-        self.gates.sum_group(simd, cells, of_gates, (&mut *sums, 3 * size));
-        let of_candidate = rows.map(|row| (None, row.before[0]));
-        self.candidate.sum_group(simd, cells, of_candidate, (&mut sums[2 * size..], 3 * size));
+        let pitch = 4 * size;
+        let of_gates = rows.clone().map(|row| (Some(row.products[0]), row.before[0]));
+        self.gates.sum_group(simd, cells, of_gates, (&mut *sums, pitch));
+        let of_candidate = rows.clone().map(|row| (None, row.before[0]));
+        self.candidate.sum_group(simd, cells, of_candidate, (&mut sums[2 * size..], pitch));
+        for (row, sums) in rows.zip(sums.chunks_exact_mut(pitch)) {
+            row.products[1].copy(simd, cells.clone(), &mut sums[3 * size..]);
+        }
     }
 
     #[inline(always)]
@@ -128,12 +133,9 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         cells: &Range<usize>,
         sums: &mut [f32],
     ) {
-        let RowStep { products, before: [h_prev], kept, states: [h] } = row;
-        let [r, u, c, hc] = kept;
-        let mut outputs: [&mut [E]; 5] = [r, u, c, hc, h];
-        for output in &mut outputs {
-            *output = &mut mem::take(output)[cells.clone()];
-        }
+        let [h_prev] = row.before;
+        let ([r, u, c, hc], [h]) = row.outputs(cells);
+        let outputs = [r, u, c, hc, h];
         let all = h_prev.len();
         let GruStep { b_ru, b_c, b_hc } = self.step;
         let b_ru = b_ru.to_slice().expect("a vector without gaps");
@@ -141,8 +143,7 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
             .map(|b| &b.and_then(|b| b.to_slice()).expect("a vector without gaps")[cells.clone()]);
         let (b_r, b_u) = (&b_ru[cells.clone()], &b_ru[all..][cells.clone()]);
         let inputs = [&h_prev[cells.clone()], b_r, b_u, b_c, b_hc];
-        let [z_r, z_u, z_hc] = gates(sums, cells.len());
-        let f32_operands = [z_r, z_u, z_hc, &mut products[1][cells.clone()]];
+        let f32_operands = gates(sums, cells.len());
         simd.enter(Row { equation: ResetAfter, inputs, outputs, f32_operands, sums: [] });
     }
 

@@ -1,6 +1,5 @@
 //! The forward step as a cell of the engine.
 
-use std::mem;
 use std::ops::Range;
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
@@ -102,7 +101,7 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
         sums: &mut [f32],
     ) {
         let pitch = 4 * padded(cells.len());
-        let rows = rows.iter().flatten().map(|row| (Some(&*row.products[0]), row.before[1]));
+        let rows = rows.iter().flatten().map(|row| (Some(row.products[0]), row.before[1]));
         self.product.sum_group(simd, cells, rows, (sums, pitch));
     }
 
@@ -114,12 +113,9 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
         cells: &Range<usize>,
         sums: &mut [f32],
     ) {
-        let RowStep { before: [cs_prev, h_prev], kept, states: [cs, h], .. } = row;
-        let [i, f, o, ci, co] = kept;
-        let mut outputs: [&mut [E]; 7] = [i, cs, f, o, ci, co, h];
-        for output in &mut outputs {
-            *output = &mut mem::take(output)[cells.clone()];
-        }
+        let [cs_prev, h_prev] = row.before;
+        let ([i, f, o, ci, co], [cs, h]) = row.outputs(cells);
+        let outputs = [i, cs, f, o, ci, co, h];
         let all = h_prev.len();
         let bias = self.step.b.to_slice().expect("a vector without gaps");
         let bias = |gate: usize| &bias[gate * all..(gate + 1) * all][cells.clone()];

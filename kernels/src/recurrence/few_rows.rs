@@ -4,25 +4,29 @@
 use std::array;
 use std::mem;
 use std::ops::Range;
-use std::slice::ChunksExactMut;
+use std::slice::ChunksExact;
 
 use ndarray::iter::AxisIterMut;
-use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis, Ix2};
+use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis, Ix1, Ix2};
 
 use super::forward::Cell;
-use super::{Lengths, Rows};
+use super::{At, Lengths, OfX, Rows};
 use crate::Storage;
+use crate::executor::for_each;
 use crate::gemm::{FEW_ROWS, GroupSums, groups, padded};
 use crate::simd::{Simd, WithSimd};
+use crate::tiles::{Tiling, row};
 
-/// A row of a step.
+/// A row of a step, or some cells of it.
 pub(crate) struct RowStep<'s, E, const K: usize, const N: usize> {
-    /// Products of its x with each of its weights, as a tile of all cells has its sums.
-    pub(crate) products: [&'s mut [f32]; 2],
-    /// The states that enter it.
+    /// Products of its x with each of its weights, for all cells.
+    pub(crate) products: [OfX<'s>; 2],
+    /// The states that enter it, of all cells.
     pub(crate) before: [&'s [E]; N],
-    pub(crate) kept: [&'s mut [E]; K],
-    pub(crate) states: [&'s mut [E]; N],
+    /// The first of the cells that are computed here.
+    start: usize,
+    kept: [&'s mut [E]; K],
+    states: [&'s mut [E]; N],
 }
 
 /// Some steps of a few rows, in groups of so many cells.
@@ -35,7 +39,7 @@ pub(super) struct FewRows<'s, E, C, const K: usize, const N: usize> {
     /// The cells of a group.
     pub(super) width: usize,
     /// Products of x of these steps with each of its weights.
-    pub(super) products: [ChunksExactMut<'s, f32>; 2],
+    pub(super) products: [ChunksExact<'s, f32>; 2],
     /// The states that enter the first of these steps.
     pub(super) before: [&'s [E]; N],
     pub(super) kept: [OfSteps<'s, E>; K],
@@ -104,50 +108,66 @@ where
         let mut memory = GroupSums::zeros();
         for t in self.steps {
             let mut after = states.each_mut().map(next);
-            let step = RowStep {
+            let step = WholeStep {
                 products: products.each_mut().map(|steps| steps.next().unwrap_or_default()),
                 before,
                 kept: kept.each_mut().map(OfSteps::next),
                 states: after.each_mut().map(|state| &mut **state),
             };
             let mut rows = [const { None }; FEW_ROWS];
-            let count = step.rows(Rows { lengths, t }, shape, &mut rows);
-            let rows = &mut rows[..count];
-            let groups = groups(shape.1, width, t % 2 == 1);
-            for group in groups.take_while(|_| count > 0) {
-                let sums = &mut memory.0[..count * C::GATES * padded(group.len())];
-                cell.sums(simd, rows, &group, sums);
-                let sums = sums.chunks_exact_mut(C::GATES * padded(group.len()));
-                for (row, sums) in rows.iter_mut().flatten().zip(sums) {
-                    cell.finish(simd, row, &group, sums);
-                }
-            }
+            let count = RowStep::collect(step.rows(shape), Rows { lengths, t }, &mut rows);
+            let groups = groups(0..shape.1, width, t % 2 == 1);
+            compute(simd, cell, &mut rows[..count], groups, &mut memory);
             before = after.map(|state| &*state);
         }
     }
 }
 
-impl<'s, E: Storage, const K: usize, const N: usize> RowStep<'s, E, K, N> {
-    /// Of all rows, collects those that have the step, and returns how many. Outputs of the others become zero.
+/// All rows of a step, one after the other.
+struct WholeStep<'s, E, const K: usize, const N: usize> {
+    products: [&'s [f32]; 2],
+    before: [&'s [E]; N],
+    kept: [&'s mut [E]; K],
+    states: [&'s mut [E]; N],
+}
+
+impl<'s, E, const K: usize, const N: usize> WholeStep<'s, E, K, N> {
     #[inline(always)]
     fn rows(
         mut self,
-        of_step: Rows<'_>,
         (batch, cells): (usize, usize),
+    ) -> impl Iterator<Item = RowStep<'s, E, K, N>> {
+        let lens = self.products.map(|products| products.len() / batch);
+        (0..batch).map(move |b| RowStep {
+            products: array::from_fn(|n| {
+                OfX::Sums(&self.products[n][b * lens[n]..(b + 1) * lens[n]])
+            }),
+            before: self.before.map(|state| &state[b * cells..(b + 1) * cells]),
+            start: 0,
+            kept: self.kept.each_mut().map(|rest| split_off(rest, cells)),
+            states: self.states.each_mut().map(|rest| split_off(rest, cells)),
+        })
+    }
+}
+
+impl<'s, E: Storage, const K: usize, const N: usize> RowStep<'s, E, K, N> {
+    /// What some cells keep, and the states that they leave.
+    #[inline(always)]
+    pub(crate) fn outputs(&mut self, cells: &Range<usize>) -> ([&mut [E]; K], [&mut [E]; N]) {
+        let at = cells.start - self.start..cells.end - self.start;
+        let kept = self.kept.each_mut().map(|output| &mut output[at.clone()]);
+        (kept, self.states.each_mut().map(|output| &mut output[at.clone()]))
+    }
+
+    /// Collects the rows that have the step, and returns how many. Outputs of the others become zero.
+    #[inline(always)]
+    fn collect(
+        rows: impl Iterator<Item = Self>,
+        of_step: Rows<'_>,
         to: &mut [Option<Self>; FEW_ROWS],
     ) -> usize {
-        let lens = self.products.each_ref().map(|products| products.len() / batch);
         let mut count = 0;
-        for b in 0..batch {
-            let mut products = self.products.each_mut().into_iter().zip(lens);
-            let row = RowStep {
-                products: array::from_fn(|_| {
-                    products.next().map_or(&mut [][..], |(rest, len)| split_off(rest, len))
-                }),
-                before: self.before.each_ref().map(|state| &state[b * cells..(b + 1) * cells]),
-                kept: self.kept.each_mut().map(|rest| split_off(rest, cells)),
-                states: self.states.each_mut().map(|rest| split_off(rest, cells)),
-            };
+        for (b, row) in rows.enumerate() {
             if of_step.has(b) {
                 to[count] = Some(row);
                 count += 1;
@@ -157,6 +177,111 @@ impl<'s, E: Storage, const K: usize, const N: usize> RowStep<'s, E, K, N> {
         }
         count
     }
+}
+
+/// Computes some cells of the rows that have a step, group by group.
+#[inline(always)]
+fn compute<S, E, C, const K: usize, const N: usize>(
+    simd: S,
+    cell: &C,
+    rows: &mut [Option<RowStep<'_, E, K, N>>],
+    groups: impl Iterator<Item = Range<usize>>,
+    memory: &mut GroupSums,
+) where
+    S: Simd,
+    E: Storage,
+    C: Cell<E, K, N>,
+{
+    if rows.is_empty() {
+        return;
+    }
+    for group in groups {
+        let pitch = C::SUMS * padded(group.len());
+        let sums = &mut memory.0[..rows.len() * pitch];
+        cell.sums(simd, rows, &group, sums);
+        for (row, sums) in rows.iter_mut().flatten().zip(sums.chunks_exact_mut(pitch)) {
+            cell.finish(simd, row, &group, sums);
+        }
+    }
+}
+
+/// A step of a few rows that is cut into parts of its cells, in groups of so many.
+pub(super) struct StepInParts<'s, E, C, const N: usize> {
+    pub(super) cell: &'s C,
+    pub(super) width: usize,
+    /// Those of x, with each of its weights.
+    pub(super) products: ArrayView2<'s, f32>,
+    pub(super) before: [ArrayView2<'s, E>; N],
+}
+
+/// Some cells of a step.
+struct Part<'p, 's, E, C, const K: usize, const N: usize> {
+    step: &'p StepInParts<'s, E, C, N>,
+    of_step: Rows<'p>,
+    cells: Range<usize>,
+    kept: [ArrayViewMut2<'p, E>; K],
+    states: [ArrayViewMut2<'p, E>; N],
+}
+
+impl<E: Storage, C, const N: usize> StepInParts<'_, E, C, N> {
+    /// What the step keeps, and the states that it leaves: part by part, whose tiling and cost are given.
+    pub(super) fn run<const K: usize>(
+        &self,
+        at: At<'_>,
+        (tiling, cost): (Tiling, u64),
+        kept: [ArrayViewMut2<'_, E>; K],
+        states: [ArrayViewMut2<'_, E>; N],
+    ) where
+        C: Cell<E, K, N>,
+    {
+        let (At { context, rows }, isa) = (at, at.context.isa);
+        let mut kept = kept.map(|matrix| tiling.split(matrix));
+        let shape = states[0].dim();
+        let mut states = states.map(|matrix| tiling.split(matrix));
+        let parts = tiling.places(shape).map(|place| Part {
+            step: self,
+            of_step: rows,
+            cells: place.columns,
+            kept: kept.each_mut().map(|parts| parts.next().expect("a part for each place")),
+            states: states.each_mut().map(|parts| parts.next().expect("a part for each place")),
+        });
+        for_each(context.executor, cost, parts.collect(), |part| isa.run(part));
+    }
+}
+
+impl<E, C, const K: usize, const N: usize> WithSimd for Part<'_, '_, E, C, K, N>
+where
+    E: Storage,
+    C: Cell<E, K, N>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Part { step, of_step, cells, mut kept, mut states } = self;
+        let &StepInParts { cell, width, products, before } = step;
+        let (batch, all) = before[0].dim();
+        let of_first = cell.gates()[0].len() * all;
+        let mut kept = kept.each_mut().map(|output| output.outer_iter_mut());
+        let mut states = states.each_mut().map(|output| output.outer_iter_mut());
+        let rows = (0..batch).map(|b| RowStep {
+            products: <[_; 2]>::from(row(products, b).split_at(of_first)).map(OfX::Matrix),
+            before: before.map(|state| row(state, b)),
+            start: cells.start,
+            kept: kept.each_mut().map(next_row),
+            states: states.each_mut().map(next_row),
+        });
+        let mut of_rows = [const { None }; FEW_ROWS];
+        let count = RowStep::collect(rows, of_step, &mut of_rows);
+        let groups = groups(cells.clone(), width, of_step.t % 2 == 1);
+        compute(simd, cell, &mut of_rows[..count], groups, &mut GroupSums::zeros());
+    }
+}
+
+/// The elements of the next row of a matrix.
+#[inline(always)]
+fn next_row<'s, E>(rows: &mut AxisIterMut<'s, E, Ix1>) -> &'s mut [E] {
+    rows.next().and_then(|row| row.into_slice()).expect("rows without gaps")
 }
 
 /// The first elements of a slice, which becomes the others.

@@ -2,12 +2,12 @@
 
 use std::array;
 use std::ops::Range;
-use std::slice::ChunksExactMut;
+use std::slice::ChunksExact;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, s};
 
 use super::bands::{band_rows, bands, cut, for_each_band, turn};
-use super::few_rows::{self, FewRows, OfSteps, RowStep};
+use super::few_rows::{self, FewRows, OfSteps, RowStep, StepInParts};
 use super::gradients::input_products;
 use super::steps::{
     all_rows, all_rows_mut, at_step, clear_from, parts, state_before, steps_at_once,
@@ -23,6 +23,9 @@ pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
     /// Products of x for each cell.
     const GATES: usize;
 
+    /// Sums for each cell that [`Cell::sums`] sets.
+    const SUMS: usize = Self::GATES;
+
     /// How a step is cut, and the processor cycles that a tile may take.
     fn tiles(&self) -> (Tiling, u64);
 
@@ -34,7 +37,7 @@ pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
         None
     }
 
-    /// Sets `sums`, `[rows, gates, cells]`, to those of a group of cells of few rows.
+    /// Sets `sums`, `[rows, Self::SUMS, cells]`, to those of a group of cells of few rows.
     fn sums<S: Simd>(
         &self,
         _: S,
@@ -45,7 +48,7 @@ pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
         unreachable!("not computed in groups")
     }
 
-    /// Completes a group of cells of a row that has the step, whose sums are `[gates, cells]`.
+    /// Completes a group of cells of a row that has the step, whose sums are `[Self::SUMS, cells]`.
     fn finish<S: Simd>(&self, _: S, _: &mut RowStep<'_, E, K, N>, _: &Range<usize>, _: &mut [f32]) {
         unreachable!("not computed in groups")
     }
@@ -112,8 +115,8 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
     if cells <= tiling.columns {
         let sums = Sums::new(cell.gates(), cells, (rows, steps));
         // A single band would leave other threads without work.
-        let pays = sums.fit && (rows < batch || context.executor.threads() <= 1);
-        if pays || cell.group_width().is_some() {
+        let threads = if cell.group_width().is_some() { 1 } else { context.executor.threads() };
+        if sums.fit && (rows < batch || threads <= 1) {
             return by_bands(context, cell, sequence, outputs, (rows, &sums));
         }
     }
@@ -253,11 +256,13 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
                 let [first, second] =
                     [&mut first[..known.len() * len[0]], &mut second[..known.len() * len[1]]];
                 self.products(context, known.clone(), [&mut *first, &mut *second], columns, w_x);
-                let mut products = [(first, len[0]), (second, len[1])]
-                    .map(|(sums, len)| sums.chunks_exact_mut(len.max(1)));
+                let len = len.map(|len| len.max(1));
                 if let Some(width) = cell.group_width() {
+                    let products = [first.chunks_exact(len[0]), second.chunks_exact(len[1])];
                     self.few_rows(context, cell, known.clone(), width, products);
                 } else {
+                    let mut products =
+                        [first.chunks_exact_mut(len[0]), second.chunks_exact_mut(len[1])];
                     for t in known.clone() {
                         let sums = products.each_mut().map(|sums| sums.next().unwrap_or_default());
                         self.step(context, cell, t, Known::Sums(sums));
@@ -299,7 +304,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         cell: &impl Cell<E, K, N>,
         steps: Range<usize>,
         width: usize,
-        products: [ChunksExactMut<'_, f32>; 2],
+        products: [ChunksExact<'_, f32>; 2],
     ) {
         let Band { lengths, first, .. } = *self;
         let mut states = self.states.each_mut().into_iter().zip(first).map(|(states, first)| {
@@ -336,6 +341,13 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         let (done, states) = at_step(&mut self.states, t);
         let at = At { context, rows: Rows { lengths, t } };
         let before = array::from_fn(|n| state_before(t, first[n], done[n].view()));
+        if let Some(width) = cell.group_width() {
+            let (Known::Matrix(products), (tiling, cost)) = (products, cell.tiles()) else {
+                unreachable!("steps with such sums are computed many at once");
+            };
+            let step = StepInParts { cell, width, products: products.view(), before };
+            return step.run(at, (tiling, cost), kept, states);
+        }
         cell.step(Step { at, products: products.reborrow(), before }, kept, states);
     }
 

@@ -25,7 +25,7 @@ pub(crate) use gradients::{
 };
 pub(crate) use lengths::{Lengths, Rows};
 pub(crate) use phase::Phase;
-pub(crate) use product::{Input, Known, Product, Products, Sum};
+pub(crate) use product::{Input, Known, OfX, Product, Products, Sum};
 pub(crate) use steps::{all_rows, all_rows_mut, last_states, state_before};
 pub(crate) use sums::{ColumnSums, sums_len};
 

@@ -21,6 +21,8 @@ pub(crate) struct Product<'w, E, const G: usize> {
     weights: Factor<'w, E, G>,
     depth: usize,
     cells: usize,
+    /// The cells of a group, if steps are computed group by group.
+    group: Option<usize>,
     /// The columns of each gate: how many times `cells` they start from the left.
     pub(crate) order: [usize; G],
     /// Where each gate starts in a row of a tile of all cells.
@@ -49,7 +51,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         let (depth, columns) = weights.dim();
         let weights = Factor::Plain(Right::of(weights.reborrow()));
         let cells = columns / G;
-        let product = Product { tiling, weights, depth, cells, order, places: [0; G] };
+        let product = Product { tiling, weights, depth, cells, group: None, order, places: [0; G] };
         Product { places: gemm::starts(&product.strips(&(0..cells))), ..product }
     }
 
@@ -85,7 +87,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     }
 
     /// [`Product::packed_for`], for steps that are computed group by group of cells if their rows are few: in phases of
-    /// products with so many gates each, of which this is one.
+    /// products with so many gates each, of which this is one. Tiles then have whole groups.
     pub(crate) fn grouped_for(
         self,
         context: &Context<'w>,
@@ -93,57 +95,58 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         gates: &[usize],
         memory: &'w mut [f32],
     ) -> Self {
-        /// Larger weights come from the third level cache. What takes so long gains nothing.
-        const WEIGHTS: usize = 512 << 10;
         let Product { tiling, depth, cells, .. } = self;
-        let width = |gates| gemm::block_width(context.isa, tiling.rows, gates);
-        let is_small = weights_len(depth, gates.iter().sum(), cells) <= WEIGHTS;
-        let is_one_tile = cells <= tiling.columns;
-        let pays = !E::IS_HALF && steps >= WORTH_PACKING && is_small && is_one_tile;
-        let fit = gates.iter().all(|&gates| width(gates).is_some());
-        let (Factor::Plain(right), Some(width), true) = (self.weights, width(G), pays && fit)
-        else {
+        let widths = gates.iter().map(|&gates| gemm::block_width(context.isa, tiling.rows, gates));
+        let widest = widths.collect::<Option<Vec<_>>>().and_then(|widths| widths.into_iter().max());
+        let pays = !E::IS_HALF && steps >= WORTH_PACKING;
+        let (Factor::Plain(right), Some(widest), true) = (self.weights, widest, pays) else {
             return self.packed_for(context, steps, memory);
         };
-        let (strips, size) = (self.strips(&(0..cells)), (depth, width));
-        let weights = Interleaved::kept(context, size, right, strips.clone())
-            .unwrap_or_else(|| Interleaved::pack(context.isa, size, right, strips, memory));
-        Product { weights: Factor::Interleaved(weights), ..self }
+        // A row by itself takes as long as its weights are read, so the equation of few cells runs beside that.
+        let least = if tiling.rows == 1 { 32 } else { 64 };
+        let group = widest.max(least);
+        let tiling = if cells <= tiling.columns {
+            tiling
+        } else {
+            gemm::group_tiling(context, (tiling.rows, cells), gates.iter().sum(), group)
+        };
+        let width = gemm::block_width(context.isa, tiling.rows, G).expect("one of the widths");
+        let (strips, at_once) = (self.strips(&(0..cells)), tiling.columns.next_multiple_of(width));
+        let size = (depth, width, at_once);
+        let weights = Interleaved::kept(context, size, right, &strips)
+            .unwrap_or_else(|| Interleaved::pack(context, size, right, strips, memory));
+        Product { tiling, weights: Factor::Interleaved(weights), group: Some(group), ..self }
     }
 
     /// The cells of a group, after [`Product::grouped_for`], if there are groups.
     pub(crate) fn group_width(&self) -> Option<usize> {
-        // A row by itself takes as long as its weights are read, so the equation of few cells runs beside that.
-        let least = if self.tiling.rows == 1 { 32 } else { 64 };
-        match self.weights {
-            Factor::Interleaved(weights) => Some(weights.width.max(least)),
-            _ => None,
-        }
+        self.group
     }
 
-    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, as a tile of all cells has
-    /// it, or zeros, and its products. Sums of a row are `pitch` apart from those of the next.
+    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, or zeros, and its products.
+    /// Sums of a row are `pitch` apart from those of the next.
     #[inline(always)]
     pub(crate) fn sum_group<'l, S: Simd>(
         &self,
         simd: S,
         cells: &Range<usize>,
-        rows: impl Iterator<Item = (Option<&'l [f32]>, &'l [E])> + Clone,
+        rows: impl Iterator<Item = (Option<OfX<'l>>, &'l [E])> + Clone,
         (sums, pitch): (&mut [f32], usize),
     ) {
         let Factor::Interleaved(weights) = self.weights else { unreachable!("not in groups") };
         let size = gemm::padded(cells.len());
         for ((known, _), sums) in rows.clone().zip(sums.chunks_mut(pitch)) {
-            let gates = sums.chunks_exact_mut(size).zip(self.places);
+            let gates = sums.chunks_exact_mut(size).take(G);
             let Some(known) = known else {
-                gates.for_each(|(sums, _)| sums.fill(0.0));
+                gates.for_each(|sums| sums.fill(0.0));
                 continue;
             };
-            for (to, place) in gates {
-                let known = known[place + cells.start..place + cells.end].chunks(S::LANES);
-                for (to, known) in to.chunks_exact_mut(S::LANES).zip(known) {
-                    simd.store(simd.load(known), to);
-                }
+            for (gate, to) in gates.enumerate() {
+                let place = match known {
+                    OfX::Sums(_) => self.places[gate],
+                    OfX::Matrix(_) => self.order[gate] * self.cells,
+                };
+                known.copy(simd, place + cells.start..place + cells.end, to);
             }
         }
         let left = rows.map(|(_, left)| E::as_f32(left).expect("elements of type f32"));
@@ -200,6 +203,26 @@ impl<'w, E: Storage> Product<'w, E, 1> {
     ) -> Self {
         let tiling = gemm::step_tiling(context, (rows, weights.ncols()), 1);
         Product::plain(tiling, weights, [0])
+    }
+}
+
+/// Products of a row of x with the weights of some gates of all cells, computed before the step.
+#[derive(Clone, Copy)]
+pub(crate) enum OfX<'s> {
+    /// A column for each of the weights' columns.
+    Matrix(&'s [f32]),
+    /// As a tile has its sums.
+    Sums(&'s [f32]),
+}
+
+impl OfX<'_> {
+    /// Copies a part of them, filled up to whole vectors with zeros.
+    #[inline(always)]
+    pub(crate) fn copy<S: Simd>(self, simd: S, part: Range<usize>, to: &mut [f32]) {
+        let (OfX::Matrix(row) | OfX::Sums(row)) = self;
+        for (to, from) in to.chunks_exact_mut(S::LANES).zip(row[part].chunks(S::LANES)) {
+            simd.store(simd.load(from), to);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use blockcell_kernels::{Context, Isa, Serial};
 
 /// Work for one task and for many, in blocks of all heights, with sums over few and many rows. With nine or more steps
 /// sequences pack weights: for few rows in another order than for many.
-const SIZES: [Sizes; 14] = [
+const SIZES: [Sizes; 15] = [
     Sizes::new(2, 0, 3, 4),
     Sizes::new(3, 1, 16, 17),
     Sizes::new(4, 2, 5, 9),
@@ -23,6 +23,8 @@ const SIZES: [Sizes; 14] = [
     Sizes::new(10, 1, 3, 200),
     Sizes::new(11, 6, 5, 70),
     Sizes::new(9, 23, 4, 97),
+    // Several threads, or tiles, have some cells of a few rows each.
+    Sizes::new(9, 3, 4, 390),
     // Threads turn to other work between its steps.
     Sizes::new(30, 18, 2, 210),
 ];
