@@ -55,17 +55,18 @@ pub(crate) fn sequence_tiling(
     Tiling { rows: even(batch, rows, 1), columns: padded(cell_size).max(UNIT) }
 }
 
-/// Tiles of a step of a few rows that is computed group by group of so many cells: whole groups, and a tile for each
-/// thread if that is enough work.
+/// Tiles of a step of a few rows that is computed group by group of cells: a tile for each thread if that is enough work.
+/// Tiles have whole blocks of so many cells, or of fewer where that makes them more even.
 pub(crate) fn group_tiling(
     context: &Context<'_>,
     (rows, cell_size): (usize, usize),
     products: usize,
-    group: usize,
+    block: usize,
 ) -> Tiling {
     let worth = WORTH / busy_rows(rows).saturating_mul(products * cell_size).max(1);
     let columns = cell_size.div_ceil(context.executor.threads().max(1)).max(worth);
-    Tiling { rows, columns: columns.min(cell_size).max(1).next_multiple_of(group) }
+    let size = |block| even(cell_size, columns, block);
+    Tiling { rows, columns: size(block).min(size(block.min(NR))) }
 }
 
 /// Tiles of a single step, whose weights are not packed before. The wider the tiles, the longer the runs in which

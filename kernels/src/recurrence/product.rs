@@ -102,15 +102,19 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         let (Factor::Plain(right), Some(widest), true) = (self.weights, widest, pays) else {
             return self.packed_for(context, steps, memory);
         };
-        // A row by itself takes as long as its weights are read, so the equation of few cells runs beside that.
-        let least = if tiling.rows == 1 { 32 } else { 64 };
-        let group = widest.max(least);
         let tiling = if cells <= tiling.columns {
             tiling
         } else {
-            gemm::group_tiling(context, (tiling.rows, cells), gates.iter().sum(), group)
+            gemm::group_tiling(context, (tiling.rows, cells), gates.iter().sum(), widest)
         };
+        // Tiles have whole blocks, whose widths are powers of 2.
+        let most =
+            if cells <= tiling.columns { widest } else { 1 << tiling.columns.trailing_zeros() };
         let width = gemm::block_width(context.isa, tiling.rows, G).expect("one of the widths");
+        let width = width.min(most);
+        // A row by itself takes as long as its weights are read, so the equation of few cells runs beside that.
+        let least = if tiling.rows == 1 { 32 } else { 64 };
+        let group = widest.min(most).max(least);
         let (strips, at_once) = (self.strips(&(0..cells)), tiling.columns.next_multiple_of(width));
         let size = (depth, width, at_once);
         let weights = Interleaved::kept(context, size, right, &strips)
