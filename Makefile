@@ -57,7 +57,7 @@ build-rust-tests:
 	@$(rust_tests) --no-run
 
 # Without make's flags, whose jobserver rustdoc would look for and not find.
-rust_tests = env -u MAKEFLAGS cargo test --locked --quiet --package blockcell-kernels --package blockcell-graphs
+rust_tests = env -u MAKEFLAGS -u MFLAGS cargo test --locked --quiet --package blockcell-kernels --package blockcell-graphs
 
 test-python: lib ## Test the library in the TensorFlow of TF=... or PYTHON=...
 	@scripts/build_lib.sh $(PYTHON) failpoints
