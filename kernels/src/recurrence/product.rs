@@ -87,7 +87,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     }
 
     /// [`Product::packed_for`], for steps that are computed group by group of cells if their rows are few: in phases of
-    /// products with so many gates each, of which this is one. Tiles then have whole groups.
+    /// products with so many gates each, of which this is one. Tiles then have whole blocks.
     pub(crate) fn grouped_for(
         self,
         context: &Context<'w>,
