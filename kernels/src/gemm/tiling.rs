@@ -33,7 +33,7 @@ pub(crate) fn step_tiling(
     let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
     let reads = batch <= FEW && weights > WEIGHTS && context.executor.threads() <= 1;
     let most = (L2_BUDGET / (rows * products)).min(if reads { COLUMNS } else { SUM_COLUMNS });
-    tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
+    tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, (most, UNIT))
 }
 
 /// [`step_tiling`] for so many steps whose rows need nothing of each other, and have no sums over the batch: where the
@@ -63,10 +63,10 @@ pub(crate) fn group_tiling(
     products: usize,
     block: usize,
 ) -> Tiling {
-    let worth = WORTH / busy_rows(rows).saturating_mul(products * cell_size).max(1);
-    let columns = cell_size.div_ceil(context.executor.threads().max(1)).max(worth);
-    let size = |block| even(cell_size, columns, block);
-    Tiling { rows, columns: size(block).min(size(block.min(NR))) }
+    let (shape, depth) = ((rows, cell_size), products * cell_size);
+    let tiling = |block| tiling_by_threads(context, shape, rows, depth, (cell_size, block));
+    let [whole, narrower] = [block, block.min(NR)].map(tiling);
+    if narrower.columns < whole.columns { narrower } else { whole }
 }
 
 /// Tiles of a single step, whose weights are not packed before. The wider the tiles, the longer the runs in which
@@ -80,7 +80,7 @@ pub(crate) fn cell_tiling(
     const L2_BUDGET: usize = 144 << 10;
     let rows = most_rows(batch);
     let most = L2_BUDGET / (rows * products);
-    tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, most)
+    tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, (most, UNIT))
 }
 
 /// Tiles of a product, of sums of so many terms, with the transpose of unpacked weights. They are narrow, so that
@@ -91,7 +91,7 @@ pub(crate) fn transposed_tiling(
     depth: usize,
 ) -> Tiling {
     const COLUMNS: usize = 128;
-    tiling_by_threads(context, (batch, columns), most_rows(batch), depth, COLUMNS)
+    tiling_by_threads(context, (batch, columns), most_rows(batch), depth, (COLUMNS, UNIT))
 }
 
 /// Rows of the tiles of [`step_tiling`]. They do not depend on the threads, because each row of tiles adds up its
@@ -121,21 +121,21 @@ fn most_rows(batch: usize) -> usize {
     even(batch, MC, 1)
 }
 
-/// As many tiles as threads, or a multiple of that, if tiles have at most so many columns and enough work. An
-/// element of a product does not depend on how wide its tile is.
+/// As many tiles as threads, or a multiple of that, if tiles have at most so many columns and enough work. The columns are
+/// a multiple of a unit. An element of a product does not depend on how wide its tile is.
 fn tiling_by_threads(
     context: &Context<'_>,
     (batch, columns): (usize, usize),
     rows: usize,
     depth: usize,
-    most: usize,
+    (most, unit): (usize, usize),
 ) -> Tiling {
     let most = most.max(2 * NR);
     let threads = context.executor.threads().div_ceil(batch.div_ceil(rows).max(1));
     let parts = columns.div_ceil(most).max(1).next_multiple_of(threads.max(1));
     let worth = WORTH / busy_rows(rows).saturating_mul(depth.max(1));
     let size = columns.div_ceil(parts).max(worth).min(most);
-    Tiling { rows, columns: even(columns, padded(size), UNIT) }
+    Tiling { rows, columns: even(columns, padded(size), unit) }
 }
 
 /// The processor cycles that the products of a tile may take, for an executor: in each row so many columns for each of
