@@ -11,6 +11,7 @@
 //! left factor and its column of the right one alone: not on the batch, the tiling or the number of threads. Only
 //! the order of [`Tile::add_transpose`] depends on the number of rows.
 
+mod caches;
 mod dispatch;
 mod dots;
 mod few_rows;

@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
+use super::caches::second_level;
 use super::micro_kernel::PANEL_ROWS;
 use super::{KC, MC, NR, UNIT};
 use crate::Context;
 use crate::elementwise::SUM_COLUMNS;
 use crate::tiles::Tiling;
-
-/// The most weights that stay in the second level cache of every thread, beside all else.
-const SMALL_WEIGHTS: usize = 200 << 10;
 
 /// Multiply-adds of a tile that are worth a task.
 const WORTH: usize = 1 << 20;
@@ -48,8 +46,10 @@ pub(crate) fn sequence_tiling(
     let threads = context.executor.threads().max(1);
     let worth = WORTH / weights.saturating_mul(steps).max(1);
     let rows = batch.div_ceil(threads).max(worth).min(quarter(batch));
+    // Four fifths of the cache: the rest is for sums and x.
+    let small = second_level() / size_of::<f32>() * 4 / 5;
     // A single row can still be cut into columns.
-    if weights > SMALL_WEIGHTS || (rows >= batch && threads > 1) {
+    if weights > small || (rows >= batch && threads > 1) {
         return step_tiling(context, (batch, cell_size), products);
     }
     Tiling { rows: even(batch, rows, 1), columns: padded(cell_size).max(UNIT) }
@@ -99,6 +99,8 @@ pub(crate) fn transposed_tiling(
 pub(crate) fn step_rows((batch, cell_size): (usize, usize), products: usize) -> usize {
     /// The most weights that stay in the second level cache of every thread.
     const WEIGHTS: usize = 256 << 10;
+    /// The most that do so beside all else.
+    const SMALL_WEIGHTS: usize = 200 << 10;
     /// The least rows that are worth a tile where the weights are small.
     const WORTH: usize = 4;
     let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
