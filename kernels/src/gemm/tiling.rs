@@ -46,10 +46,8 @@ pub(crate) fn sequence_tiling(
     let threads = context.executor.threads().max(1);
     let worth = WORTH / weights.saturating_mul(steps).max(1);
     let rows = batch.div_ceil(threads).max(worth).min(quarter(batch));
-    // Four fifths of the cache: the rest is for sums and x.
-    let small = second_level() / size_of::<f32>() * 4 / 5;
     // A single row can still be cut into columns.
-    if weights > small || (rows >= batch && threads > 1) {
+    if weights > small_weights() || (rows >= batch && threads > 1) {
         return step_tiling(context, (batch, cell_size), products);
     }
     Tiling { rows: even(batch, rows, 1), columns: padded(cell_size).max(UNIT) }
@@ -99,16 +97,19 @@ pub(crate) fn transposed_tiling(
 pub(crate) fn step_rows((batch, cell_size): (usize, usize), products: usize) -> usize {
     /// The most weights that stay in the second level cache of every thread.
     const WEIGHTS: usize = 256 << 10;
-    /// The most that do so beside all else.
-    const SMALL_WEIGHTS: usize = 200 << 10;
     /// The least rows that are worth a tile where the weights are small.
     const WORTH: usize = 4;
     let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
     if weights > WEIGHTS {
         return most_rows(batch);
     }
-    let most = if weights <= SMALL_WEIGHTS { batch.div_ceil(2).max(WORTH) } else { MC };
+    let most = if weights <= small_weights() { batch.div_ceil(2).max(WORTH) } else { MC };
     even(batch, quarter(batch).min(most), 1)
+}
+
+/// The most weights that stay in the second level cache of every thread, beside all else.
+fn small_weights() -> usize {
+    second_level() / size_of::<f32>() * 4 / 5
 }
 
 /// A quarter of the rows of a batch, if these are enough for a tile.
