@@ -13,10 +13,15 @@ pub(super) fn second_level() -> usize {
     *BYTES.get_or_init(|| told().unwrap_or(LEAST).clamp(LEAST, MOST))
 }
 
-/// What the processor tells of it.
+/// What the processor tells of it, if that is the same on every core: results must not depend on the core that is asked.
 #[cfg(target_arch = "x86_64")]
 fn told() -> Option<usize> {
+    /// Of leaf 7, EDX: there are cores of several kinds (Intel's manual, volume 2, CPUID).
+    const HYBRID: u32 = 1 << 15;
     let cpu = raw_cpuid::CpuId::new();
+    if cpu.get_extended_feature_info().is_some() && raw_cpuid::cpuid!(7, 0).edx & HYBRID != 0 {
+        return None;
+    }
     let second = cpu.get_cache_parameters()?.find(|cache| cache.level() == 2)?;
     let lines = second.sets() * second.associativity() * second.physical_line_partitions();
     Some(lines * second.coherency_line_size())
@@ -29,15 +34,21 @@ fn told() -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    /// Linux lists the caches of a processor as files.
+    use std::fs;
+
+    /// Linux lists the caches of each processor as files.
     #[cfg(target_os = "linux")]
     #[test]
     fn the_system_tells_the_same_size() {
-        let Ok(size) = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size")
-        else {
+        let processors = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+        let files = processors.map(|processor| processor.path().join("cache/index2/size"));
+        let sizes: Vec<_> = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+        let Some(size) = sizes.first() else {
             return; // Some systems list none.
         };
         let kilobytes: usize = size.trim().trim_end_matches('K').parse().expect("a size in KiB");
-        assert_eq!(super::second_level(), (kilobytes << 10).clamp(super::LEAST, super::MOST));
+        let is_same = sizes.iter().all(|other| other == size);
+        let bytes = if is_same { kilobytes << 10 } else { super::LEAST };
+        assert_eq!(super::second_level(), bytes.clamp(super::LEAST, super::MOST));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn step_tiling(
     /// the tiles that this one has read last.
     const WEIGHTS: usize = 512 << 10;
     const COLUMNS: usize = 128;
-    let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
+    let weights = state_weights(cell_size, products);
     let reads = batch <= FEW && weights > WEIGHTS && context.executor.threads() <= 1;
     let most = (L2_BUDGET / (rows * products)).min(if reads { COLUMNS } else { SUM_COLUMNS });
     tiling_by_threads(context, (batch, cell_size), rows, products * cell_size, (most, UNIT))
@@ -42,7 +42,7 @@ pub(crate) fn sequence_tiling(
     products: usize,
     steps: usize,
 ) -> Tiling {
-    let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
+    let weights = state_weights(cell_size, products);
     let threads = context.executor.threads().max(1);
     let worth = WORTH / weights.saturating_mul(steps).max(1);
     let rows = batch.div_ceil(threads).max(worth).min(quarter(batch));
@@ -99,12 +99,17 @@ pub(crate) fn step_rows((batch, cell_size): (usize, usize), products: usize) -> 
     const WEIGHTS: usize = 256 << 10;
     /// The least rows that are worth a tile where the weights are small.
     const WORTH: usize = 4;
-    let weights = cell_size.saturating_mul(cell_size).saturating_mul(products);
+    let weights = state_weights(cell_size, products);
     if weights > WEIGHTS {
         return most_rows(batch);
     }
     let most = if weights <= small_weights() { batch.div_ceil(2).max(WORTH) } else { MC };
     even(batch, quarter(batch).min(most), 1)
+}
+
+/// The weights of a step's products with the state.
+fn state_weights(cell_size: usize, products: usize) -> usize {
+    cell_size.saturating_mul(cell_size).saturating_mul(products)
 }
 
 /// The most weights that stay in the second level cache of every thread, beside all else.
