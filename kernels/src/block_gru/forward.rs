@@ -3,7 +3,7 @@
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
 use crate::gemm::{self, weights_len};
-use crate::gru::step::{Gru, GruStep, ORDER};
+use crate::gru::step::{Gru, GruStep};
 use crate::ops::{BLOCK_GRU, Keeps, Sizes};
 use crate::recurrence::{self, Lengths, Product, last_states, products_len};
 use crate::{Context, Element, Error, Storage};
@@ -114,7 +114,7 @@ impl<E: Storage> Sequence<'_, E> {
         let is_one_phase = step.b_hc.is_some();
         let gates = if is_one_phase { 3 } else { 2 };
         let tiling = gemm::sequence_tiling(context, (batch, cells), gates, steps);
-        let (w_ru, w_c) = (Product::plain(tiling, w_ru, ORDER), Product::plain(tiling, w_c, [0]));
+        let (w_ru, w_c) = (Product::plain(tiling, w_ru), Product::plain(tiling, w_c));
         let cell = if is_one_phase {
             let gates = w_ru.grouped_for(context, steps, &[2, 1], of_gates);
             Gru { step, gates, candidate: w_c.grouped_for(context, steps, &[2, 1], of_candidate) }

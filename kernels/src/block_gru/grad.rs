@@ -6,7 +6,7 @@ use crate::gemm::{self, weights_fit, weights_len};
 use crate::gru::step_grad::GruGrad;
 use crate::ops::{BLOCK_GRU_GRAD, Sizes};
 use crate::recurrence::{
-    self, Backward, ColumnSums, Left, Lengths, Product, WeightGradient, all_rows_mut,
+    self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows_mut,
     backward_scratch, split_rows,
 };
 use crate::{Context, Element, Error, Storage};
@@ -134,7 +134,7 @@ pub(crate) fn compute<E: Storage>(
 
 /// How many elements of scratch memory [`GradSequence::all_steps`] needs.
 pub(crate) fn steps_scratch(batch: usize, cell_size: usize) -> usize {
-    backward_scratch(batch, cell_size, 3)
+    backward_scratch(D_STEPS, (batch, cell_size), 3)
 }
 
 impl<E: Storage> GradSequence<'_, E> {
@@ -152,8 +152,8 @@ impl<E: Storage> GradSequence<'_, E> {
         let tiling = gemm::step_tiling(context, self.h_prev.dim(), 2);
         let cell = GruGrad {
             reset_after: self.reset_after,
-            gates: Product::plain(tiling, w_ru, [0]).packed(context, gates),
-            candidate: Product::plain(tiling, w_c, [0]).packed(context, candidate),
+            gates: Product::plain(tiling, w_ru).packed(context, gates),
+            candidate: Product::plain(tiling, w_c).packed(context, candidate),
         };
         let GradInPlace { r, u, c, hc } = in_place;
         let steps = Backward {
@@ -165,7 +165,7 @@ impl<E: Storage> GradSequence<'_, E> {
             last_grad: Some(self.h_last_grad),
             first_grads: [h_prev_grad],
         };
-        recurrence::backward(context, &cell, steps, sums, scratch);
+        recurrence::backward(context, &cell, steps, D_STEPS, sums, scratch);
     }
 
     /// The gradients with respect to x and to the weights of x and of the state, from what the steps have left in

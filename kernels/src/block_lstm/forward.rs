@@ -128,7 +128,7 @@ impl<E: Storage> Sequence<'_, E> {
         let (batch, cells) = cs_prev.dim();
         let (weights, products) = scratch.split_at_mut(weights_len(cells, 4, cells));
         let tiling = gemm::sequence_tiling(context, (batch, cells), 4, lengths.longest());
-        let product = Product::plain(tiling, w_h, step.order);
+        let product = Product::plain(tiling, w_h);
         let product = match projection {
             None => product.grouped_for(context, lengths.longest(), &[4], weights),
             Some(_) => product.packed_for(context, lengths.longest(), weights),

@@ -8,8 +8,8 @@ use crate::lstm::step::GateOrder;
 use crate::lstm::step_grad::{LstmGrad, ProjectedGrad, SAVED, gates_of};
 use crate::ops::Sizes;
 use crate::recurrence::{
-    self, Backward, ColumnSums, Left, Lengths, Product, WeightGradient, all_rows_mut,
-    backward_scratch, split_rows,
+    self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows,
+    all_rows_mut, backward_scratch, split_rows,
 };
 use crate::tiles;
 use crate::{Context, Element, Error, Storage};
@@ -71,12 +71,11 @@ pub fn grad<E: Element>(
 /// packed weights need memory of their own: in half precision, and without `w_grad`.
 #[must_use]
 pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
-    let Sizes { batch, input_size, cell_size, .. } = *sizes;
+    let Sizes { input_size, cell_size, .. } = *sizes;
     // w_grad is computed after the steps. Until then its memory holds the packed weights.
     let in_w_grad = !apart && weights_fit(input_size.saturating_add(cell_size), cell_size);
     let weights = if in_w_grad { 0 } else { weights_len(cell_size, 4, cell_size) };
-    let steps = steps_scratch(batch, cell_size);
-    weights.saturating_add(steps).saturating_add(sums_len(sizes))
+    weights.saturating_add(steps_scratch(sizes)).saturating_add(sums_len(sizes))
 }
 
 /// How many elements of memory the sums over the batch need.
@@ -85,8 +84,15 @@ pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
 }
 
 /// How many elements of scratch memory [`GradSequence::all_steps`] needs.
-pub(crate) fn steps_scratch(batch: usize, cell_size: usize) -> usize {
-    backward_scratch(batch, cell_size, 4)
+pub(crate) fn steps_scratch(&Sizes { time, batch, cell_size, .. }: &Sizes) -> usize {
+    backward_scratch(dz_steps(time, cell_size), (batch, cell_size), 4)
+}
+
+/// For how many steps there is memory for dz with its gates side by side. Products of single gates are slow where gates
+/// have few cells: much of their last vectors is empty.
+fn dz_steps(time: usize, cell_size: usize) -> usize {
+    const FEW: usize = 120;
+    if cell_size <= FEW { time.max(D_STEPS) } else { D_STEPS }
 }
 
 /// What a call is told beside its tensors.
@@ -155,11 +161,10 @@ pub(crate) fn compute<E: Storage>(
     };
     let sequence = GradSequence::of(call, &inputs);
     let states = [outputs.cs_prev_grad.view_mut(), outputs.h_prev_grad.view_mut()];
-    let memory = [weights, &mut *sums, scratch];
-    sequence.all_steps(context, &mut in_place, states, memory);
+    let dz = sequence.all_steps(context, &mut in_place, states, [weights, &mut *sums], scratch);
     outputs.set_vectors(call, &ColumnSums::new(sums, BIAS_SUMS));
     let w_grads = split_rows(outputs.w_grad, input_size);
-    sequence.products(context, in_place, outputs.x_grad, w_grads.map(Some));
+    sequence.products(context, in_place, dz, outputs.x_grad, w_grads.map(Some));
 }
 
 impl<'a, E: Storage> GradSequence<'a, E> {
@@ -186,19 +191,26 @@ impl<'a, E: Storage> GradSequence<'a, E> {
     }
 
     /// All steps, from the last to the first: dz in place of the gates, the gradients with respect to the states
-    /// before the first step, `[cs_prev_grad, h_prev_grad]`, and the sums over the batch. The last argument is memory:
-    /// for packed weights, for the sums, and of [`steps_scratch`].
-    pub(crate) fn all_steps(
+    /// before the first step, `[cs_prev_grad, h_prev_grad]`, and the sums over the batch. The last arguments are memory:
+    /// for packed weights, for the sums, and of [`steps_scratch`]. What comes back is what
+    /// [`recurrence::backward()`] returns.
+    pub(crate) fn all_steps<'m>(
         &self,
         context: &Context<'_>,
         in_place: &mut GradInPlace<'_, E>,
         states: [ArrayViewMut2<'_, E>; 2],
-        [weights, sums, scratch]: [&mut [f32]; 3],
-    ) {
+        [weights, sums]: [&mut [f32]; 2],
+        scratch: &'m mut [f32],
+    ) -> ArrayView3<'m, f32> {
         let cell = self.cell(context, self.w_h, weights);
         let GradInPlace { i, f, o, ci } = in_place;
         let in_place = [i, ci, f, o].map(|gate| gate.view_mut());
-        recurrence::backward(context, &cell, self.steps(in_place, states), sums, scratch);
+        let steps = self.steps(in_place, states);
+        recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch)
+    }
+
+    fn dz_steps(&self) -> usize {
+        dz_steps(self.cs.len_of(Axis(0)), self.cs_prev.ncols())
     }
 
     /// A cell whose gradient with respect to h comes through products with `weights`.
@@ -209,7 +221,7 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         memory: &'w mut [f32],
     ) -> LstmGrad<'a, 'w, E> {
         let tiling = gemm::step_tiling(context, self.cs_prev.dim(), 4);
-        let product = Product::plain(tiling, weights.reversed_axes(), [0]);
+        let product = Product::plain(tiling, weights.reversed_axes());
         let (order, product) = (self.order, product.packed(context, memory));
         LstmGrad { order, peepholes: self.peepholes, product }
     }
@@ -232,25 +244,32 @@ impl<'a, E: Storage> GradSequence<'a, E> {
     }
 
     /// The gradients with respect to x and to the weights of x and of the state, from what the steps have left in place
-    /// of the gates. Where the memory of the weights holds their transposes, that of the gradients does, too; then x
+    /// of the gates, or have returned, where that is of all steps. Where the memory of the weights holds their transposes, that of the gradients does, too; then x
     /// must be finite in steps that a row does not have.
     pub(crate) fn products(
         &self,
         context: &Context<'_>,
         GradInPlace { i, f, o, ci }: GradInPlace<'_, E>,
+        side_by_side: ArrayView3<'_, f32>,
         x_grad: ArrayViewMut3<'_, E>,
         w_grads: [Option<ArrayViewMut2<'_, E>>; 2],
     ) {
         let GradSequence { lengths, order, .. } = *self;
         let (steps, cells) = (lengths.longest(), self.cs_prev.ncols());
+        let gradients = [Left::Input, Left::State].into_iter().zip(w_grads);
+        let gradients = gradients.filter_map(|(left, out)| Some((left, out?)));
+        if side_by_side.len_of(Axis(0)) >= steps && self.w_x.is_some() {
+            let d = all_rows(side_by_side, 0..steps);
+            recurrence::input_gradient(context, lengths, [d], self.w_x.map(|w_x| [w_x]), x_grad);
+            let gradients = gradients.map(|(left, out)| WeightGradient { left, d, out });
+            return recurrence::weight_gradients(context, self.inputs(), gradients);
+        }
         let dz = [i, ci, f, o].map(|gate| all_rows_mut(gate, 0..steps));
         let dz = dz.each_ref().map(|gate| gate.view());
         let w_x = self
             .w_x
             .map(|w_x| order.map(|gate| tiles::columns(w_x, gate * cells..(gate + 1) * cells)));
         recurrence::input_gradient(context, lengths, dz, w_x, x_grad);
-        let gradients = [Left::Input, Left::State].into_iter().zip(w_grads);
-        let gradients = gradients.filter_map(|(left, out)| Some((left, out?)));
         let gradients = gradients.flat_map(|(left, out)| {
             let gates = gates_of(out, order).into_iter().zip(dz);
             gates.map(move |(out, d)| WeightGradient { left, d, out })
@@ -267,21 +286,22 @@ impl<'a, E: Storage> GradSequence<'a, E> {
 
 impl GradSequence<'_, f32> {
     /// [`GradSequence::all_steps`] with a projection.
-    pub(crate) fn all_projected_steps(
+    pub(crate) fn all_projected_steps<'m>(
         &self,
         context: &Context<'_>,
         in_place: &mut GradInPlace<'_, f32>,
         GradProjection { weights: projection, h_grad, memory }: GradProjection<'_, f32>,
         states: [ArrayViewMut2<'_, f32>; 2],
-        [weights, sums, scratch]: [&mut [f32]; 3],
-    ) {
+        [weights, sums]: [&mut [f32]; 2],
+        scratch: &'m mut [f32],
+    ) -> ArrayView3<'m, f32> {
         let lstm = self.cell(context, projection, memory);
         let product = Product::of_rows(context, self.cs_prev.nrows(), self.w_h.reversed_axes());
         let cell = ProjectedGrad { lstm, product: product.packed(context, weights) };
         let GradInPlace { i, f, o, ci } = in_place;
         let [i, ci, f, o] = [i, ci, f, o].map(|gate| gate.view_mut());
         let steps = self.steps([i, ci, f, o, h_grad], states);
-        recurrence::backward(context, &cell, steps, sums, scratch);
+        recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch)
     }
 }
 

@@ -32,7 +32,7 @@ use ndarray::ArrayView2;
 
 pub(crate) use interleaved::{FEW_ROWS, GroupSums, Interleaved, block_width, gates, groups};
 pub(crate) use products::{Target, products};
-pub(crate) use tile::{Tile, pitch, starts, tile, tile_at, tile_in};
+pub(crate) use tile::{Tile, pitch, tile, tile_at, tile_in};
 pub(crate) use tiling::{
     LeftLayout, cell_tiling, constant_tiling, cost, group_tiling, padded, product_tiling,
     sequence_tiling, step_rows, step_tiling, transposed_tiling,

@@ -155,12 +155,6 @@ pub(super) fn runs(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
     runs.map(|run| run[0].start..run[run.len() - 1].end)
 }
 
-/// Where each strip starts in a row of sums.
-pub(crate) fn starts<const N: usize>(strips: &[Range<usize>; N]) -> [usize; N] {
-    let mut places = places(strips);
-    std::array::from_fn(|_| places.next().expect("a place for each strip").start)
-}
-
 /// Where each strip is in a row of sums.
 fn places(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
     let mut end: usize = 0;

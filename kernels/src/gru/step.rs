@@ -8,16 +8,16 @@ use crate::Storage;
 use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{Equation, Row};
 use crate::gemm::{gates, padded};
-use crate::recurrence::{self, At, ColumnSums, Input, Phase, Product, Products, RowStep, Step};
+use crate::recurrence::{
+    self, At, ColumnSums, Input, Phase, Product, Products, RowStep, Step, copy_padded,
+};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
-
-/// The reset gate comes before the update gate.
-pub(crate) const ORDER: [usize; 2] = [0, 1];
 
 /// What a step adds to products.
 #[derive(Clone, Copy)]
 pub(crate) struct GruStep<'a, E> {
+    /// The reset gate's before the update gate's.
     pub(crate) b_ru: ArrayView1<'a, E>,
     pub(crate) b_c: ArrayView1<'a, E>,
     /// The bias of the candidate's product with the state, where the reset comes after it.
@@ -98,8 +98,8 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         (self.gates.tiling, self.gates.cost() + self.candidate.cost())
     }
 
-    fn gates(&self) -> [&[usize]; 2] {
-        [&self.gates.order, &self.candidate.order]
+    fn gates(&self) -> [usize; 2] {
+        [2, 1]
     }
 
     fn group_width(&self) -> Option<usize> {
@@ -121,7 +121,7 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         let of_candidate = rows.clone().map(|row| (None, row.before[0]));
         self.candidate.sum_group(simd, cells, of_candidate, (&mut sums[2 * size..], pitch));
         for (row, sums) in rows.zip(sums.chunks_exact_mut(pitch)) {
-            row.products[1].copy(simd, cells.clone(), &mut sums[3 * size..]);
+            copy_padded(simd, &row.products[1][cells.clone()], &mut sums[3 * size..]);
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn compute<E: Storage>(
     let step = LstmStep { attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
     let (w_x, w_h) = w.split_at(Axis(0), input_size);
     let tiling = gemm::cell_tiling(context, (batch, cell_size), 4);
-    let product = Product::plain(tiling, w_h, ICFO);
+    let product = Product::plain(tiling, w_h);
     let at = At::only_step(context);
     let products = product.after(Input::Product(x, w_x), at.rows, Some(h_prev));
     step.run(at, products, cs_prev, [i, cs, f, o, ci, co, h]);

@@ -5,13 +5,13 @@ use std::ops::Range;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 use super::Attributes;
-use crate::Storage;
 use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{Equation, Row};
 use crate::gemm::{gates, padded};
 use crate::recurrence::{self, At, ColumnSums, Input, Phase, Product, Products, RowStep, Step};
 use crate::simd::Simd;
-use crate::tiles::{Tiling, every_row};
+use crate::tiles::{Place, Tiling, every_row};
+use crate::{Isa, Storage};
 
 /// The gates' columns in w and b: how many times `cell_size` each starts from the left, in the order
 /// input gate, cell input, forget gate, output gate.
@@ -22,6 +22,13 @@ pub(crate) const ICFO: GateOrder = [0, 1, 2, 3];
 
 /// Input gate, forget gate, cell input, output gate.
 pub(crate) const IFCO: GateOrder = [0, 2, 1, 3];
+
+/// The gates, given in the order of w and b.
+#[inline(always)]
+pub(crate) fn in_order<T>(order: GateOrder, gates: [T; 4]) -> [T; 4] {
+    let mut gates = gates.map(Some);
+    order.map(|gate| gates[gate].take().expect("every gate once"))
+}
 
 /// What a step adds to products.
 #[derive(Clone, Copy)]
@@ -39,7 +46,7 @@ impl<E: Storage> LstmStep<'_, E> {
         Cell { forget_bias: self.attributes.forget_bias_in::<E>(), clip }
     }
 
-    /// A step whose products are `[x | h_prev] @ w`: i, cs, f, o, ci, co and h.
+    /// A step whose products are `[x | h_prev] @ w`, in the order of w: i, cs, f, o, ci, co and h.
     pub(crate) fn run(
         &self,
         at: At<'_>,
@@ -51,6 +58,7 @@ impl<E: Storage> LstmStep<'_, E> {
         let bias = |gate| every_row(self.b.slice_move(s![gate * cells..(gate + 1) * cells]), rows);
         let [b_i, b_ci, b_f, b_o] = self.order.map(bias);
         let equation = self.equation();
+        let products = Ordered { products, order: self.order };
         let (f32_operands, sums) = ([], ColumnSums::none());
         if self.attributes.use_peephole {
             let [wci, wcf, wco] = self.peepholes.map(|weights| every_row(weights, rows));
@@ -60,6 +68,30 @@ impl<E: Storage> LstmStep<'_, E> {
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o];
             Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
         }
+    }
+}
+
+/// Products in the order of w, as those of the gates.
+struct Ordered<P> {
+    products: P,
+    order: GateOrder,
+}
+
+impl<P: Products<4>> Products<4> for Ordered<P> {
+    fn tiling(&self) -> Tiling {
+        self.products.tiling()
+    }
+
+    fn cost(&self) -> u64 {
+        self.products.cost()
+    }
+
+    fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 4])) {
+        self.products.at(isa, place, |strips| work(in_order(self.order, strips)));
+    }
+
+    fn whole(self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 4])) {
+        self.products.whole(isa, place, |strips| work(in_order(self.order, strips)));
     }
 }
 
@@ -84,8 +116,8 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
         (self.product.tiling, self.product.cost())
     }
 
-    fn gates(&self) -> [&[usize]; 2] {
-        [&self.product.order, &[]]
+    fn gates(&self) -> [usize; 2] {
+        [4, 0]
     }
 
     fn group_width(&self) -> Option<usize> {
@@ -123,7 +155,7 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
         let (b_i, b_ci, b_f, b_o) = (bias(b_i), bias(b_ci), bias(b_f), bias(b_o));
         let cs_prev = &cs_prev[cells.clone()];
         let equation = self.step.equation();
-        let f32_operands = gates(sums, cells.len());
+        let f32_operands = in_order(self.step.order, gates(sums, cells.len()));
         if self.step.attributes.use_peephole {
             let peephole = |n: usize| {
                 &self.step.peepholes[n].to_slice().expect("a vector without gaps")[cells.clone()]
@@ -160,7 +192,7 @@ impl<E: Storage> recurrence::Cell<E, 6, 2> for Projected<'_, '_, '_, E> {
         self.lstm.tiles()
     }
 
-    fn gates(&self) -> [&[usize]; 2] {
+    fn gates(&self) -> [usize; 2] {
         self.lstm.gates()
     }
 

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip};
 
 use super::cell_grad::{gradients, peephole_gradients};
-use super::step::GateOrder;
+use super::step::{GateOrder, in_order};
 use crate::Storage;
 use crate::elementwise::Equation;
 use crate::recurrence::{At, CellGrad, GradStep, Phase, Product, Products};
@@ -122,8 +122,7 @@ pub(crate) fn gates_of<T>(d: ArrayViewMut2<'_, T>, order: GateOrder) -> [ArrayVi
     let (first, rest) = d.split_at(Axis(1), cells);
     let (second, rest) = rest.split_at(Axis(1), cells);
     let (third, fourth) = rest.split_at(Axis(1), cells);
-    let mut gates = [first, second, third, fourth].map(Some);
-    order.map(|gate| gates[gate].take().expect("every gate once"))
+    in_order(order, [first, second, third, fourth])
 }
 
 #[derive(Clone, Copy)]

@@ -65,20 +65,33 @@ pub(crate) struct Backward<'a, 'o, E, const I: usize, const K: usize, const N: u
     pub(crate) first_grads: [ArrayViewMut2<'o, E>; N],
 }
 
-/// How many elements of scratch memory [`backward()`] needs for so many gates.
-pub(crate) fn backward_scratch(batch: usize, cells: usize, gates: usize) -> usize {
-    // d of two steps, and what is carried.
-    batch.saturating_mul(cells).saturating_mul(2 * gates + 1)
+/// How many steps' gradients with respect to products [`backward()`] needs memory for, at least.
+pub(crate) const D_STEPS: usize = 2;
+
+/// How many elements of scratch memory [`backward()`] needs for so many gates, where it has room for the gradients with
+/// respect to products of so many steps.
+pub(crate) fn backward_scratch(
+    d_steps: usize,
+    (batch, cells): (usize, usize),
+    gates: usize,
+) -> usize {
+    let carried = batch.saturating_mul(cells);
+    let d = carried.saturating_mul(gates).saturating_mul(d_steps);
+    d.saturating_add(carried)
 }
 
-/// All steps. `sums` is memory of [`sums_len`], and `scratch` of [`backward_scratch`].
-pub(crate) fn backward<E, C, const I: usize, const K: usize, const N: usize>(
+/// All steps. `sums` is memory of [`sums_len`], and `scratch` of [`backward_scratch`]. What comes back are the gradients
+/// with respect to products of so many steps, `[d_steps, batch, GATES * cells]`. Where there is room for all steps, those
+/// of step `t` are at `t`, zero in rows that do not have it.
+pub(crate) fn backward<'m, E, C, const I: usize, const K: usize, const N: usize>(
     context: &Context<'_>,
     cell: &C,
     mut work: Backward<'_, '_, E, I, K, N>,
+    d_steps: usize,
     sums: &mut [f32],
-    scratch: &mut [f32],
-) where
+    scratch: &'m mut [f32],
+) -> ArrayView3<'m, f32>
+where
     E: Storage,
     C: CellGrad<E, I, K, N>,
 {
@@ -86,14 +99,14 @@ pub(crate) fn backward<E, C, const I: usize, const K: usize, const N: usize>(
     let (batch, cells) = work.first.dim();
     let rows = band_rows(tiling, (batch, cells));
     sums.fill(0.0);
-    let mut scratch = scratch.chunks_mut(backward_scratch(rows, cells, C::GATES));
-    let mut sums = sums.chunks_mut(sums_len(C::BIAS_SUMS, (rows, cells), tiling.rows));
-    let memory = std::iter::repeat_with(|| {
-        [&mut sums, &mut scratch].map(|parts| parts.next().expect("memory for each band"))
-    });
+    let shape = (d_steps, batch, C::GATES * cells);
+    let (d, carried) = scratch.split_at_mut(d_steps * batch * C::GATES * cells);
+    let mut memory = [ArrayViewMut3::from_shape(shape, &mut *d).expect("of this size")];
+    let sums = sums.chunks_mut(sums_len(C::BIAS_SUMS, (rows, cells), tiling.rows));
+    let memory = cut(&mut memory, rows).zip(carried.chunks_mut(rows * cells)).zip(sums);
     let bands = work.bands(rows).zip(memory);
     let mut bands: Vec<_> =
-        bands.map(|(work, [sums, scratch])| Band::new(work, sums, scratch, C::GATES)).collect();
+        bands.map(|(work, (([d], carried), sums))| Band::new(work, d, carried, sums)).collect();
     let at_once = turn(cost).clamp(1, steps.max(1));
     for steps in parts(0..steps, at_once).rev() {
         let cost = cost.saturating_mul(steps.len() as u64);
@@ -102,6 +115,7 @@ pub(crate) fn backward<E, C, const I: usize, const K: usize, const N: usize>(
         });
     }
     for_each_band(context, cost, bands, |context, band| band.first(context, cell));
+    ArrayView3::from_shape(shape, d).expect("of this size")
 }
 
 impl<E: Storage, const I: usize, const K: usize, const N: usize> Backward<'_, '_, E, I, K, N> {
@@ -130,73 +144,67 @@ impl<E: Storage, const I: usize, const K: usize, const N: usize> Backward<'_, '_
 /// Some rows of the batch.
 struct Band<'b, E, const I: usize, const K: usize, const N: usize> {
     work: Backward<'b, 'b, E, I, K, N>,
+    /// Gradients with respect to products, of the last steps done.
+    d: ArrayViewMut3<'b, f32>,
     carried: ArrayViewMut2<'b, f32>,
-    /// Gradients with respect to products: memory for a step, and those of the step after it.
-    d: [ArrayViewMut2<'b, f32>; 2],
     sums: &'b mut [f32],
 }
 
 impl<'b, E: Storage, const I: usize, const K: usize, const N: usize> Band<'b, E, I, K, N> {
     fn new(
         work: Backward<'b, 'b, E, I, K, N>,
+        mut d: ArrayViewMut3<'b, f32>,
+        carried: &'b mut [f32],
         sums: &'b mut [f32],
-        scratch: &'b mut [f32],
-        gates: usize,
     ) -> Self {
-        let (rows, cells) = work.first.dim();
-        let (carried, d) = scratch.split_at_mut(rows * cells);
         // In rows that do not have a step, d stays zero.
         if let Lengths::Each(_) = work.lengths {
             d.fill(0.0);
         }
-        let mut carried = matrix((rows, cells), carried);
+        let carried = ArrayViewMut2::from_shape(work.first.raw_dim(), carried);
+        let mut carried = carried.expect("of this size");
         match work.last_grad {
             Some(last) => Zip::from(&mut carried).and(&last).for_each(|to, d| *to = d.to_f32()),
             None => carried.fill(0.0),
         }
-        let (d, d_next) = d.split_at_mut(rows * gates * cells);
-        let d_next = &mut d_next[..d.len()];
-        let d = [d, d_next].map(|d| matrix((rows, gates * cells), d));
-        Band { work, carried, d, sums }
+        Band { work, d, carried, sums }
     }
 
     fn steps<C>(&mut self, context: &Context<'_>, cell: &C, steps: Range<usize>)
     where
         C: CellGrad<E, I, K, N>,
     {
-        let Band { work, carried, d, sums } = self;
+        let Band { work, d, carried, sums } = self;
         let Backward { lengths, first, states, saved, .. } = *work;
+        let d_steps = d.len_of(Axis(0));
         for t in steps.rev() {
             let mut of_step =
                 work.in_place.each_mut().map(|tensor| tensor.index_axis_mut(Axis(0), t));
             if t >= lengths.longest() {
                 of_step.iter_mut().for_each(|tensor| tensor.fill(E::ZERO));
+                d.index_axis_mut(Axis(0), t % d_steps).fill(0.0);
                 continue;
             }
-            let [d_now, d_next] = &mut *d;
+            let (now, next) = (t % d_steps, (t + 1) % d_steps);
+            let (d_now, d_next) = d.multi_slice_mut((s![now, .., ..], s![next, .., ..]));
             let step = GradStep {
                 at: At { context, rows: Rows { lengths, t } },
                 before: state_before(t, first, states),
                 saved: saved.map(|tensor| tensor.index_axis_move(Axis(0), t)),
                 d_next: (t + 1 < lengths.longest()).then(|| d_next.view()),
-                d: d_now.view_mut(),
+                d: d_now,
                 carried: carried.view_mut(),
                 sums: ColumnSums::new(sums, C::BIAS_SUMS),
             };
             cell.step(step, of_step);
-            d.swap(0, 1);
         }
     }
 
     fn first(self, context: &Context<'_>, cell: &impl CellGrad<E, I, K, N>) {
-        let Band { work, carried, d, .. } = self;
+        let Band { work, d, carried, .. } = self;
         let lengths = work.lengths;
-        let d = (lengths.longest() > 0).then(|| d[1].view());
+        let d = (lengths.longest() > 0).then(|| d.index_axis(Axis(0), 0));
         let at = At { context, rows: Rows { lengths, t: 0 } };
         cell.first(at, d, carried.view(), work.first_grads);
     }
-}
-
-fn matrix<T>(shape: (usize, usize), memory: &mut [T]) -> ArrayViewMut2<'_, T> {
-    ArrayViewMut2::from_shape(shape, memory).expect("of this size")
 }

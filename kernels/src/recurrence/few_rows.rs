@@ -10,7 +10,7 @@ use ndarray::iter::AxisIterMut;
 use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis, Ix1, Ix2};
 
 use super::forward::Cell;
-use super::{At, Lengths, OfX, Rows};
+use super::{At, Lengths, Rows};
 use crate::Storage;
 use crate::executor::for_each;
 use crate::gemm::{FEW_ROWS, GroupSums, groups, padded};
@@ -20,7 +20,7 @@ use crate::tiles::{Tiling, row};
 /// A row of a step, or some cells of it.
 pub(crate) struct RowStep<'s, E, const K: usize, const N: usize> {
     /// Products of its x with each of its weights, for all cells.
-    pub(crate) products: [OfX<'s>; 2],
+    pub(crate) products: [&'s [f32]; 2],
     /// The states that enter it, of all cells.
     pub(crate) before: [&'s [E]; N],
     /// The first of the cells that are computed here.
@@ -139,9 +139,7 @@ impl<'s, E, const K: usize, const N: usize> WholeStep<'s, E, K, N> {
     ) -> impl Iterator<Item = RowStep<'s, E, K, N>> {
         let lens = self.products.map(|products| products.len() / batch);
         (0..batch).map(move |b| RowStep {
-            products: array::from_fn(|n| {
-                OfX::Sums(&self.products[n][b * lens[n]..(b + 1) * lens[n]])
-            }),
+            products: array::from_fn(|n| &self.products[n][b * lens[n]..(b + 1) * lens[n]]),
             before: self.before.map(|state| &state[b * cells..(b + 1) * cells]),
             start: 0,
             kept: self.kept.each_mut().map(|rest| split_off(rest, cells)),
@@ -261,11 +259,11 @@ where
         let Part { step, of_step, cells, mut kept, mut states } = self;
         let &StepInParts { cell, width, products, before } = step;
         let (batch, all) = before[0].dim();
-        let of_first = cell.gates()[0].len() * all;
+        let of_first = cell.gates()[0] * all;
         let mut kept = kept.each_mut().map(|output| output.outer_iter_mut());
         let mut states = states.each_mut().map(|output| output.outer_iter_mut());
         let rows = (0..batch).map(|b| RowStep {
-            products: <[_; 2]>::from(row(products, b).split_at(of_first)).map(OfX::Matrix),
+            products: <[_; 2]>::from(row(products, b).split_at(of_first)),
             before: before.map(|state| row(state, b)),
             start: cells.start,
             kept: kept.each_mut().map(next_row),

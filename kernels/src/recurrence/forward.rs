@@ -29,8 +29,8 @@ pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
     /// How a step is cut, and the processor cycles that a tile may take.
     fn tiles(&self) -> (Tiling, u64);
 
-    /// The gates of each of the weights of x, in the order in which the step has their sums.
-    fn gates(&self) -> [&[usize]; 2];
+    /// How many gates each of the weights of x has.
+    fn gates(&self) -> [usize; 2];
 
     /// The cells of a group, if steps are computed group by group: by [`Cell::sums`] and [`Cell::finish`].
     fn group_width(&self) -> Option<usize> {
@@ -177,14 +177,13 @@ struct Sums {
 
 impl Sums {
     /// Those of bands of so many rows over so many steps.
-    fn new(gates: [&[usize]; 2], cells: usize, (rows, steps): (usize, usize)) -> Self {
+    fn new(gates: [usize; 2], cells: usize, (rows, steps): (usize, usize)) -> Self {
         /// Rows whose products are computed at once: enough for packing the weights to cost little.
         const ROWS: usize = 128;
         /// Most sums of these rows: half of a second level cache.
         const MOST: usize = 128 << 10;
         let columns = gates.map(|gates| {
-            let columns = gates.iter().map(|gate| gate * cells..(gate + 1) * cells);
-            columns.collect::<Vec<_>>()
+            (0..gates).map(|gate| gate * cells..(gate + 1) * cells).collect::<Vec<_>>()
         });
         let pitch = columns.each_ref().map(|columns| gemm::pitch(columns));
         let wanted = (ROWS / rows).clamp(1, steps.max(1));

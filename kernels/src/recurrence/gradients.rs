@@ -50,7 +50,7 @@ fn constant_products<'w, E: Storage>(
 ) -> Option<Vec<Product<'w, E, 1>>> {
     let product = |w: &ArrayView2<'w, E>| {
         let tiling = gemm::constant_tiling((rows, w.ncols()));
-        Product::plain(tiling, *w, [0]).kept(context)
+        Product::plain(tiling, *w).kept(context)
     };
     w.iter().map(product).collect()
 }
@@ -72,10 +72,10 @@ fn side_by_side<T>(
 /// Sets the gradient with respect to x: the sum of `d @ w^T` over the gates, whose weights are `w`, or the sum of `d`
 /// where the gates have no weights. `d` has all rows of the steps. Weights may lie in memory as their transposes. Without
 /// memory nothing is computed.
-pub(crate) fn input_gradient<E: Storage, const N: usize>(
+pub(crate) fn input_gradient<E: Storage, D: Storage, const N: usize>(
     context: &Context<'_>,
     lengths: Lengths<'_>,
-    d: [ArrayView2<'_, E>; N],
+    d: [ArrayView2<'_, D>; N],
     w: Option<[ArrayView2<'_, E>; N]>,
     mut x_grad: ArrayViewMut3<'_, E>,
 ) {
@@ -111,11 +111,11 @@ pub(crate) enum Left<'a, E> {
     Rows(ArrayView2<'a, E>),
 }
 
-/// A gradient with respect to the weights of a gate.
-pub(crate) struct WeightGradient<'a, 'o, E> {
+/// A gradient with respect to the weights of a gate, or of several side by side.
+pub(crate) struct WeightGradient<'a, 'o, E, D> {
     pub(crate) left: Left<'a, E>,
     /// With respect to the products, of all steps: zero in rows that have ended.
-    pub(crate) d: ArrayView2<'a, E>,
+    pub(crate) d: ArrayView2<'a, D>,
     /// It may lie in memory as its transpose.
     pub(crate) out: ArrayViewMut2<'o, E>,
 }
@@ -142,10 +142,10 @@ pub(crate) fn split_rows<E>(
 
 /// `left^T @ d` of all steps, for each of some weights that have memory. Where the memory holds their transposes, x and rows must
 /// be finite in steps that a row does not have.
-pub(crate) fn weight_gradients<'a, 'o, E: Storage>(
+pub(crate) fn weight_gradients<'a, 'o, E: Storage, D: Storage>(
     context: &Context<'_>,
     inputs: Inputs<'_, E>,
-    gradients: impl IntoIterator<Item = WeightGradient<'a, 'o, E>>,
+    gradients: impl IntoIterator<Item = WeightGradient<'a, 'o, E, D>>,
 ) {
     let Inputs { lengths, x, h_prev, h } = inputs;
     let (batch, steps) = (h_prev.nrows(), lengths.longest());
@@ -182,18 +182,18 @@ pub(crate) fn weight_gradients<'a, 'o, E: Storage>(
 
 /// Adds `left^T @ d` of some rows to a tile, or its transpose. Rows of `left` that are false in `valid` count as zeros.
 /// Where the transpose is computed, `left` has no gaps.
-fn add_transposed<E: Storage>(
+fn add_transposed<E: Storage, D: Storage>(
     tile: &mut Tile<'_>,
     place: &Place,
     left: ArrayView2<'_, E>,
     valid: Option<&[bool]>,
-    d: ArrayView2<'_, E>,
+    d: ArrayView2<'_, D>,
     transposed: bool,
 ) {
-    let part = |matrix| tiles::columns(matrix, place.rows.clone());
+    let rows = place.rows.clone();
     if transposed {
-        tile.add_transposed(part(d), None, left);
+        tile.add_transposed(tiles::columns(d, rows), None, left);
     } else {
-        tile.add_transposed(part(left), valid, d);
+        tile.add_transposed(tiles::columns(left, rows), valid, d);
     }
 }

@@ -17,7 +17,7 @@ mod product;
 mod steps;
 mod sums;
 
-pub(crate) use backward::{Backward, CellGrad, GradStep, backward, backward_scratch};
+pub(crate) use backward::{Backward, CellGrad, D_STEPS, GradStep, backward, backward_scratch};
 pub(crate) use few_rows::RowStep;
 pub(crate) use forward::{Cell, Outputs, Sequence, Step, forward, products_len};
 pub(crate) use gradients::{
@@ -25,7 +25,7 @@ pub(crate) use gradients::{
 };
 pub(crate) use lengths::{Lengths, Rows};
 pub(crate) use phase::Phase;
-pub(crate) use product::{Input, Known, OfX, Product, Products, Sum};
+pub(crate) use product::{Input, Known, Product, Products, Sum, copy_padded};
 pub(crate) use steps::{all_rows, all_rows_mut, last_states, state_before};
 pub(crate) use sums::{ColumnSums, sums_len};
 

@@ -1,5 +1,6 @@
 //! Products that every step of a sequence has.
 
+use std::array;
 use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
@@ -23,10 +24,6 @@ pub(crate) struct Product<'w, E, const G: usize> {
     cells: usize,
     /// The cells of a group, if steps are computed group by group.
     group: Option<usize>,
-    /// The columns of each gate: how many times `cells` they start from the left.
-    pub(crate) order: [usize; G],
-    /// Where each gate starts in a row of a tile of all cells.
-    places: [usize; G],
 }
 
 #[derive(Clone, Copy)]
@@ -42,17 +39,12 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         weights_len(depth, G, cells)
     }
 
-    /// Weights `[depth, G * cells]`, which may lie in memory as their transpose, as they are.
-    pub(crate) fn plain<'f: 'w>(
-        tiling: Tiling,
-        weights: ArrayView2<'f, E>,
-        order: [usize; G],
-    ) -> Self {
+    /// Weights `[depth, G * cells]`, gate by gate, which may lie in memory as their transpose, as they are.
+    pub(crate) fn plain<'f: 'w>(tiling: Tiling, weights: ArrayView2<'f, E>) -> Self {
         let (depth, columns) = weights.dim();
         let weights = Factor::Plain(Right::of(weights.reborrow()));
         let cells = columns / G;
-        let product = Product { tiling, weights, depth, cells, group: None, order, places: [0; G] };
-        Product { places: gemm::starts(&product.strips(&(0..cells))), ..product }
+        Product { tiling, weights, depth, cells, group: None }
     }
 
     /// The same weights, packed: constants of the call once and for all, others into memory of [`Product::memory`].
@@ -134,7 +126,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         &self,
         simd: S,
         cells: &Range<usize>,
-        rows: impl Iterator<Item = (Option<OfX<'l>>, &'l [E])> + Clone,
+        rows: impl Iterator<Item = (Option<&'l [f32]>, &'l [E])> + Clone,
         (sums, pitch): (&mut [f32], usize),
     ) {
         let Factor::Interleaved(weights) = self.weights else { unreachable!("not in groups") };
@@ -145,12 +137,8 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
                 gates.for_each(|sums| sums.fill(0.0));
                 continue;
             };
-            for (gate, to) in gates.enumerate() {
-                let place = match known {
-                    OfX::Sums(_) => self.places[gate],
-                    OfX::Matrix(_) => self.order[gate] * self.cells,
-                };
-                known.copy(simd, place + cells.start..place + cells.end, to);
+            for (columns, to) in self.strips(cells).into_iter().zip(gates) {
+                copy_padded(simd, &known[columns], to);
             }
         }
         let left = rows.map(|(_, left)| E::as_f32(left).expect("elements of type f32"));
@@ -164,7 +152,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
 
     /// The columns of all gates that belong to some cells.
     fn strips(&self, cells: &Range<usize>) -> [Range<usize>; G] {
-        self.order.map(|gate| gate * self.cells + cells.start..gate * self.cells + cells.end)
+        array::from_fn(|gate| gate * self.cells + cells.start..gate * self.cells + cells.end)
     }
 
     /// The product with a left factor, or zeros without one: see [`Sum`].
@@ -206,27 +194,15 @@ impl<'w, E: Storage> Product<'w, E, 1> {
         weights: ArrayView2<'f, E>,
     ) -> Self {
         let tiling = gemm::step_tiling(context, (rows, weights.ncols()), 1);
-        Product::plain(tiling, weights, [0])
+        Product::plain(tiling, weights)
     }
 }
 
-/// Products of a row of x with the weights of some gates of all cells, computed before the step.
-#[derive(Clone, Copy)]
-pub(crate) enum OfX<'s> {
-    /// A column for each of the weights' columns.
-    Matrix(&'s [f32]),
-    /// As a tile has its sums.
-    Sums(&'s [f32]),
-}
-
-impl OfX<'_> {
-    /// Copies a part of them, filled up to whole vectors with zeros.
-    #[inline(always)]
-    pub(crate) fn copy<S: Simd>(self, simd: S, part: Range<usize>, to: &mut [f32]) {
-        let (OfX::Matrix(row) | OfX::Sums(row)) = self;
-        for (to, from) in to.chunks_exact_mut(S::LANES).zip(row[part].chunks(S::LANES)) {
-            simd.store(simd.load(from), to);
-        }
+/// Copies some sums, filled up to whole vectors with zeros.
+#[inline(always)]
+pub(crate) fn copy_padded<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
+    for (to, from) in to.chunks_exact_mut(S::LANES).zip(from.chunks(S::LANES)) {
+        simd.store(simd.load(from), to);
     }
 }
 

@@ -10,7 +10,9 @@ use crate::cudnn_rnn::memory::Arena;
 use crate::cudnn_rnn::{Mode, Network};
 use crate::gemm::weights_len;
 use crate::lstm::step::IFCO;
-use crate::recurrence::{self, Backward, ColumnSums, Left, Product, WeightGradient, all_rows};
+use crate::recurrence::{
+    self, Backward, ColumnSums, D_STEPS, Left, Product, WeightGradient, all_rows,
+};
 use crate::rnn::RnnGrad;
 use crate::{Context, block_gru, block_lstm};
 
@@ -68,7 +70,14 @@ impl Cell<'_> {
             first_grads: [h_prev_grad],
         };
         let (sums, scratch) = memory.rest.split_at_mut(rnn_sums_len(&network));
-        recurrence::backward(context, &RnnGrad { activation, product }, steps, sums, scratch);
+        recurrence::backward(
+            context,
+            &RnnGrad { activation, product },
+            steps,
+            D_STEPS,
+            sums,
+            scratch,
+        );
         let sums = ColumnSums::new(sums, 1);
         let ParametersMut { w: w_grad, r: r_grad, mut biases, .. } = parameters;
         biases.rows_mut().into_iter().for_each(|bias| sums.store(0, bias));
@@ -131,13 +140,18 @@ impl Cell<'_> {
         let ParametersMut { w, r, p: p_grad, mut biases } = parameters;
         let (sums, scratch) = rest.split_at_mut(block_lstm::grad::sums_len(&sizes(&network)));
         let mut in_place = block_lstm::GradInPlace { i, f, o, ci };
-        let (states, memory) = ([c_prev, h_prev], [weights, &mut *sums, scratch]);
-        match projection {
-            None => sequence.all_steps(context, &mut in_place, states, memory),
-            Some(projection) => {
-                sequence.all_projected_steps(context, &mut in_place, projection, states, memory);
-            }
-        }
+        let (states, memory) = ([c_prev, h_prev], [weights, &mut *sums]);
+        let dz = match projection {
+            None => sequence.all_steps(context, &mut in_place, states, memory, scratch),
+            Some(projection) => sequence.all_projected_steps(
+                context,
+                &mut in_place,
+                projection,
+                states,
+                memory,
+                scratch,
+            ),
+        };
         let sums = ColumnSums::new(sums, block_lstm::grad::BIAS_SUMS);
         for (n, gate) in IFCO.into_iter().enumerate() {
             let units = gate * layout.num_units..(gate + 1) * layout.num_units;
@@ -146,7 +160,7 @@ impl Cell<'_> {
             }
         }
         let w_grads = [w, Some(r)].map(|w| w.map(|w| w.reversed_axes()));
-        sequence.products(context, in_place, x, w_grads);
+        sequence.products(context, in_place, dz, x, w_grads);
         if let Some(p_grad) = p_grad {
             let rows = |tensor| all_rows(tensor, 0..lengths.longest());
             let (left, d) = (Left::Rows(rows(output.view())), rows(d_h.view()));

@@ -116,12 +116,10 @@ pub(super) fn backward_scratch(network: &Network) -> usize {
     let weights = weights_len(network.layout.rows(), 1, units);
     let (sums, steps) = match network.layout.mode {
         Mode::RnnRelu | Mode::RnnTanh => {
-            (rnn_sums_len(network), recurrence::backward_scratch(sizes.batch, units, 1))
+            let shape = (sizes.batch, units);
+            (rnn_sums_len(network), recurrence::backward_scratch(recurrence::D_STEPS, shape, 1))
         }
-        Mode::Lstm => (
-            block_lstm::grad::sums_len(&sizes),
-            block_lstm::grad::steps_scratch(sizes.batch, units),
-        ),
+        Mode::Lstm => (block_lstm::grad::sums_len(&sizes), block_lstm::grad::steps_scratch(&sizes)),
         Mode::Gru => {
             (block_gru::grad::sums_len(&sizes), block_gru::grad::steps_scratch(sizes.batch, units))
         }
