@@ -142,6 +142,41 @@ fn steps_that_a_row_does_not_have_do_not_matter() {
     failures.finish();
 }
 
+/// Rows of one length after rows of another give what each of them gives alone, also where a thread has rows of one length.
+#[test]
+fn rows_of_two_lengths_are_those_of_two_batches() {
+    let mut failures = Failures::default();
+    let (lengths, rows) = ([2, 5], [0..20, 20..40]);
+    for (mode, units) in MODES.into_iter().flat_map(|mode| [7, 130].map(|units| (mode, units))) {
+        let context = Context::default();
+        let mut case = Case::new(mode, [5, 40, 3, units]);
+        case.attributes.time_major = true;
+        case.lengths = Some(lengths.iter().flat_map(|&length| [length; 20]).collect());
+        let given = case.tensors(4, to_float);
+        let got = both::<f32>(&context, &case, &given).expect("a call without errors").1;
+        let parts = rows.clone().into_iter().zip(lengths).map(|(rows, length)| {
+            let part = |tensor: &Array3<f64>| tensor.slice(s![.., rows.clone(), ..]).to_owned();
+            let given = Given {
+                input: part(&given.input),
+                states: given.states.each_ref().map(part),
+                params: given.params.clone(),
+                output_backprop: part(&given.output_backprop),
+                states_backprop: given.states_backprop.each_ref().map(part),
+            };
+            let case = Case { batch: 20, lengths: Some(vec![length; 20]), ..case.clone() };
+            let part = both::<f32>(&context, &case, &given).expect("a call without errors").1;
+            let input = got.input.slice(s![.., rows.clone(), ..]).to_owned();
+            let result = close("input", &input.into_dyn(), &part.input.clone().into_dyn(), 2e-6);
+            failures.note_as(|| format!("{case:?}"), result);
+            part.params
+        });
+        let want = parts.reduce(|first, second| first + second).expect("two parts");
+        let result = close("params", &got.params.into_dyn(), &want.into_dyn(), 2e-6);
+        failures.note_as(|| format!("{case:?}"), result);
+    }
+    failures.finish();
+}
+
 /// Without training the outputs are the same, and there is no dropout.
 #[test]
 fn inference_gives_the_outputs_of_training() {
