@@ -34,8 +34,8 @@ pub(crate) use interleaved::{FEW_ROWS, GroupSums, Interleaved, block_width, gate
 pub(crate) use products::{Target, products};
 pub(crate) use tile::{Tile, pitch, tile, tile_at, tile_in};
 pub(crate) use tiling::{
-    LeftLayout, cell_tiling, constant_tiling, cost, group_tiling, padded, product_tiling,
-    sequence_tiling, step_rows, step_tiling, transposed_tiling,
+    LeftLayout, cell_tiling, constant_tiling, cost, group_tiling, most_rows, padded,
+    product_tiling, sequence_tiling, step_rows, step_tiling, transposed_tiling,
 };
 #[cfg(feature = "layers")]
 pub(crate) use weights::pack_whole;

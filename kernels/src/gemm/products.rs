@@ -1,6 +1,6 @@
 //! Whole matrices of products.
 
-use ndarray::ArrayViewMut2;
+use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::tile::{Tile, tile_at};
 use super::tiling::{LeftLayout, cost, product_tiling};
@@ -41,31 +41,25 @@ pub(crate) fn products<'o, E: Storage, T: Sync + Copy + Send>(
     });
 }
 
-/// Writes the sums of a tile.
-pub(super) struct Store<'t, 's, 'o, E> {
-    pub(super) tile: &'t mut Tile<'s>,
+/// Writes the sums of a strip of a tile.
+pub(super) struct Store<'s, 'o, E> {
+    pub(super) sums: ArrayView2<'s, f32>,
     pub(super) out: ArrayViewMut2<'o, E>,
     /// Whether they are added to what is there.
     pub(super) add: bool,
 }
 
-impl<E: Storage> WithSimd for Store<'_, '_, '_, E> {
+impl<E: Storage> WithSimd for Store<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
-        let mut before = 0;
-        for sums in self.tile.strips() {
-            let (rows, width) = sums.dim();
-            for at in 0..rows {
-                let out = &mut row_mut(&mut self.out, at)[before..before + width];
-                let from = row(sums, at).chunks(S::LANES);
-                for (from, to) in from.zip(out.chunks_mut(S::LANES)) {
-                    let sums = simd.load(from);
-                    E::store(simd, if self.add { sums + E::load(simd, to) } else { sums }, to);
-                }
+        for at in 0..self.sums.nrows() {
+            let from = row(self.sums, at).chunks(S::LANES);
+            for (from, to) in from.zip(row_mut(&mut self.out, at).chunks_mut(S::LANES)) {
+                let sums = simd.load(from);
+                E::store(simd, if self.add { sums + E::load(simd, to) } else { sums }, to);
             }
-            before += width;
         }
     }
 }

@@ -138,14 +138,32 @@ impl Tile<'_> {
 
     /// Writes all strips, side by side, to `out`.
     pub(crate) fn store<E: Storage>(&mut self, out: ArrayViewMut2<'_, E>) {
-        let isa = self.isa;
-        isa.run(Store { tile: self, out, add: false });
+        self.write(out, false);
     }
 
     /// Adds all strips, side by side, to `out`.
     pub(crate) fn add_to<E: Storage>(&mut self, out: ArrayViewMut2<'_, E>) {
+        self.write(out, true);
+    }
+
+    /// Writes each strip to a matrix of its own.
+    pub(crate) fn store_each<E: Storage, const N: usize>(
+        &mut self,
+        outs: [ArrayViewMut2<'_, E>; N],
+    ) {
         let isa = self.isa;
-        isa.run(Store { tile: self, out, add: true });
+        for (sums, out) in self.strips().zip(outs) {
+            isa.run(Store { sums, out, add: false });
+        }
+    }
+
+    fn write<E: Storage>(&mut self, out: ArrayViewMut2<'_, E>, add: bool) {
+        let (isa, mut rest) = (self.isa, out);
+        for sums in self.strips() {
+            let (out, after) = rest.split_at(Axis(1), sums.ncols());
+            rest = after;
+            isa.run(Store { sums, out, add });
+        }
     }
 }
 

@@ -125,7 +125,7 @@ fn quarter(batch: usize) -> usize {
 }
 
 /// Rows of tiles that are as high as possible.
-fn most_rows(batch: usize) -> usize {
+pub(crate) fn most_rows(batch: usize) -> usize {
     even(batch, MC, 1)
 }
 

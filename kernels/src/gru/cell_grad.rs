@@ -3,11 +3,12 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::step;
-use crate::elementwise::{self, Equation};
+use crate::elementwise::{self, Equation, Pass};
 use crate::executor::for_each;
 use crate::gemm;
-use crate::ops::{GRU_BLOCK_CELL_GRAD, Keeps};
+use crate::ops::{GRU_BLOCK_CELL_GRAD, Keeps, Sizes};
 use crate::simd::Simd;
+use crate::tiles::{Place, Tiling};
 use crate::{Context, Error};
 
 pub use crate::ops::gru::{BlockCellGradInputs, BlockCellGradOutputs};
@@ -39,7 +40,12 @@ pub fn block_cell_grad(
     outputs: BlockCellGradOutputs<'_>,
 ) -> Result<(), Error> {
     let op = &GRU_BLOCK_CELL_GRAD;
-    let cell_size = BlockCellGradInputs::check(op, false, &inputs, &outputs, Keeps::All)?.cell_size;
+    let sizes = BlockCellGradInputs::check(op, false, &inputs, &outputs, Keeps::All)?;
+    if let Some(rows) = rows_at_once(&sizes) {
+        by_rows(context, rows, &inputs, outputs);
+        return Ok(());
+    }
+    let cell_size = sizes.cell_size;
     let BlockCellGradOutputs { d_x, mut d_h_prev, mut d_c_bar, mut d_r_bar_u_bar } = outputs;
     let BlockCellGradInputs { h_prev, u, c, d_h, .. } = inputs;
 
@@ -53,6 +59,54 @@ pub fn block_cell_grad(
 
     input_and_state(context, &inputs, d_c_bar, d_r_bar_u_bar.view(), d_x, d_h_prev);
     Ok(())
+}
+
+/// The rows that a task computes all of, where it has little to do: with few cells, parallel sections and copies of factors
+/// would take longer than the products. They depend on the shapes alone, as the order of additions does.
+fn rows_at_once(&Sizes { batch, input_size, cell_size, .. }: &Sizes) -> Option<usize> {
+    /// Most multiply-adds of a task.
+    const MOST: usize = 3 << 19;
+    let rows = gemm::most_rows(batch);
+    let weights = input_size.checked_add(cell_size)?.checked_mul(cell_size)?.checked_mul(3)?;
+    (cell_size > 0 && weights.checked_mul(rows)? <= MOST).then_some(rows)
+}
+
+/// The step in parts of so many rows.
+fn by_rows(
+    context: &Context<'_>,
+    rows: usize,
+    inputs: &BlockCellGradInputs<'_>,
+    outputs: BlockCellGradOutputs<'_>,
+) {
+    let BlockCellGradInputs { x, h_prev, w_ru, w_c, r, u, c, d_h, .. } = *inputs;
+    let (batch, input_size, cells) = (x.nrows(), x.ncols(), h_prev.ncols());
+    let BlockCellGradOutputs { mut d_x, mut d_h_prev, mut d_c_bar, mut d_r_bar_u_bar } = outputs;
+    let mut parts = [&mut d_x, &mut d_h_prev, &mut d_c_bar, &mut d_r_bar_u_bar]
+        .map(|output| output.axis_chunks_iter_mut(Axis(0), rows));
+    let parts = (0..batch).step_by(rows).map(|start| {
+        let place = Place { rows: start..batch.min(start + rows), columns: 0..cells };
+        (place, parts.each_mut().map(|parts| parts.next().expect("a part for each place")))
+    });
+    let Context { isa, executor, .. } = *context;
+    let cost = gemm::cost(Tiling { rows, columns: input_size + cells }, 1, 3 * cells);
+    let strips = [0..input_size, input_size..input_size + cells];
+    for_each(executor, cost, parts.collect(), |(place, [d_x, d_h_prev, d_c_bar, d_ru])| {
+        let (mut d_c_bar, mut d_ru) = (d_c_bar, d_ru);
+        let [h_prev, r, u, c, d_h] = [h_prev, r, u, c, d_h].map(|input| place.of(input));
+        let (_, d_u) = d_ru.view_mut().split_at(Axis(1), cells);
+        let (equation, inputs, outputs) =
+            (CandidateAndUpdate, [h_prev, u, c, d_h], [d_c_bar.view_mut(), d_u]);
+        isa.run(Pass { equation, inputs, outputs, f32_operands: [], sums: [] });
+        gemm::tile(isa, place.rows.len(), &strips, |tile| {
+            tile.add_transpose(d_c_bar.view(), w_c);
+            let [_, state] = tile.strips_mut();
+            let (d_r, _) = d_ru.view_mut().split_at(Axis(1), cells);
+            let (equation, inputs) = (ResetGate, [h_prev, r, u, d_h]);
+            isa.run(Pass { equation, inputs, outputs: [d_r], f32_operands: [state], sums: [] });
+            tile.add_transpose(d_ru.view(), w_ru);
+            tile.store_each([d_x, d_h_prev]);
+        });
+    });
 }
 
 #[derive(Clone, Copy)]
@@ -90,13 +144,8 @@ fn reset_gate(
             tile.add_transpose(place.rows_of(d_c_bar), w_c_state);
             let [h_prev, r, u, d_h] = [h_prev, r, u, d_h].map(|input| place.of(input));
             let [d_hr] = tile.strips_mut();
-            isa.run(elementwise::Pass {
-                equation: ResetGate,
-                inputs: [h_prev, r, u, d_h, d_hr.view()],
-                outputs,
-                f32_operands: [],
-                sums: [],
-            });
+            let (equation, inputs) = (ResetGate, [h_prev, r, u, d_h, d_hr.view()]);
+            isa.run(Pass { equation, inputs, outputs, f32_operands: [], sums: [] });
         });
     });
 }
@@ -113,9 +162,21 @@ impl Equation<5, 2> for ResetGate {
         _: [S::F32; 2],
         _: [S::F32; 0],
     ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
-        let d_r_bar = step::through_reset(simd, d_hr, h_prev, r);
-        let d_h_prev = d_hr * r + d_h * u;
-        ([d_r_bar, d_h_prev], [], [])
+        ([step::through_reset(simd, d_hr, h_prev, r), d_hr * r + d_h * u], [], [])
+    }
+}
+
+/// With what becomes `d_h_prev` in place of `d_hr`.
+impl Equation<4, 1, 0, 1> for ResetGate {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [h_prev, r, u, d_h]: [S::F32; 4],
+        _: [S::F32; 1],
+        [d_hr]: [S::F32; 1],
+    ) -> ([S::F32; 1], [S::F32; 1], [S::F32; 0]) {
+        ([step::through_reset(simd, d_hr, h_prev, r)], [d_hr * r + d_h * u], [])
     }
 }
 
