@@ -192,8 +192,8 @@ impl<'a, E: Storage> GradSequence<'a, E> {
 
     /// All steps, from the last to the first: dz in place of the gates, the gradients with respect to the states
     /// before the first step, `[cs_prev_grad, h_prev_grad]`, and the sums over the batch. The last arguments are memory:
-    /// for packed weights, for the sums, and of [`steps_scratch`]. What comes back is what
-    /// [`recurrence::backward()`] returns.
+    /// for packed weights, for the sums, and of [`steps_scratch`]. What comes back is dz of all steps, with the gates side
+    /// by side, if that has memory for it.
     pub(crate) fn all_steps<'m>(
         &self,
         context: &Context<'_>,
@@ -201,16 +201,24 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         states: [ArrayViewMut2<'_, E>; 2],
         [weights, sums]: [&mut [f32]; 2],
         scratch: &'m mut [f32],
-    ) -> ArrayView3<'m, f32> {
+    ) -> Option<ArrayView2<'m, f32>> {
         let cell = self.cell(context, self.w_h, weights);
         let GradInPlace { i, f, o, ci } = in_place;
         let in_place = [i, ci, f, o].map(|gate| gate.view_mut());
         let steps = self.steps(in_place, states);
-        recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch)
+        self.side_by_side(|dz_steps| {
+            recurrence::backward(context, &cell, steps, dz_steps, sums, scratch)
+        })
     }
 
-    fn dz_steps(&self) -> usize {
-        dz_steps(self.cs.len_of(Axis(0)), self.cs_prev.ncols())
+    /// What `backward` returns, where it has all steps.
+    fn side_by_side<'m>(
+        &self,
+        backward: impl FnOnce(usize) -> ArrayView3<'m, f32>,
+    ) -> Option<ArrayView2<'m, f32>> {
+        let (time, steps) = (self.cs.len_of(Axis(0)), self.lengths.longest());
+        let dz = backward(dz_steps(time, self.cs_prev.ncols()));
+        (dz.len_of(Axis(0)) >= steps).then(|| all_rows(dz, 0..steps))
     }
 
     /// A cell whose gradient with respect to h comes through products with `weights`.
@@ -243,14 +251,14 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         }
     }
 
-    /// The gradients with respect to x and to the weights of x and of the state, from what the steps have left in place
-    /// of the gates, or have returned, where that is of all steps. Where the memory of the weights holds their transposes, that of the gradients does, too; then x
-    /// must be finite in steps that a row does not have.
+    /// The gradients with respect to x and to the weights of x and of the state, from dz: what the steps have left in place
+    /// of the gates, or the same side by side. Where the memory of the weights holds their transposes, that of the
+    /// gradients does, too; then x must be finite in steps that a row does not have.
     pub(crate) fn products(
         &self,
         context: &Context<'_>,
         GradInPlace { i, f, o, ci }: GradInPlace<'_, E>,
-        side_by_side: ArrayView3<'_, f32>,
+        side_by_side: Option<ArrayView2<'_, f32>>,
         x_grad: ArrayViewMut3<'_, E>,
         w_grads: [Option<ArrayViewMut2<'_, E>>; 2],
     ) {
@@ -258,9 +266,9 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         let (steps, cells) = (lengths.longest(), self.cs_prev.ncols());
         let gradients = [Left::Input, Left::State].into_iter().zip(w_grads);
         let gradients = gradients.filter_map(|(left, out)| Some((left, out?)));
-        if side_by_side.len_of(Axis(0)) >= steps && self.w_x.is_some() {
-            let d = all_rows(side_by_side, 0..steps);
-            recurrence::input_gradient(context, lengths, [d], self.w_x.map(|w_x| [w_x]), x_grad);
+        // Without weights x_grad is a sum over the gates.
+        if let (Some(d), Some(w_x)) = (side_by_side, self.w_x) {
+            recurrence::input_gradient(context, lengths, [d], Some([w_x]), x_grad);
             let gradients = gradients.map(|(left, out)| WeightGradient { left, d, out });
             return recurrence::weight_gradients(context, self.inputs(), gradients);
         }
@@ -294,14 +302,16 @@ impl GradSequence<'_, f32> {
         states: [ArrayViewMut2<'_, f32>; 2],
         [weights, sums]: [&mut [f32]; 2],
         scratch: &'m mut [f32],
-    ) -> ArrayView3<'m, f32> {
+    ) -> Option<ArrayView2<'m, f32>> {
         let lstm = self.cell(context, projection, memory);
         let product = Product::of_rows(context, self.cs_prev.nrows(), self.w_h.reversed_axes());
         let cell = ProjectedGrad { lstm, product: product.packed(context, weights) };
         let GradInPlace { i, f, o, ci } = in_place;
         let [i, ci, f, o] = [i, ci, f, o].map(|gate| gate.view_mut());
         let steps = self.steps([i, ci, f, o, h_grad], states);
-        recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch)
+        self.side_by_side(|dz_steps| {
+            recurrence::backward(context, &cell, steps, dz_steps, sums, scratch)
+        })
     }
 }
 

@@ -65,7 +65,8 @@ pub(crate) struct Backward<'a, 'o, E, const I: usize, const K: usize, const N: u
     pub(crate) first_grads: [ArrayViewMut2<'o, E>; N],
 }
 
-/// How many steps' gradients with respect to products [`backward()`] needs memory for, at least.
+/// The least steps whose gradients with respect to products [`backward()`] needs memory for: the one that it computes, and
+/// the one after it.
 pub(crate) const D_STEPS: usize = 2;
 
 /// How many elements of scratch memory [`backward()`] needs for so many gates, where it has room for the gradients with
@@ -144,7 +145,7 @@ impl<E: Storage, const I: usize, const K: usize, const N: usize> Backward<'_, '_
 /// Some rows of the batch.
 struct Band<'b, E, const I: usize, const K: usize, const N: usize> {
     work: Backward<'b, 'b, E, I, K, N>,
-    /// Gradients with respect to products, of the last steps done.
+    /// Gradients with respect to products, `[d_steps, rows, GATES * cells]`: those of step t are at the remainder of t.
     d: ArrayViewMut3<'b, f32>,
     carried: ArrayViewMut2<'b, f32>,
     sums: &'b mut [f32],
