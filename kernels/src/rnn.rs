@@ -49,14 +49,10 @@ pub(crate) struct Rnn<'a, 'w> {
 }
 
 impl Cell<f32, 0, 1> for Rnn<'_, '_> {
-    const GATES: usize = 1;
+    const GATES: [usize; 2] = [1, 0];
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.product.tiling, self.product.cost())
-    }
-
-    fn gates(&self) -> [usize; 2] {
-        [1, 0]
     }
 
     fn step(

@@ -8,8 +8,8 @@ use crate::lstm::step::GateOrder;
 use crate::lstm::step_grad::{LstmGrad, ProjectedGrad, SAVED, gates_of};
 use crate::ops::Sizes;
 use crate::recurrence::{
-    self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows,
-    all_rows_mut, backward_scratch, split_rows,
+    self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows_mut,
+    backward_scratch, split_rows,
 };
 use crate::tiles;
 use crate::{Context, Element, Error, Storage};
@@ -206,19 +206,11 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         let GradInPlace { i, f, o, ci } = in_place;
         let in_place = [i, ci, f, o].map(|gate| gate.view_mut());
         let steps = self.steps(in_place, states);
-        self.side_by_side(|dz_steps| {
-            recurrence::backward(context, &cell, steps, dz_steps, sums, scratch)
-        })
+        recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch)
     }
 
-    /// What `backward` returns, where it has all steps.
-    fn side_by_side<'m>(
-        &self,
-        backward: impl FnOnce(usize) -> ArrayView3<'m, f32>,
-    ) -> Option<ArrayView2<'m, f32>> {
-        let (time, steps) = (self.cs.len_of(Axis(0)), self.lengths.longest());
-        let dz = backward(dz_steps(time, self.cs_prev.ncols()));
-        (dz.len_of(Axis(0)) >= steps).then(|| all_rows(dz, 0..steps))
+    fn dz_steps(&self) -> usize {
+        dz_steps(self.cs.len_of(Axis(0)), self.cs_prev.ncols())
     }
 
     /// A cell whose gradient with respect to h comes through products with `weights`.
@@ -309,9 +301,7 @@ impl GradSequence<'_, f32> {
         let GradInPlace { i, f, o, ci } = in_place;
         let [i, ci, f, o] = [i, ci, f, o].map(|gate| gate.view_mut());
         let steps = self.steps([i, ci, f, o, h_grad], states);
-        self.side_by_side(|dz_steps| {
-            recurrence::backward(context, &cell, steps, dz_steps, sums, scratch)
-        })
+        recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::executor::for_each;
 use crate::gemm;
 use crate::ops::{GRU_BLOCK_CELL_GRAD, Keeps, Sizes};
 use crate::simd::Simd;
-use crate::tiles::{Place, Tiling};
+use crate::tiles::Tiling;
 use crate::{Context, Error};
 
 pub use crate::ops::gru::{BlockCellGradInputs, BlockCellGradOutputs};
@@ -79,19 +79,19 @@ fn by_rows(
     outputs: BlockCellGradOutputs<'_>,
 ) {
     let BlockCellGradInputs { x, h_prev, w_ru, w_c, r, u, c, d_h, .. } = *inputs;
-    let (batch, input_size, cells) = (x.nrows(), x.ncols(), h_prev.ncols());
+    let (input_size, cells) = (x.ncols(), h_prev.ncols());
     let BlockCellGradOutputs { mut d_x, mut d_h_prev, mut d_c_bar, mut d_r_bar_u_bar } = outputs;
     let mut parts = [&mut d_x, &mut d_h_prev, &mut d_c_bar, &mut d_r_bar_u_bar]
         .map(|output| output.axis_chunks_iter_mut(Axis(0), rows));
-    let parts = (0..batch).step_by(rows).map(|start| {
-        let place = Place { rows: start..batch.min(start + rows), columns: 0..cells };
+    let places = Tiling { rows, columns: cells }.places(h_prev.dim());
+    let parts = places.map(|place| {
         (place, parts.each_mut().map(|parts| parts.next().expect("a part for each place")))
     });
     let Context { isa, executor, .. } = *context;
     let cost = gemm::cost(Tiling { rows, columns: input_size + cells }, 1, 3 * cells);
     let strips = [0..input_size, input_size..input_size + cells];
-    for_each(executor, cost, parts.collect(), |(place, [d_x, d_h_prev, d_c_bar, d_ru])| {
-        let (mut d_c_bar, mut d_ru) = (d_c_bar, d_ru);
+    for_each(executor, cost, parts.collect(), |(place, parts)| {
+        let [d_x, d_h_prev, mut d_c_bar, mut d_ru] = parts;
         let [h_prev, r, u, c, d_h] = [h_prev, r, u, c, d_h].map(|input| place.of(input));
         let (_, d_u) = d_ru.view_mut().split_at(Axis(1), cells);
         let (equation, inputs, outputs) =
@@ -153,6 +153,14 @@ fn reset_gate(
 #[derive(Clone, Copy)]
 struct ResetGate;
 
+impl ResetGate {
+    /// `d_r_bar`, and what becomes `d_h_prev`.
+    #[inline(always)]
+    fn of<S: Simd>(simd: S, [h_prev, r, u, d_h]: [S::F32; 4], d_hr: S::F32) -> [S::F32; 2] {
+        [step::through_reset(simd, d_hr, h_prev, r), d_hr * r + d_h * u]
+    }
+}
+
 impl Equation<5, 2> for ResetGate {
     #[inline(always)]
     fn apply<S: Simd>(
@@ -162,7 +170,7 @@ impl Equation<5, 2> for ResetGate {
         _: [S::F32; 2],
         _: [S::F32; 0],
     ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
-        ([step::through_reset(simd, d_hr, h_prev, r), d_hr * r + d_h * u], [], [])
+        (ResetGate::of(simd, [h_prev, r, u, d_h], d_hr), [], [])
     }
 }
 
@@ -172,11 +180,12 @@ impl Equation<4, 1, 0, 1> for ResetGate {
     fn apply<S: Simd>(
         self,
         simd: S,
-        [h_prev, r, u, d_h]: [S::F32; 4],
+        inputs: [S::F32; 4],
         _: [S::F32; 1],
         [d_hr]: [S::F32; 1],
     ) -> ([S::F32; 1], [S::F32; 1], [S::F32; 0]) {
-        ([step::through_reset(simd, d_hr, h_prev, r)], [d_hr * r + d_h * u], [])
+        let [d_r_bar, d_h_prev] = ResetGate::of(simd, inputs, d_hr);
+        ([d_r_bar], [d_h_prev], [])
     }
 }
 

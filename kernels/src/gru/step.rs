@@ -90,16 +90,12 @@ pub(crate) struct Gru<'a, 'w, E> {
 }
 
 impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
-    const GATES: usize = 3;
+    const GATES: [usize; 2] = [2, 1];
     // Those of the candidate with x and with the state are not added up.
     const SUMS: usize = 4;
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.gates.tiling, self.gates.cost() + self.candidate.cost())
-    }
-
-    fn gates(&self) -> [usize; 2] {
-        [2, 1]
     }
 
     fn group_width(&self) -> Option<usize> {

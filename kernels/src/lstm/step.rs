@@ -110,14 +110,10 @@ impl<E: Storage> Lstm<'_, '_, E> {
 }
 
 impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
-    const GATES: usize = 4;
+    const GATES: [usize; 2] = [4, 0];
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.product.tiling, self.product.cost())
-    }
-
-    fn gates(&self) -> [usize; 2] {
-        [4, 0]
     }
 
     fn group_width(&self) -> Option<usize> {
@@ -186,14 +182,10 @@ pub(crate) struct Projected<'a, 'w, 'p, E> {
 }
 
 impl<E: Storage> recurrence::Cell<E, 6, 2> for Projected<'_, '_, '_, E> {
-    const GATES: usize = 4;
+    const GATES: [usize; 2] = [4, 0];
 
     fn tiles(&self) -> (Tiling, u64) {
         self.lstm.tiles()
-    }
-
-    fn gates(&self) -> [usize; 2] {
-        self.lstm.gates()
     }
 
     fn step(

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Zip, s};
 
 use super::bands::{band_rows, bands, cut, for_each_band, turn};
-use super::steps::{parts, state_before};
+use super::steps::{all_rows, parts, state_before};
 use super::{At, ColumnSums, Lengths, Rows, sums_len};
 use crate::tiles::{self, Tiling};
 use crate::{Context, Storage};
@@ -82,8 +82,8 @@ pub(crate) fn backward_scratch(
 }
 
 /// All steps. `sums` is memory of [`sums_len`], and `scratch` of [`backward_scratch`]. What comes back are the gradients
-/// with respect to products of so many steps, `[d_steps, batch, GATES * cells]`. Where there is room for all steps, those
-/// of step `t` are at `t`, zero in rows that do not have it.
+/// with respect to products of all steps, `[steps * batch, GATES * cells]`, zero in rows that do not have the step, if
+/// there is room for so many.
 pub(crate) fn backward<'m, E, C, const I: usize, const K: usize, const N: usize>(
     context: &Context<'_>,
     cell: &C,
@@ -91,7 +91,7 @@ pub(crate) fn backward<'m, E, C, const I: usize, const K: usize, const N: usize>
     d_steps: usize,
     sums: &mut [f32],
     scratch: &'m mut [f32],
-) -> ArrayView3<'m, f32>
+) -> Option<ArrayView2<'m, f32>>
 where
     E: Storage,
     C: CellGrad<E, I, K, N>,
@@ -116,7 +116,8 @@ where
         });
     }
     for_each_band(context, cost, bands, |context, band| band.first(context, cell));
-    ArrayView3::from_shape(shape, d).expect("of this size")
+    let d = ArrayView3::from_shape(shape, d).expect("of this size");
+    (d_steps >= steps).then(|| all_rows(d, 0..steps))
 }
 
 impl<E: Storage, const I: usize, const K: usize, const N: usize> Backward<'_, '_, E, I, K, N> {

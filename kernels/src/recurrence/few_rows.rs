@@ -259,7 +259,7 @@ where
         let Part { step, of_step, cells, mut kept, mut states } = self;
         let &StepInParts { cell, width, products, before } = step;
         let (batch, all) = before[0].dim();
-        let of_first = cell.gates()[0] * all;
+        let of_first = C::GATES[0] * all;
         let mut kept = kept.each_mut().map(|output| output.outer_iter_mut());
         let mut states = states.each_mut().map(|output| output.outer_iter_mut());
         let rows = (0..batch).map(|b| RowStep {

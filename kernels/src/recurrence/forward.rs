@@ -20,17 +20,14 @@ use crate::{Context, Storage, tiles};
 
 /// What the steps of a cell compute: `K` tensors that may be kept, and `N` states.
 pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
-    /// Products of x for each cell.
-    const GATES: usize;
+    /// How many gates each of the weights of x has: products of x for each cell.
+    const GATES: [usize; 2];
 
     /// Sums for each cell that [`Cell::sums`] sets.
-    const SUMS: usize = Self::GATES;
+    const SUMS: usize = Self::GATES[0] + Self::GATES[1];
 
     /// How a step is cut, and the processor cycles that a tile may take.
     fn tiles(&self) -> (Tiling, u64);
-
-    /// How many gates each of the weights of x has.
-    fn gates(&self) -> [usize; 2];
 
     /// The cells of a group, if steps are computed group by group: by [`Cell::sums`] and [`Cell::finish`].
     fn group_width(&self) -> Option<usize> {
@@ -113,7 +110,7 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
     let (tiling, cost) = cell.tiles();
     let rows = band_rows(tiling, (batch, cells));
     if cells <= tiling.columns {
-        let sums = Sums::new(cell.gates(), cells, (rows, steps));
+        let sums = Sums::new(C::GATES, cells, (rows, steps));
         // A single band would leave other threads without work.
         let threads = if cell.group_width().is_some() { 1 } else { context.executor.threads() };
         if sums.fit && (rows < batch || threads <= 1) {
@@ -122,8 +119,9 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
     }
     let at_once = steps_at_once(time, batch);
     for steps in parts(0..steps, at_once) {
-        let shape = (steps.len(), batch, C::GATES * cells);
-        let products = &mut products[..steps.len() * batch * C::GATES * cells];
+        let gates: usize = C::GATES.iter().sum();
+        let shape = (steps.len(), batch, gates * cells);
+        let products = &mut products[..steps.len() * batch * gates * cells];
         let products = ArrayViewMut3::from_shape(shape, products).expect("of this size");
         let mut products = [products];
         let of_steps = all_rows_mut(products[0].view_mut(), 0..steps.len());
@@ -150,7 +148,8 @@ fn by_bands<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
     let cells = sequence.first[0].ncols();
     let shape = (rows * sums.at_once, x.len_of(Axis(2)));
     let w_x = w_x.map(|w_x| sums.weights(context, shape, w_x));
-    let of_x = gemm::cost(Tiling { rows, columns: cells }, C::GATES, x.len_of(Axis(2)));
+    let of_x =
+        gemm::cost(Tiling { rows, columns: cells }, C::GATES.iter().sum(), x.len_of(Axis(2)));
     let cost = cell.tiles().1.saturating_add(of_x);
     let turn = turn(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
     let turn = turn - turn % sums.at_once;
