@@ -20,11 +20,14 @@ use crate::{Context, Storage, tiles};
 
 /// What the steps of a cell compute: `K` tensors that may be kept, and `N` states.
 pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
-    /// How many gates each of the weights of x has: products of x for each cell.
+    /// How many gates each of the weights of x has.
     const GATES: [usize; 2];
 
+    /// Products of x for each cell.
+    const OF_X: usize = Self::GATES[0] + Self::GATES[1];
+
     /// Sums for each cell that [`Cell::sums`] sets.
-    const SUMS: usize = Self::GATES[0] + Self::GATES[1];
+    const SUMS: usize = Self::OF_X;
 
     /// How a step is cut, and the processor cycles that a tile may take.
     fn tiles(&self) -> (Tiling, u64);
@@ -119,9 +122,8 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
     }
     let at_once = steps_at_once(time, batch);
     for steps in parts(0..steps, at_once) {
-        let gates: usize = C::GATES.iter().sum();
-        let shape = (steps.len(), batch, gates * cells);
-        let products = &mut products[..steps.len() * batch * gates * cells];
+        let shape = (steps.len(), batch, C::OF_X * cells);
+        let products = &mut products[..steps.len() * batch * C::OF_X * cells];
         let products = ArrayViewMut3::from_shape(shape, products).expect("of this size");
         let mut products = [products];
         let of_steps = all_rows_mut(products[0].view_mut(), 0..steps.len());
@@ -148,8 +150,7 @@ fn by_bands<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
     let cells = sequence.first[0].ncols();
     let shape = (rows * sums.at_once, x.len_of(Axis(2)));
     let w_x = w_x.map(|w_x| sums.weights(context, shape, w_x));
-    let of_x =
-        gemm::cost(Tiling { rows, columns: cells }, C::GATES.iter().sum(), x.len_of(Axis(2)));
+    let of_x = gemm::cost(Tiling { rows, columns: cells }, C::OF_X, x.len_of(Axis(2)));
     let cost = cell.tiles().1.saturating_add(of_x);
     let turn = turn(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
     let turn = turn - turn % sums.at_once;
