@@ -7,6 +7,9 @@ use super::Dim::{
 use super::{Sizes, Tensor};
 use crate::error::known;
 
+/// No tensor has more than three dimensions, each one at most a few times a symbol.
+pub(super) const SMALL: usize = 1 << (usize::BITS / 4);
+
 /// Symbols that have a number so far, while the inputs of a call are being read.
 #[derive(Clone, PartialEq)]
 pub(super) struct Bound {
@@ -85,6 +88,14 @@ impl Bound {
             Some(value) => value == n,
             None => self.slot(dim).is_some(),
         }
+    }
+
+    /// Whether all numbers so far are so small that every tensor can be addressed, whatever its dimensions. Most calls are
+    /// so, and their sizes need not be multiplied.
+    pub(super) fn is_small(&self) -> bool {
+        let Bound { use_optional: _, time, batch, input_size, cell_size, rows, optional } = self;
+        let numbers = [time, batch, input_size, cell_size, rows].into_iter().chain(optional);
+        numbers.flatten().all(|&number| number <= SMALL)
     }
 
     /// Size in bytes at the largest element type, if that can be addressed.

@@ -174,13 +174,17 @@ impl Op {
                 });
             }
         }
-        for tensor in self.inputs.iter().chain(self.outputs) {
-            if bound.bytes(tensor).is_none() {
-                let shape = bound.symbols(tensor.dims);
-                return Err(Error::Overflow { op: self.name, tensor: tensor.name, shape });
-            }
+        if bound.is_small() {
+            return Ok(bound.sizes());
         }
-        Ok(bound.sizes())
+        let mut tensors = self.inputs.iter().chain(self.outputs);
+        match tensors.find(|tensor| bound.bytes(tensor).is_none()) {
+            Some(&Tensor { name: tensor, dims, .. }) => {
+                let shape = bound.symbols(dims);
+                Err(Error::Overflow { op: self.name, tensor, shape })
+            }
+            None => Ok(bound.sizes()),
+        }
     }
 
     /// Checks the outputs of a call whose inputs have `sizes`: all of them are to be kept.

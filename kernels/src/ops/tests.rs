@@ -31,6 +31,24 @@ fn known_shapes_give_known_outputs() {
     }
 }
 
+/// So [`Op::check`] need not multiply them.
+#[test]
+fn tensors_of_small_sizes_can_be_addressed() {
+    for op in ALL {
+        let mut bound = Bound::new(false);
+        let tensors = || op.inputs.iter().chain(op.outputs);
+        for dim in tensors().flat_map(|tensor| tensor.dims) {
+            if let Some(slot) = bound.slot(*dim) {
+                *slot = Some(bound::SMALL);
+            }
+        }
+        assert!(bound.is_small());
+        for tensor in tensors() {
+            assert!(bound.bytes(tensor).is_some(), "{} of {}", tensor.name, op.name);
+        }
+    }
+}
+
 /// Whatever is left out of right shapes, what is inferred is right, and all ranks are known.
 #[test]
 fn what_is_inferred_from_less_is_right() {

@@ -40,13 +40,14 @@ ENDS = ("Exit", "TensorArrayGatherV3", "TensorListStack")
 _RANDOM = np.random.RandomState(24).uniform(-1, 1, 1 << 15)
 
 
-def value(description, dtype, noise=0.0):
+def value(description, dtype, noise=0.0, draw=0):
     """The array that a description of a value stands for.
 
     Args:
       description: {"value": numbers} or {"shape": sizes, "seed": number}, which is random.
       dtype: The name of a type.
       noise: The largest relative change of each number of a random value.
+      draw: Which of many such changes.
     """
     kind = TYPES[dtype].as_numpy_dtype
     if "value" in description:
@@ -55,14 +56,15 @@ def value(description, dtype, noise=0.0):
     count = int(np.prod(shape))
     array = _RANDOM[first : first + count].reshape(shape)
     if noise:
-        array = array * (1 + noise * _RANDOM[first + 1 : first + 1 + count].reshape(shape))
+        first += 1 + draw
+        array = array * (1 + noise * _RANDOM[first : first + count].reshape(shape))
     return array.astype(kind)
 
 
-def built(nodes, noise=0.0):
-    """The nodes of a program in a graph of their own: a Builder."""
+def built(nodes, *change):
+    """The nodes of a program in a graph of their own: a Builder of this `noise` and `draw`."""
     with tf.Graph().as_default():
-        builder = Builder(noise)
+        builder = Builder(*change)
         builder.build(nodes)
     return builder
 
@@ -75,10 +77,10 @@ class Builder:
       initializers: Names of the nodes that give variables their first values.
     """
 
-    def __init__(self, noise=0.0):
+    def __init__(self, noise=0.0, draw=0):
         self.graph = v1.get_default_graph()
         self.initializers = []
-        self._noise = noise
+        self._change = noise, draw
         self._tensors = {}
         self._operations = {}
         self._segment = []
@@ -139,7 +141,7 @@ class Builder:
         dtype, attrs = node["dtype"], dict(node["attrs"])
         definition.device = attrs.pop("device", "")
         if node["op"] == "Const":
-            array = value(attrs.pop("value"), dtype, self._noise)
+            array = value(attrs.pop("value"), dtype, *self._change)
             proto = definition.attr["value"].tensor
             proto.dtype = definition.attr["dtype"].type = TYPES[dtype].as_datatype_enum
             proto.tensor_content = array.tobytes()

@@ -20,14 +20,14 @@ KINDS = {
 }
 
 
-def difference(want, got, limit, noisy=None):
+def difference(want, got, limit, noisy=()):
     """How an outcome differs from the one that is wanted.
 
     Args:
       want: An outcome.
       got: An outcome.
       limit: How far values may be apart, as a part of the largest element.
-      noisy: The outcome that is wanted where the program's random values are a little different.
+      noisy: Outcomes that are wanted where the program's random values are a little different.
 
     Returns:
       None, or a kind of `KINDS` and a text.
@@ -37,10 +37,8 @@ def difference(want, got, limit, noisy=None):
     if len(want["values"]) != len(got["values"]):
         return "missing value", f"{len(got['values'])} values of {len(want['values'])}"
     for k, (wanted, value) in enumerate(zip(want["values"], got["values"])):
-        allowance = 0.0
-        if noisy is not None and "error" not in noisy:
-            allowance = 8 * _distance(wanted, noisy["values"][k])
-        text = _difference_of_values(wanted, value, limit, allowance)
+        changes = [_distance(wanted, one["values"][k]) for one in noisy if "error" not in one]
+        text = _difference_of_values(wanted, value, limit, 8 * max(changes, default=0.0))
         if text:
             return "wrong value", f"fetch {k}: {text}"
     return None

@@ -7,13 +7,14 @@ import select
 import struct
 import time
 
-Setting = collections.namedtuple("Setting", "optimized threads noise timeout")
+Setting = collections.namedtuple("Setting", "optimized threads noise draw timeout")
 Setting.__doc__ = """How a program is run.
 
 Attributes:
   optimized: Whether TensorFlow's own optimizers are on.
   threads: Of the session's own pool; None for the pool of the process.
   noise: The largest relative change of the random values.
+  draw: Which of many such changes.
   timeout: Milliseconds for each call of the session.
 """
 

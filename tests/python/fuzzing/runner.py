@@ -14,9 +14,10 @@ from fuzzing.messages import Setting, receive, send
 TESTS = Path(__file__).resolve().parent.parent
 PATHS = [TESTS.parent.parent / "python", TESTS]
 MILLISECONDS = 4000  # A call that takes longer hangs: the longest takes 100 ms.
-SETTINGS = [Setting(optimized, None, 0.0, MILLISECONDS) for optimized in (True, False)]
+SETTINGS = [Setting(optimized, None, 0.0, 0, MILLISECONDS) for optimized in (True, False)]
 START_SECONDS = 240
 LOOKS = 20  # What TensorFlow alone gives once in 20 times must not pass for a finding.
+DRAWS = 3  # One change of a few random values may leave a sum that cancels as it was.
 OWN = "TensorFlow's own"
 """The kind of a program to which TensorFlow alone gives several answers."""
 
@@ -154,11 +155,12 @@ class Runner:
     def _second_look(self, program, wanted, got, rewritten, settings):
         """Lets TensorFlow alone run it with other threads, and with values a little different."""
         limit = _of_types(program, LIMITS)
-        others = [s._replace(noise=_of_types(program, NOISES)) for s in settings]
+        noise = _of_types(program, NOISES)
+        changed = [s._replace(noise=noise, draw=draw) for s in settings for draw in range(DRAWS)]
         again = [s._replace(threads=threads) for s in settings for threads in (1, None, 4)]
-        others += again * LOOKS
-        more = self._stock.run(program, others)["outcomes"]
-        noisy, meanings = more[: len(settings)], wanted + more[len(settings) :]
+        more = self._stock.run(program, changed + again * LOOKS)["outcomes"]
+        noisy = [more[k * DRAWS : (k + 1) * DRAWS] for k in range(len(settings))]
+        meanings = wanted + more[len(changed) :]
         own = None
         for meaning in meanings:
             own = own or difference(wanted[0], meaning, limit, noisy[0])

@@ -42,7 +42,7 @@ def _outcome(built, program, setting):
                 session.run(built.initializers)
             for run in program["runs"]:
                 feeds = {
-                    t: builder.value(description, dtypes[split(t)[0]], setting.noise)
+                    t: builder.value(description, dtypes[split(t)[0]], setting.noise, setting.draw)
                     for t, description in run["feeds"].items()
                 }
                 values += _run(session, built, run, feeds)
@@ -73,9 +73,10 @@ def answer(program, settings):
     before = blockcell.info()["rewritten"]
     outcomes, built = [], {}
     for setting in settings:
-        if setting.noise not in built:
-            built[setting.noise] = builder.built(program["nodes"], setting.noise)
-        outcomes.append(_outcome(built[setting.noise], program, setting))
+        change = setting.noise, setting.draw
+        if change not in built:
+            built[change] = builder.built(program["nodes"], *change)
+        outcomes.append(_outcome(built[change], program, setting))
     after = blockcell.info()["rewritten"]
     return {"outcomes": outcomes, "rewritten": {op: after[op] - before[op] for op in after}}
 

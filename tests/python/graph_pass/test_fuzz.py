@@ -86,6 +86,13 @@ def test_comparison(want, got, kind):
     assert (found and found[0]) == kind
 
 
+def test_comparison_allows_what_a_small_change_of_the_input_does():
+    got = {"values": [np.array([1.0, -2.0003])]}
+    changed = [{"values": [np.array([1.0, -2.0 - change])]} for change in (0.0, 1e-4, 1e-5)]
+    assert difference(WANT, got, LIMITS["float"], changed) is None
+    assert difference(WANT, got, LIMITS["float"], changed[:1] + changed[2:])[0] == "wrong value"
+
+
 def test_a_race_is_no_program():
     """A variable that may change while it is read has no single value."""
     nodes = [
