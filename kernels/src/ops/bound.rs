@@ -7,7 +7,7 @@ use super::Dim::{
 use super::{Sizes, Tensor};
 use crate::error::known;
 
-/// No tensor has more than three dimensions, each one at most a few times a symbol.
+/// Every tensor whose symbols are at most this can be addressed: it has up to three dimensions, each a few times a symbol.
 pub(super) const SMALL: usize = 1 << (usize::BITS / 4);
 
 /// Symbols that have a number so far, while the inputs of a call are being read.
