@@ -11,9 +11,9 @@ from blockcell_tools.reference.inputs import inputs_of
 from helpers import kernels
 
 THREADS = 2
-# As many sequences as the pool has threads, each of hundreds of steps worth a second thread.
+# As many sequences as the pool has threads, each of many steps that are worth a second thread.
 SEQUENCES = THREADS
-BATCH, SIZE, STEPS = 32, 256, 600
+BATCH, SIZE, STEPS = 32, 256, 1500
 PRODUCT = 384  # Rows of a product of TensorFlow's that takes all threads.
 
 
