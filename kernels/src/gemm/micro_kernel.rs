@@ -94,9 +94,31 @@ impl LeftSlice for LeftPanel<'_> {
 }
 
 /// A slice of `V` vectors of columns of a right factor, read row by row.
-pub(super) trait Columns<S: Simd, const V: usize> {
+pub(super) trait Columns<S: Simd, const V: usize>: Sized {
+    /// Whether the loop over rows takes [`TURN`] of them at a time.
+    #[inline(always)]
+    fn in_turns(&self) -> bool {
+        false
+    }
+
     /// The next row.
     fn next(&mut self, simd: S) -> [S::F32; V];
+
+    /// The next [`TURN`] rows.
+    #[inline(always)]
+    fn turn(&mut self, _: S) -> impl Columns<S, V> {
+        self
+    }
+}
+
+/// Rows of a turn.
+pub(super) const TURN: usize = 4;
+
+impl<S: Simd, C: Columns<S, V>, const V: usize> Columns<S, V> for &mut C {
+    #[inline(always)]
+    fn next(&mut self, simd: S) -> [S::F32; V] {
+        (**self).next(simd)
+    }
 }
 
 /// Columns, and what to prefetch with each of their rows.
@@ -107,9 +129,20 @@ pub(super) struct Prefetching<C, P> {
 
 impl<S: Simd, C: Columns<S, V>, P: Prefetch, const V: usize> Columns<S, V> for Prefetching<C, P> {
     #[inline(always)]
+    fn in_turns(&self) -> bool {
+        self.columns.in_turns()
+    }
+
+    #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
         self.prefetch.fetch(simd);
         self.columns.next(simd)
+    }
+
+    #[inline(always)]
+    fn turn(&mut self, simd: S) -> impl Columns<S, V> {
+        self.prefetch.fetch_turn(simd);
+        self.columns.turn(simd)
     }
 }
 
@@ -117,6 +150,13 @@ impl<S: Simd, C: Columns<S, V>, P: Prefetch, const V: usize> Columns<S, V> for P
 pub(super) struct Packed<'a>(pub(super) &'a [f32]);
 
 impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
+    /// With AVX2 a row has so few instructions that those which count and check lengths show. With AVX-512 they do not,
+    /// and nearly all registers hold sums.
+    #[inline(always)]
+    fn in_turns(&self) -> bool {
+        S::REGISTERS == 16
+    }
+
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
         let (row, rest) = self.0.split_at(V * S::LANES);
@@ -126,6 +166,13 @@ impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
             *vector = simd.load(from);
         }
         vectors
+    }
+
+    #[inline(always)]
+    fn turn(&mut self, _: S) -> impl Columns<S, V> {
+        let (rows, rest) = self.0.split_at(TURN * V * S::LANES);
+        self.0 = rest;
+        Packed(rows)
     }
 }
 
@@ -294,16 +341,36 @@ pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
     assert!(depth <= KC);
     let left = left.block(at, M);
     let mut sums = [[simd.splat(0.0); V]; M];
-    for k in 0..depth {
-        let columns = right.next(simd);
-        for (m, sums) in sums.iter_mut().enumerate() {
-            let coefficient = simd.splat(left.coefficient(m, k));
-            for (sum, column) in sums.iter_mut().zip(columns) {
-                *sum = simd.mul_add(coefficient, column, *sum);
-            }
-        }
+    let turns = if right.in_turns() { depth / TURN } else { 0 };
+    for turn in 0..turns {
+        let (mut rows, k) = (right.turn(simd), turn * TURN);
+        // One by one: the compiler would keep the sums of a loop over these in memory.
+        add_term(simd, left, k, rows.next(simd), &mut sums);
+        add_term(simd, left, k + 1, rows.next(simd), &mut sums);
+        add_term(simd, left, k + 2, rows.next(simd), &mut sums);
+        add_term(simd, left, k + 3, rows.next(simd), &mut sums);
+    }
+    for k in turns * TURN..depth {
+        add_term(simd, left, k, right.next(simd), &mut sums);
     }
     sums
+}
+
+/// Adds the outer product of the coefficients at depth `k` and a row of the right factor.
+#[inline(always)]
+fn add_term<S: Simd, const M: usize, const V: usize>(
+    simd: S,
+    left: impl LeftSlice,
+    k: usize,
+    columns: [S::F32; V],
+    sums: &mut [[S::F32; V]; M],
+) {
+    for (m, sums) in sums.iter_mut().enumerate() {
+        let coefficient = simd.splat(left.coefficient(m, k));
+        for (sum, column) in sums.iter_mut().zip(columns) {
+            *sum = simd.mul_add(coefficient, column, *sum);
+        }
+    }
 }
 
 /// Adds a block to the sums from its first one on.
@@ -314,8 +381,11 @@ pub(super) fn add<S: Simd, const M: usize, const V: usize>(
     sums: &mut [f32],
     pitch: usize,
 ) {
-    for (row, sums) in block.iter().zip(sums.chunks_mut(pitch)) {
-        for (&sum, sums) in row.iter().zip(sums.chunks_exact_mut(S::LANES)) {
+    // An iterator over the rows of sums would have a length of its own: the loop would stay one, and the block in memory.
+    for (m, row) in block.iter().enumerate() {
+        let sums = &mut sums[m * pitch..][..V * S::LANES];
+        for (v, &sum) in row.iter().enumerate() {
+            let sums = &mut sums[v * S::LANES..][..S::LANES];
             simd.store(simd.load(sums) + sum, sums);
         }
     }

@@ -4,12 +4,21 @@
 //! Each block of rows requests a part of the next group. With too many requests outstanding, reads that hit the
 //! second level cache wait, too.
 
+use super::micro_kernel::TURN;
 use crate::simd::{LINE, Simd};
 
 /// What to prefetch into the second level cache with each row of a right factor that is multiplied.
 pub(super) trait Prefetch: Copy {
     /// Requests what belongs to the next row.
     fn fetch<S: Simd>(&mut self, simd: S);
+
+    /// Requests what belongs to the next [`TURN`] rows.
+    #[inline(always)]
+    fn fetch_turn<S: Simd>(&mut self, simd: S) {
+        for _ in 0..TURN {
+            self.fetch(simd);
+        }
+    }
 }
 
 /// `LINES` lines with each row; those of the next row are `step` bytes on.
@@ -34,6 +43,20 @@ impl<const LINES: usize> Prefetch for PrefetchCursor<LINES> {
             simd.prefetch_second_level(self.line.wrapping_add(line * LINE));
         }
         self.line = self.line.wrapping_add(self.step);
+    }
+
+    #[inline(always)]
+    fn fetch_turn<S: Simd>(&mut self, simd: S) {
+        let step = self.step;
+        if TURN * step <= LINE {
+            self.step = TURN * step;
+            self.fetch(simd);
+            self.step = step;
+        } else {
+            for _ in 0..TURN {
+                self.fetch(simd);
+            }
+        }
     }
 }
 
