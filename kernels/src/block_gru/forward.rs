@@ -57,9 +57,8 @@ pub fn forward<E: Element>(
 /// How many elements of scratch memory [`forward`] needs; `usize::MAX` if more than can be counted.
 #[must_use]
 pub fn forward_scratch(sizes: &Sizes) -> usize {
-    let Sizes { time, batch, cell_size, .. } = *sizes;
-    let products = products_len(time, batch, cell_size.saturating_mul(3));
-    weights_len(cell_size, 3, cell_size).saturating_add(products)
+    let cells = sizes.cell_size;
+    weights_len(cells, 3, cells).saturating_add(products_len(sizes, 3))
 }
 
 /// What the steps of a sequence are computed from. Weights are those of the gates and those of the candidate, and may

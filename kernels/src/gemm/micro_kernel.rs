@@ -341,16 +341,17 @@ pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
     assert!(depth <= KC);
     let left = left.block(at, M);
     let mut sums = [[simd.splat(0.0); V]; M];
-    let turns = if right.in_turns() { depth / TURN } else { 0 };
-    for turn in 0..turns {
-        let (mut rows, k) = (right.turn(simd), turn * TURN);
+    let (mut k, turns) = (0, if right.in_turns() { depth - depth % TURN } else { 0 });
+    while k < turns {
+        let mut rows = right.turn(simd);
         // One by one: the compiler would keep the sums of a loop over these in memory.
         add_term(simd, left, k, rows.next(simd), &mut sums);
         add_term(simd, left, k + 1, rows.next(simd), &mut sums);
         add_term(simd, left, k + 2, rows.next(simd), &mut sums);
         add_term(simd, left, k + 3, rows.next(simd), &mut sums);
+        k += TURN;
     }
-    for k in turns * TURN..depth {
+    for k in k..depth {
         add_term(simd, left, k, right.next(simd), &mut sums);
     }
     sums

@@ -39,7 +39,7 @@ pub(crate) use tiling::{
 };
 #[cfg(feature = "layers")]
 pub(crate) use weights::pack_whole;
-pub(crate) use weights::{PackedWeights, kept_strips, weights_fit, weights_len};
+pub(crate) use weights::{PackedWeights, packed_strips, weights_fit, weights_len};
 
 /// Packed columns are filled up with zeros to a multiple of this.
 const UNIT: usize = 16;

@@ -18,6 +18,7 @@ pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
     depth * runs(strips).map(|columns| padded(columns.len())).sum::<usize>()
 }
 
+#[cfg(any(test, feature = "layers"))]
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice by [`pack_slice`].
 pub(super) fn pack<E: Storage>(
     isa: Isa,

@@ -47,16 +47,14 @@ impl<const LINES: usize> Prefetch for PrefetchCursor<LINES> {
 
     #[inline(always)]
     fn fetch_turn<S: Simd>(&mut self, simd: S) {
-        let step = self.step;
-        if TURN * step <= LINE {
-            self.step = TURN * step;
-            self.fetch(simd);
-            self.step = step;
-        } else {
-            for _ in 0..TURN {
-                self.fetch(simd);
+        let turn = TURN * self.step;
+        simd.prefetch_second_level(self.line);
+        if turn > LINE {
+            for line in 1..TURN {
+                simd.prefetch_second_level(self.line.wrapping_add(line * LINE));
             }
         }
+        self.line = self.line.wrapping_add(turn);
     }
 }
 

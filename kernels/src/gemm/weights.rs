@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::few_rows::packed_vectors;
-use super::pack::{pack, pack_slice, packed_len, packed_slices};
+use super::pack::{pack_slice, packed_len, packed_slices};
 use super::tiling::padded;
 use super::{KC, Right};
 use crate::constants::Form;
@@ -32,18 +32,31 @@ pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
     padded(cell_size) <= rows
 }
 
-/// A right factor, of `depth`, of tiles of so many rows with these strips: packed where it is a constant of the call.
-pub(crate) fn kept_strips<'a, E: Storage>(
+/// A right factor, of `depth`, of tiles of so many rows with these strips: packed where it is a constant of the call, or
+/// where there is memory for that.
+pub(crate) fn packed_strips<'a, E: Storage>(
     context: &Context<'a>,
     (rows, depth): (usize, usize),
     right: Right<'a, E>,
     strips: &[Range<usize>],
+    memory: Option<&'a mut [f32]>,
 ) -> Right<'a, E> {
-    let vectors = packed_vectors(context.isa, rows);
+    let (isa, vectors) = (context.isa, packed_vectors(context.isa, rows));
     let form = Form::Tiles { cells: usize::MAX, vectors };
     let len = packed_len(depth, strips);
-    let packed = context.constants.packed(context.isa, &right, strips, (form, len), |to| {
-        pack(context.isa, right, depth, strips, vectors, to);
+    let fill = |to: &mut [f32]| {
+        // An element takes about a cycle on its way from the third level cache, and back.
+        let cost = (len / depth.max(1)).saturating_mul(KC.min(depth)) as u64;
+        let parts = packed_slices(depth, strips, to).collect();
+        for_each(context.executor, cost, parts, |(slice, packed)| {
+            pack_slice(isa, right, slice, strips, vectors, packed);
+        });
+    };
+    let kept = context.constants.packed(isa, &right, strips, (form, len), fill);
+    let packed = kept.or_else(|| {
+        let memory = &mut memory?[..len];
+        fill(memory);
+        Some(&*memory)
     });
     packed.map_or(right, |data| Right::Packed { data, vectors })
 }
@@ -51,8 +64,8 @@ pub(crate) fn kept_strips<'a, E: Storage>(
 /// Packs all of a right factor as the only strip of a tile.
 #[cfg(feature = "layers")]
 pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, to: &mut [f32]) {
-    let columns = 0..right.ncols();
-    pack(isa, Right::RowMajor(right), right.nrows(), std::slice::from_ref(&columns), 2, to);
+    let strips = std::slice::from_ref(&(0..right.ncols()));
+    super::pack::pack(isa, Right::RowMajor(right), right.nrows(), strips, 2, to);
 }
 
 impl<'a> PackedWeights<'a> {

@@ -8,12 +8,13 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, s};
 
 use super::bands::{band_rows, bands, cut, for_each_band, turn};
 use super::few_rows::{self, FewRows, OfSteps, RowStep, StepInParts};
-use super::gradients::input_products;
+use super::input::{self, InputWeights, pack_strips, worth_packing};
 use super::steps::{
     all_rows, all_rows_mut, at_step, clear_from, parts, state_before, steps_at_once,
 };
 use super::{At, Known, Lengths, Rows};
 use crate::gemm::{self, Right, workspace};
+use crate::ops::Sizes;
 use crate::simd::Simd;
 use crate::tiles::Tiling;
 use crate::{Context, Storage, tiles};
@@ -89,18 +90,22 @@ pub(crate) struct Outputs<'a, E, const K: usize, const N: usize> {
     pub(crate) states: [ArrayViewMut3<'a, E>; N],
 }
 
-/// How many elements of memory [`forward()`] needs for products of so many columns.
-pub(crate) fn products_len(time: usize, batch: usize, columns: usize) -> usize {
-    steps_at_once(time, batch).saturating_mul(batch).saturating_mul(columns)
+/// How many elements of memory [`forward()`] needs for products of so many gates.
+pub(crate) fn products_len(sizes: &Sizes, gates: usize) -> usize {
+    let Sizes { time, batch, input_size, cell_size, .. } = *sizes;
+    let products = steps_at_once(time, batch).saturating_mul(batch);
+    let products = products.saturating_mul(gates).saturating_mul(cell_size);
+    let rows = time.saturating_mul(batch);
+    products.saturating_add(input::packed_len(rows, input_size, (gates, cell_size)))
 }
 
-/// All steps. Outputs are zero in steps that a row does not have.
+/// All steps. Outputs are zero in steps that a row does not have. `memory` has at least [`products_len`] elements.
 pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
     context: &Context<'_>,
     cell: &C,
     sequence: &Sequence<'_, E, N>,
     mut outputs: Outputs<'_, E, K, N>,
-    products: &mut [f32],
+    memory: &mut [f32],
 ) {
     let Sequence { lengths, x, w_x, first } = *sequence;
     let (time, (batch, cells)) = (x.dim().0, first[0].dim());
@@ -117,17 +122,20 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
         // A single band would leave other threads without work.
         let threads = if cell.group_width().is_some() { 1 } else { context.executor.threads() };
         if sums.fit && (rows < batch || threads <= 1) {
-            return by_bands(context, cell, sequence, outputs, (rows, &sums));
+            return by_bands(context, cell, sequence, outputs, (rows, &sums), memory);
         }
     }
-    let at_once = steps_at_once(time, batch);
+    let (at_once, pitch) = (steps_at_once(time, batch), batch * C::OF_X * cells);
+    let (products, memory) = memory.split_at_mut(at_once * pitch);
+    let w_x =
+        InputWeights::new(context, at_once * batch, w_x, worth_packing(memory, steps * batch));
     for steps in parts(0..steps, at_once) {
         let shape = (steps.len(), batch, C::OF_X * cells);
-        let products = &mut products[..steps.len() * batch * C::OF_X * cells];
+        let products = &mut products[..steps.len() * pitch];
         let products = ArrayViewMut3::from_shape(shape, products).expect("of this size");
         let mut products = [products];
         let of_steps = all_rows_mut(products[0].view_mut(), 0..steps.len());
-        input_products(context, all_rows(x, steps.clone()), w_x, of_steps);
+        w_x.multiply(context, all_rows(x, steps.clone()), of_steps);
         let cost = cost.saturating_mul(steps.len() as u64);
         let bands = outputs.bands(sequence, rows).zip(cut(&mut products, rows)).collect();
         for_each_band(context, cost, bands, |context, (mut band, [mut products])| {
@@ -145,11 +153,14 @@ fn by_bands<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
     sequence: &Sequence<'_, E, N>,
     mut outputs: Outputs<'_, E, K, N>,
     (rows, sums): (usize, &Sums),
+    memory: &mut [f32],
 ) {
-    let Sequence { lengths, x, w_x, .. } = *sequence;
-    let cells = sequence.first[0].ncols();
-    let shape = (rows * sums.at_once, x.len_of(Axis(2)));
-    let w_x = w_x.map(|w_x| sums.weights(context, shape, w_x));
+    let Sequence { lengths, x, w_x, first } = *sequence;
+    let (batch, cells) = first[0].dim();
+    let w_x = w_x.map(|w_x| {
+        let memory = worth_packing(memory, lengths.longest() * batch);
+        pack_strips(context, rows * sums.at_once, w_x, &sums.columns, memory)
+    });
     let of_x = gemm::cost(Tiling { rows, columns: cells }, C::OF_X, x.len_of(Axis(2)));
     let cost = cell.tiles().1.saturating_add(of_x);
     let turn = turn(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
@@ -189,20 +200,6 @@ impl Sums {
         let wanted = (ROWS / rows).clamp(1, steps.max(1));
         let most = MOST / (rows * (pitch[0] + pitch[1]));
         Sums { columns, pitch, at_once: wanted.min(most).max(1), fit: 3 * wanted <= 4 * most }
-    }
-
-    /// The weights of x, for products of so many rows and terms: packed where they are constants of the call.
-    fn weights<'w, E: Storage>(
-        &self,
-        context: &Context<'w>,
-        (rows, depth): (usize, usize),
-        w_x: &[ArrayView2<'w, E>],
-    ) -> Vec<Right<'w, E>> {
-        let weights = w_x.iter().zip(&self.columns);
-        let kept = weights.map(|(&w_x, columns)| {
-            gemm::kept_strips(context, (rows, depth), Right::of(w_x), columns)
-        });
-        kept.collect()
     }
 }
 

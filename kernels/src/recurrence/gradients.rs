@@ -1,73 +1,15 @@
-//! Products of all steps: those of x, and the gradients with respect to x and to weights.
+//! Products of all steps: the gradients with respect to x and to weights.
 
 use std::ops::Range;
-use std::{iter, slice};
+use std::slice;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::steps::clear_from;
-use super::{Lengths, Product, Rows, all_rows, all_rows_mut};
+use super::{Lengths, Rows, all_rows, all_rows_mut};
 use crate::gemm::{self, LeftLayout, Right, Target, Tile};
 use crate::tiles::{self, Place};
 use crate::{Context, Storage};
-
-/// Sets `out` to products of the inputs of several steps: `x @ w` for each of the weights `w`, side by side, which may
-/// lie in memory as their transposes. Without weights, each gate's part is x itself.
-pub(super) fn input_products<'w, E: Storage>(
-    context: &Context<'w>,
-    x: ArrayView2<'_, E>,
-    w: Option<&[ArrayView2<'w, E>]>,
-    out: ArrayViewMut2<'_, f32>,
-) {
-    let depth = x.ncols();
-    let Some(w) = w else {
-        let gates = side_by_side(out, iter::repeat(depth));
-        let results = gates.map(|out| Target { out, terms: () });
-        return gemm::products(context, LeftLayout::RowMajor, 1, results, |tile, (), place| {
-            tile.add_matrix(place.of(x));
-        });
-    };
-    let rows = out.nrows();
-    let outs = side_by_side(out, w.iter().map(ArrayView2::ncols));
-    if let Some(products) = constant_products(context, rows, w) {
-        for (product, out) in products.iter().zip(outs) {
-            let all = Rows { lengths: Lengths::Same(1), t: 0 };
-            product.of(all, Some(x)).store(context, out, None);
-        }
-        return;
-    }
-    let results = w.iter().zip(outs).map(|(&w, out)| Target { out, terms: Right::of(w) });
-    gemm::products(context, LeftLayout::RowMajor, depth, results, |tile, w, place| {
-        tile.add(place.rows_of(x), w);
-    });
-}
-
-/// The products of so many rows with weights that are constants of the call, if all are.
-fn constant_products<'w, E: Storage>(
-    context: &Context<'w>,
-    rows: usize,
-    w: &[ArrayView2<'w, E>],
-) -> Option<Vec<Product<'w, E, 1>>> {
-    let product = |w: &ArrayView2<'w, E>| {
-        let tiling = gemm::constant_tiling((rows, w.ncols()));
-        Product::plain(tiling, *w).kept(context)
-    };
-    w.iter().map(product).collect()
-}
-
-/// Parts of a matrix of so many columns each, as long as there are columns.
-fn side_by_side<T>(
-    matrix: ArrayViewMut2<'_, T>,
-    mut columns: impl Iterator<Item = usize>,
-) -> impl Iterator<Item = ArrayViewMut2<'_, T>> {
-    let mut rest = Some(matrix);
-    iter::from_fn(move || {
-        let matrix = rest.take().filter(|matrix| matrix.ncols() > 0)?;
-        let (part, after) = matrix.split_at(Axis(1), columns.next()?);
-        rest = Some(after);
-        Some(part)
-    })
-}
 
 /// Sets the gradient with respect to x: the sum of `d @ w^T` over the gates, whose weights are `w`, or the sum of `d`
 /// where the gates have no weights. `d` has all rows of the steps. Weights may lie in memory as their transposes. Without

@@ -11,6 +11,7 @@ mod bands;
 mod few_rows;
 mod forward;
 mod gradients;
+mod input;
 mod lengths;
 mod phase;
 mod product;

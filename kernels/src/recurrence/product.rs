@@ -145,6 +145,11 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         weights.add(simd, cells, left, (sums, pitch));
     }
 
+    /// How many columns the weights have.
+    pub(super) fn columns(&self) -> usize {
+        G * self.cells
+    }
+
     /// The processor cycles that a tile may take.
     pub(crate) fn cost(&self) -> u64 {
         gemm::cost(self.tiling, G, self.depth)

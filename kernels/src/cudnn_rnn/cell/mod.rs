@@ -98,11 +98,11 @@ impl<'a> ParametersMut<'a> {
 
 /// How many elements of scratch memory [`Cell::forward`] needs.
 pub(super) fn forward_scratch(network: &Network) -> usize {
-    let (sizes, units) = (sizes(network), network.layout.num_units);
+    // All layers have this memory in turn.
+    let sizes = Sizes { input_size: network.layout.most_columns(), ..sizes(network) };
     let steps = match network.layout.mode {
         Mode::RnnRelu | Mode::RnnTanh => {
-            let products = products_len(sizes.time, sizes.batch, units);
-            rnn_weights_len(network).saturating_add(products)
+            rnn_weights_len(network).saturating_add(products_len(&sizes, 1))
         }
         Mode::Lstm => block_lstm::forward_scratch(&sizes),
         Mode::Gru => block_gru::forward_scratch(&sizes),

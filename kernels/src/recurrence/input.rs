@@ -1,0 +1,129 @@
+//! Products of x with weights, for several steps at once.
+
+use std::iter;
+use std::ops::Range;
+
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
+
+use super::{Lengths, Product, Rows};
+use crate::gemm::{self, LeftLayout, Right, Target};
+use crate::{Context, Storage};
+
+/// Rows of x in all steps from which on its weights are packed once, and not with each product.
+const WORTH_PACKING: usize = 1024;
+
+/// How many elements of memory packed weights of so many gates need, for so many rows of x in all steps.
+pub(super) fn packed_len(rows: usize, input_size: usize, (gates, cells): (usize, usize)) -> usize {
+    if rows < WORTH_PACKING { 0 } else { gemm::weights_len(input_size, gates, cells) }
+}
+
+/// The memory for packed weights if so many rows are worth it.
+pub(super) fn worth_packing(memory: &mut [f32], rows: usize) -> &mut [f32] {
+    if rows < WORTH_PACKING { &mut [] } else { memory }
+}
+
+/// What x of several steps is multiplied by.
+pub(super) enum InputWeights<'w, E> {
+    /// Nothing: x is the product of each gate.
+    None,
+    /// Weights side by side, which may lie in memory as their transposes.
+    Plain(&'w [ArrayView2<'w, E>]),
+    /// The same, packed.
+    Packed(Vec<Product<'w, E, 1>>),
+}
+
+impl<'w, E: Storage> InputWeights<'w, E> {
+    /// Weights for products of so many rows: packed if all are constants of the call, or if memory of [`packed_len`] is
+    /// there for them.
+    pub(super) fn new(
+        context: &Context<'w>,
+        rows: usize,
+        w: Option<&'w [ArrayView2<'w, E>]>,
+        memory: &'w mut [f32],
+    ) -> Self {
+        let Some(w) = w else { return InputWeights::None };
+        let plain = w.iter().map(|w| {
+            let tiling = gemm::constant_tiling((rows, w.ncols()));
+            Product::plain(tiling, w.view())
+        });
+        if let Some(kept) = plain.clone().map(|product| product.kept(context)).collect() {
+            return InputWeights::Packed(kept);
+        }
+        let lens = w.iter().map(|w| Product::<E, 1>::memory(w.nrows(), w.ncols()));
+        let Some(memory) = memories(lens, memory) else { return InputWeights::Plain(w) };
+        let packed = plain.zip(memory).map(|(product, memory)| product.packed(context, memory));
+        InputWeights::Packed(packed.collect())
+    }
+
+    /// Sets `out` to the products of the inputs of several steps: `x @ w` for each of the weights `w`, side by side.
+    pub(super) fn multiply(
+        &self,
+        context: &Context<'_>,
+        x: ArrayView2<'_, E>,
+        out: ArrayViewMut2<'_, f32>,
+    ) {
+        let depth = x.ncols();
+        match self {
+            InputWeights::None => {
+                let gates = side_by_side(out, iter::repeat(depth));
+                let results = gates.map(|out| Target { out, terms: () });
+                gemm::products(context, LeftLayout::RowMajor, 1, results, |tile, (), place| {
+                    tile.add_matrix(place.of(x));
+                });
+            }
+            InputWeights::Plain(w) => {
+                let outs = side_by_side(out, w.iter().map(ArrayView2::ncols));
+                let results =
+                    w.iter().zip(outs).map(|(&w, out)| Target { out, terms: Right::of(w) });
+                gemm::products(context, LeftLayout::RowMajor, depth, results, |tile, w, place| {
+                    tile.add(place.rows_of(x), w);
+                });
+            }
+            InputWeights::Packed(products) => {
+                let all = Rows { lengths: Lengths::Same(1), t: 0 };
+                let outs = side_by_side(out, products.iter().map(Product::columns));
+                for (product, out) in products.iter().zip(outs) {
+                    product.of(all, Some(x)).store(context, out, None);
+                }
+            }
+        }
+    }
+}
+
+/// The weights of x of tiles of so many rows with all cells, `columns` of each side by side: packed as in
+/// [`InputWeights::new`].
+pub(super) fn pack_strips<'w, E: Storage>(
+    context: &Context<'w>,
+    rows: usize,
+    w: &[ArrayView2<'w, E>],
+    columns: &[Vec<Range<usize>>],
+    memory: &'w mut [f32],
+) -> Vec<Right<'w, E>> {
+    let size = (rows, w[0].nrows());
+    let lens = w.iter().map(|w| Product::<E, 1>::memory(w.nrows(), w.ncols()));
+    let mut memory = memories(lens, memory).map(Vec::into_iter);
+    let weights = w.iter().zip(columns).map(|(&w, columns)| {
+        let memory = memory.as_mut().and_then(Iterator::next);
+        gemm::packed_strips(context, size, Right::of(w), columns, memory)
+    });
+    weights.collect()
+}
+
+/// Parts of some memory that are so long, if there is as much.
+fn memories(lens: impl Iterator<Item = usize>, mut memory: &mut [f32]) -> Option<Vec<&mut [f32]>> {
+    lens.map(|len| memory.split_off_mut(..len)).collect()
+}
+
+/// Parts of a matrix of so many columns each, as long as there are columns.
+fn side_by_side<T>(
+    matrix: ArrayViewMut2<'_, T>,
+    mut columns: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = ArrayViewMut2<'_, T>> {
+    let mut rest = Some(matrix);
+    iter::from_fn(move || {
+        let matrix = rest.take().filter(|matrix| matrix.ncols() > 0)?;
+        let (part, after) = matrix.split_at(Axis(1), columns.next()?);
+        rest = Some(after);
+        Some(part)
+    })
+}
