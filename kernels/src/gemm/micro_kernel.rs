@@ -3,7 +3,7 @@
 use std::iter;
 use std::ops::Range;
 
-use super::prefetch::Prefetch;
+use super::prefetch::{NoPrefetch, Prefetch};
 use super::{KC, LEFT_PITCH};
 use crate::simd::Simd;
 
@@ -95,31 +95,25 @@ impl LeftSlice for LeftPanel<'_> {
 
 /// A slice of `V` vectors of columns of a right factor, read row by row.
 pub(super) trait Columns<S: Simd, const V: usize>: Sized {
-    /// Whether the loop over rows takes [`TURN`] of them at a time.
-    #[inline(always)]
-    fn in_turns(&self) -> bool {
-        false
-    }
-
     /// The next row.
     fn next(&mut self, simd: S) -> [S::F32; V];
 
-    /// The next [`TURN`] rows.
+    /// Adds the first of `depth` terms, where the loop over rows takes [`TURN`] of them at a time; returns how many.
     #[inline(always)]
-    fn turn(&mut self, _: S) -> impl Columns<S, V> {
-        self
+    fn add_turns<const M: usize>(
+        &mut self,
+        _: S,
+        _: impl LeftSlice,
+        _: usize,
+        _: &mut impl Prefetch,
+        _: &mut [[S::F32; V]; M],
+    ) -> usize {
+        0
     }
 }
 
-/// Rows of a turn.
+/// Rows that are multiplied in a turn of the loop over them.
 pub(super) const TURN: usize = 4;
-
-impl<S: Simd, C: Columns<S, V>, const V: usize> Columns<S, V> for &mut C {
-    #[inline(always)]
-    fn next(&mut self, simd: S) -> [S::F32; V] {
-        (**self).next(simd)
-    }
-}
 
 /// Columns, and what to prefetch with each of their rows.
 pub(super) struct Prefetching<C, P> {
@@ -129,20 +123,21 @@ pub(super) struct Prefetching<C, P> {
 
 impl<S: Simd, C: Columns<S, V>, P: Prefetch, const V: usize> Columns<S, V> for Prefetching<C, P> {
     #[inline(always)]
-    fn in_turns(&self) -> bool {
-        self.columns.in_turns()
-    }
-
-    #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
         self.prefetch.fetch(simd);
         self.columns.next(simd)
     }
 
     #[inline(always)]
-    fn turn(&mut self, simd: S) -> impl Columns<S, V> {
-        self.prefetch.fetch_turn(simd);
-        self.columns.turn(simd)
+    fn add_turns<const M: usize>(
+        &mut self,
+        simd: S,
+        left: impl LeftSlice,
+        depth: usize,
+        _: &mut impl Prefetch,
+        sums: &mut [[S::F32; V]; M],
+    ) -> usize {
+        self.columns.add_turns(simd, left, depth, &mut self.prefetch, sums)
     }
 }
 
@@ -150,13 +145,6 @@ impl<S: Simd, C: Columns<S, V>, P: Prefetch, const V: usize> Columns<S, V> for P
 pub(super) struct Packed<'a>(pub(super) &'a [f32]);
 
 impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
-    /// With AVX2 a row has so few instructions that those which count and check lengths show. With AVX-512 they do not,
-    /// and nearly all registers hold sums.
-    #[inline(always)]
-    fn in_turns(&self) -> bool {
-        S::REGISTERS == 16
-    }
-
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
         let (row, rest) = self.0.split_at(V * S::LANES);
@@ -169,10 +157,32 @@ impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
     }
 
     #[inline(always)]
-    fn turn(&mut self, _: S) -> impl Columns<S, V> {
-        let (rows, rest) = self.0.split_at(TURN * V * S::LANES);
+    fn add_turns<const M: usize>(
+        &mut self,
+        simd: S,
+        left: impl LeftSlice,
+        depth: usize,
+        prefetch: &mut impl Prefetch,
+        sums: &mut [[S::F32; V]; M],
+    ) -> usize {
+        // With AVX2 a row has so few instructions that those which count and check lengths show. With AVX-512 they do
+        // not, and nearly all registers hold sums.
+        if const { S::REGISTERS != 16 } {
+            return 0;
+        }
+        let size = TURN * V * S::LANES;
+        let (turns, rest) = self.0.split_at(depth / TURN * size);
         self.0 = rest;
-        Packed(rows)
+        for (turn, rows) in (0..depth / TURN).zip(turns.chunks_exact(size)) {
+            prefetch.fetch_turn(simd);
+            let (k, mut rows) = (TURN * turn, Packed(rows));
+            // One by one: the compiler would keep the sums of a loop over these in memory.
+            add_term(simd, left, k, rows.next(simd), sums);
+            add_term(simd, left, k + 1, rows.next(simd), sums);
+            add_term(simd, left, k + 2, rows.next(simd), sums);
+            add_term(simd, left, k + 3, rows.next(simd), sums);
+        }
+        depth - depth % TURN
     }
 }
 
@@ -341,17 +351,8 @@ pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
     assert!(depth <= KC);
     let left = left.block(at, M);
     let mut sums = [[simd.splat(0.0); V]; M];
-    let (mut k, turns) = (0, if right.in_turns() { depth - depth % TURN } else { 0 });
-    while k < turns {
-        let mut rows = right.turn(simd);
-        // One by one: the compiler would keep the sums of a loop over these in memory.
-        add_term(simd, left, k, rows.next(simd), &mut sums);
-        add_term(simd, left, k + 1, rows.next(simd), &mut sums);
-        add_term(simd, left, k + 2, rows.next(simd), &mut sums);
-        add_term(simd, left, k + 3, rows.next(simd), &mut sums);
-        k += TURN;
-    }
-    for k in k..depth {
+    let known = right.add_turns(simd, left, depth, &mut NoPrefetch, &mut sums);
+    for k in known..depth {
         add_term(simd, left, k, right.next(simd), &mut sums);
     }
     sums

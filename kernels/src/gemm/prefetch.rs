@@ -47,15 +47,18 @@ impl<const LINES: usize> Prefetch for PrefetchCursor<LINES> {
 
     #[inline(always)]
     fn fetch_turn<S: Simd>(&mut self, simd: S) {
-        let turn = TURN * self.step;
         simd.prefetch_second_level(self.line);
-        if turn > LINE {
-            for line in 1..TURN {
-                simd.prefetch_second_level(self.line.wrapping_add(line * LINE));
-            }
-        }
-        self.line = self.line.wrapping_add(turn);
+        self.line = self.line.wrapping_add(TURN * self.step);
     }
+}
+
+/// Prefetches nothing.
+#[derive(Clone, Copy)]
+pub(super) struct NoPrefetch;
+
+impl Prefetch for NoPrefetch {
+    #[inline(always)]
+    fn fetch<S: Simd>(&mut self, _: S) {}
 }
 
 /// Steps along the rows of a [`Matrix`].
