@@ -18,8 +18,8 @@ pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
     depth * runs(strips).map(|columns| padded(columns.len())).sum::<usize>()
 }
 
-#[cfg(any(test, feature = "layers"))]
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice by [`pack_slice`].
+#[cfg(any(test, feature = "layers"))]
 pub(super) fn pack<E: Storage>(
     isa: Isa,
     right: Right<'_, E>,

@@ -64,7 +64,8 @@ pub(crate) fn packed_strips<'a, E: Storage>(
 /// Packs all of a right factor as the only strip of a tile.
 #[cfg(feature = "layers")]
 pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, to: &mut [f32]) {
-    let strips = std::slice::from_ref(&(0..right.ncols()));
+    let columns = 0..right.ncols();
+    let strips = std::slice::from_ref(&columns);
     super::pack::pack(isa, Right::RowMajor(right), right.nrows(), strips, 2, to);
 }
 

@@ -96,7 +96,8 @@ pub(crate) fn products_len(sizes: &Sizes, gates: usize) -> usize {
     let products = steps_at_once(time, batch).saturating_mul(batch);
     let products = products.saturating_mul(gates).saturating_mul(cell_size);
     let rows = time.saturating_mul(batch);
-    products.saturating_add(input::packed_len(rows, input_size, (gates, cell_size)))
+    let weights = input::packed_len(rows, input_size, (gates, cell_size));
+    gemm::padded(products).saturating_add(weights)
 }
 
 /// All steps. Outputs are zero in steps that a row does not have. `memory` has at least [`products_len`] elements.
@@ -126,7 +127,8 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
         }
     }
     let (at_once, pitch) = (steps_at_once(time, batch), batch * C::OF_X * cells);
-    let (products, memory) = memory.split_at_mut(at_once * pitch);
+    // Packed weights begin with a cache line.
+    let (products, memory) = memory.split_at_mut(gemm::padded(at_once * pitch));
     let w_x =
         InputWeights::new(context, at_once * batch, w_x, worth_packing(memory, steps * batch));
     for steps in parts(0..steps, at_once) {

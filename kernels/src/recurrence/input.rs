@@ -49,8 +49,7 @@ impl<'w, E: Storage> InputWeights<'w, E> {
         if let Some(kept) = plain.clone().map(|product| product.kept(context)).collect() {
             return InputWeights::Packed(kept);
         }
-        let lens = w.iter().map(|w| Product::<E, 1>::memory(w.nrows(), w.ncols()));
-        let Some(memory) = memories(lens, memory) else { return InputWeights::Plain(w) };
+        let Some(memory) = memories(w, memory) else { return InputWeights::Plain(w) };
         let packed = plain.zip(memory).map(|(product, memory)| product.packed(context, memory));
         InputWeights::Packed(packed.collect())
     }
@@ -100,8 +99,7 @@ pub(super) fn pack_strips<'w, E: Storage>(
     memory: &'w mut [f32],
 ) -> Vec<Right<'w, E>> {
     let size = (rows, w[0].nrows());
-    let lens = w.iter().map(|w| Product::<E, 1>::memory(w.nrows(), w.ncols()));
-    let mut memory = memories(lens, memory).map(Vec::into_iter);
+    let mut memory = memories(w, memory).map(Vec::into_iter);
     let weights = w.iter().zip(columns).map(|(&w, columns)| {
         let memory = memory.as_mut().and_then(Iterator::next);
         gemm::packed_strips(context, size, Right::of(w), columns, memory)
@@ -109,8 +107,12 @@ pub(super) fn pack_strips<'w, E: Storage>(
     weights.collect()
 }
 
-/// Parts of some memory that are so long, if there is as much.
-fn memories(lens: impl Iterator<Item = usize>, mut memory: &mut [f32]) -> Option<Vec<&mut [f32]>> {
+/// Parts of some memory for packed weights, if it has room for all.
+fn memories<'m, E: Storage>(
+    w: &[ArrayView2<'_, E>],
+    mut memory: &'m mut [f32],
+) -> Option<Vec<&'m mut [f32]>> {
+    let lens = w.iter().map(|w| Product::<E, 1>::memory(w.nrows(), w.ncols()));
     lens.map(|len| memory.split_off_mut(..len)).collect()
 }
 

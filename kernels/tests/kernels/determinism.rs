@@ -9,7 +9,7 @@ use blockcell_kernels::{Context, Isa, Serial};
 
 /// Work for one task and for many, in blocks of all heights, with sums over few and many rows. With nine or more steps
 /// sequences pack weights: for few rows in another order than for many.
-const SIZES: [Sizes; 15] = [
+const SIZES: [Sizes; 17] = [
     Sizes::new(2, 0, 3, 4),
     Sizes::new(3, 1, 16, 17),
     Sizes::new(4, 2, 5, 9),
@@ -27,6 +27,9 @@ const SIZES: [Sizes; 15] = [
     Sizes::new(9, 3, 4, 390),
     // Threads turn to other work between its steps.
     Sizes::new(30, 18, 2, 210),
+    // The weights of x are packed once, and not where some rows are alone: in bands of rows, and in tiles of cells.
+    Sizes::new(16, 67, 5, 33),
+    Sizes::new(9, 120, 3, 261),
 ];
 
 /// With the most threads, and in one other way, which takes turns.
