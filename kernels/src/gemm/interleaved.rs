@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::micro_kernel::{LeftSlice, Packed, multiply, with_height};
 use super::pack::pack_columns;
+use super::prefetch::NoPrefetch;
 use super::tiling::{padded, slices};
 use super::{Right, UNIT, weights_len};
 use crate::constants::Form;
@@ -246,7 +247,8 @@ impl<const N: usize> Wide<'_, N> {
                 *to = &row[slice.clone()];
             }
             let left = RowsInPlace(left);
-            let product = multiply::<S, M, N>(simd, left, 0, Packed(packed), slice.len());
+            let right = Packed { data: packed, prefetch: NoPrefetch };
+            let product = multiply::<S, M, N>(simd, left, 0, right, slice.len());
             for (row, sums) in product.iter().zip(sums.chunks_mut(pitch)) {
                 let (mut at, mut end) = (0, vectors * S::LANES);
                 for &vector in row {

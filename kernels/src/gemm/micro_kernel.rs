@@ -105,7 +105,6 @@ pub(super) trait Columns<S: Simd, const V: usize>: Sized {
         _: S,
         _: impl LeftSlice,
         _: usize,
-        _: &mut impl Prefetch,
         _: &mut [[S::F32; V]; M],
     ) -> usize {
         0
@@ -115,7 +114,7 @@ pub(super) trait Columns<S: Simd, const V: usize>: Sized {
 /// Rows that are multiplied in a turn of the loop over them.
 pub(super) const TURN: usize = 4;
 
-/// Columns, and what to prefetch with each of their rows.
+/// Unpacked columns, and what to prefetch with each of their rows.
 pub(super) struct Prefetching<C, P> {
     pub(super) columns: C,
     pub(super) prefetch: P,
@@ -127,28 +126,21 @@ impl<S: Simd, C: Columns<S, V>, P: Prefetch, const V: usize> Columns<S, V> for P
         self.prefetch.fetch(simd);
         self.columns.next(simd)
     }
-
-    #[inline(always)]
-    fn add_turns<const M: usize>(
-        &mut self,
-        simd: S,
-        left: impl LeftSlice,
-        depth: usize,
-        _: &mut impl Prefetch,
-        sums: &mut [[S::F32; V]; M],
-    ) -> usize {
-        self.columns.add_turns(simd, left, depth, &mut self.prefetch, sums)
-    }
 }
 
-/// A packed slice, from the next row on: `V` vectors for each row, without gaps.
-pub(super) struct Packed<'a>(pub(super) &'a [f32]);
+/// A packed slice, and what to prefetch with each of its rows.
+pub(super) struct Packed<'a, P> {
+    /// From the next row on: `V` vectors for each row, without gaps.
+    pub(super) data: &'a [f32],
+    pub(super) prefetch: P,
+}
 
-impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
+impl<S: Simd, P: Prefetch, const V: usize> Columns<S, V> for Packed<'_, P> {
     #[inline(always)]
     fn next(&mut self, simd: S) -> [S::F32; V] {
-        let (row, rest) = self.0.split_at(V * S::LANES);
-        self.0 = rest;
+        self.prefetch.fetch(simd);
+        let (row, rest) = self.data.split_at(V * S::LANES);
+        self.data = rest;
         let mut vectors = [simd.splat(0.0); V];
         for (vector, from) in vectors.iter_mut().zip(row.chunks_exact(S::LANES)) {
             *vector = simd.load(from);
@@ -162,7 +154,6 @@ impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
         simd: S,
         left: impl LeftSlice,
         depth: usize,
-        prefetch: &mut impl Prefetch,
         sums: &mut [[S::F32; V]; M],
     ) -> usize {
         // With AVX2 a row has so few instructions that those which count and check lengths show. With AVX-512 they do
@@ -171,11 +162,11 @@ impl<S: Simd, const V: usize> Columns<S, V> for Packed<'_> {
             return 0;
         }
         let size = TURN * V * S::LANES;
-        let (turns, rest) = self.0.split_at(depth / TURN * size);
-        self.0 = rest;
+        let (turns, rest) = self.data.split_at(depth / TURN * size);
+        self.data = rest;
         for (turn, rows) in (0..depth / TURN).zip(turns.chunks_exact(size)) {
-            prefetch.fetch_turn(simd);
-            let (k, mut rows) = (TURN * turn, Packed(rows));
+            self.prefetch.fetch_turn(simd);
+            let (k, mut rows) = (TURN * turn, Packed { data: rows, prefetch: NoPrefetch });
             // One by one: the compiler would keep the sums of a loop over these in memory.
             add_term(simd, left, k, rows.next(simd), sums);
             add_term(simd, left, k + 1, rows.next(simd), sums);
@@ -351,7 +342,7 @@ pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
     assert!(depth <= KC);
     let left = left.block(at, M);
     let mut sums = [[simd.splat(0.0); V]; M];
-    let known = right.add_turns(simd, left, depth, &mut NoPrefetch, &mut sums);
+    let known = right.add_turns(simd, left, depth, &mut sums);
     for k in known..depth {
         add_term(simd, left, k, right.next(simd), &mut sums);
     }

@@ -45,8 +45,8 @@ impl<const LINES: usize> Prefetch for PrefetchCursor<LINES> {
         self.line = self.line.wrapping_add(self.step);
     }
 
-    /// The first line alone. Where there are four blocks of rows or more, it has all that is to be requested; where
-    /// there are fewer, requests for the other lines made no difference.
+    /// The first line alone. Where there are four blocks of rows or more, it has all that is to be requested. Where
+    /// there are fewer, products were no slower without requests for the other lines.
     #[inline(always)]
     fn fetch_turn<S: Simd>(&mut self, simd: S) {
         simd.prefetch_second_level(self.line);

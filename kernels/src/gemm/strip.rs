@@ -44,7 +44,7 @@ impl<L: LeftSlice, P: Prefetch, const V: usize> WithSimd for PackedBlock<'_, '_,
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let PackedBlock { left, depth, place, packed, mut sums, prefetch } = self;
-        let right = Prefetching { columns: Packed(packed), prefetch };
+        let right = Packed { data: packed, prefetch };
         add_block::<S, V, false>(simd, left, right, depth, place, &mut sums);
     }
 }

@@ -45,12 +45,8 @@ pub(crate) fn packed_strips<'a, E: Storage>(
     let form = Form::Tiles { cells: usize::MAX, vectors };
     let len = packed_len(depth, strips);
     let fill = |to: &mut [f32]| {
-        // An element takes about a cycle on its way from the third level cache, and back.
-        let cost = (len / depth.max(1)).saturating_mul(KC.min(depth)) as u64;
-        let parts = packed_slices(depth, strips, to).collect();
-        for_each(context.executor, cost, parts, |(slice, packed)| {
-            pack_slice(isa, right, slice, strips, vectors, packed);
-        });
+        let columns = packed_len(1, strips);
+        pack_tiles(context, (depth, columns), right, vectors, [(strips, to)]);
     };
     let kept = context.constants.packed(isa, &right, strips, (form, len), fill);
     let packed = kept.or_else(|| {
@@ -59,6 +55,28 @@ pub(crate) fn packed_strips<'a, E: Storage>(
         Some(&*memory)
     });
     packed.map_or(right, |data| Right::Packed { data, vectors })
+}
+
+/// Packs a right factor for some tiles, which have at most so many columns: for the strips of each, and into its memory. A
+/// slice of a tile is a task.
+fn pack_tiles<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send>(
+    context: &Context<'_>,
+    (depth, columns): (usize, usize),
+    right: Right<'_, E>,
+    vectors: usize,
+    tiles: impl IntoIterator<Item = (S, &'t mut [f32])>,
+) {
+    let isa = context.isa;
+    let mut parts = Vec::new();
+    for (strips, to) in tiles {
+        let slices = packed_slices(depth, strips.as_ref(), to);
+        parts.extend(slices.map(|(slice, packed)| (strips.clone(), slice, packed)));
+    }
+    // An element takes about a cycle on its way from the third level cache, and back.
+    let cost = KC.min(depth).saturating_mul(columns) as u64;
+    for_each(context.executor, cost, parts, |(strips, slice, packed)| {
+        pack_slice(isa, right, slice, strips.as_ref(), vectors, packed);
+    });
 }
 
 /// Packs all of a right factor as the only strip of a tile.
@@ -111,19 +129,12 @@ impl<'a> PackedWeights<'a> {
         strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
         to: &mut [f32],
     ) {
-        let isa = context.isa;
-        let mut parts = Vec::new();
         let starts = (0..cell_size).step_by(tiling.columns);
-        for (start, packed) in starts.zip(to.chunks_mut((depth * GATES * tiling.columns).max(1))) {
-            let strips = strips(&(start..cell_size.min(start + tiling.columns)));
-            let slices = packed_slices(depth, &strips, packed);
-            parts.extend(slices.map(|(slice, packed)| (strips.clone(), slice, packed)));
-        }
-        // An element takes about a cycle on its way from the third level cache, and back.
-        let cost = (KC.min(depth) * GATES).saturating_mul(tiling.columns) as u64;
-        for_each(context.executor, cost, parts, |(strips, slice, packed)| {
-            pack_slice(isa, right, slice, &strips, vectors, packed);
-        });
+        let tiles = starts.zip(to.chunks_mut((depth * GATES * tiling.columns).max(1)));
+        let tiles =
+            tiles.map(|(start, to)| (strips(&(start..cell_size.min(start + tiling.columns))), to));
+        let columns = GATES.saturating_mul(tiling.columns);
+        pack_tiles(context, (depth, columns), right, vectors, tiles);
     }
 
     /// The factor for the tile at `place`.
