@@ -1,4 +1,4 @@
-//! Prefetching into the second level cache: while one group of columns is multiplied, the next group, which
+//! Prefetching, mostly into the second level cache: while one group of columns is multiplied, the next group, which
 //! comes from further away, is requested.
 //!
 //! Each block of rows requests a part of the next group. With too many requests outstanding, reads that hit the
@@ -7,7 +7,7 @@
 use super::micro_kernel::TURN;
 use crate::simd::{LINE, Simd};
 
-/// What to prefetch into the second level cache with each row of a right factor that is multiplied.
+/// What to prefetch with each row of a right factor that is multiplied.
 pub(super) trait Prefetch: Copy {
     /// Requests what belongs to the next row.
     fn fetch<S: Simd>(&mut self, simd: S);
@@ -45,12 +45,30 @@ impl<const LINES: usize> Prefetch for PrefetchCursor<LINES> {
         self.line = self.line.wrapping_add(self.step);
     }
 
-    /// The first line alone. Where there are four blocks of rows or more, it has all that is to be requested. Where
-    /// there are fewer, products were no slower without requests for the other lines.
+    /// The first line alone, for steps of less than a line. Where there are four blocks of rows or more, it has all that is
+    /// to be requested. Where there are fewer, products were no slower without requests for the other lines.
     #[inline(always)]
     fn fetch_turn<S: Simd>(&mut self, simd: S) {
         simd.prefetch_second_level(self.line);
         self.line = self.line.wrapping_add(TURN * self.step);
+    }
+}
+
+/// A line with each row, also where several are multiplied in a turn, for steps of more than a line: into the cache of
+/// level `LEVEL`, 1 or 2.
+#[derive(Clone, Copy)]
+pub(super) struct WithEachRow<const LEVEL: usize>(pub(super) PrefetchCursor<1>);
+
+impl<const LEVEL: usize> Prefetch for WithEachRow<LEVEL> {
+    #[inline(always)]
+    fn fetch<S: Simd>(&mut self, simd: S) {
+        let WithEachRow(PrefetchCursor { line, step }) = self;
+        if const { LEVEL == 1 } {
+            simd.prefetch(*line);
+        } else {
+            simd.prefetch_second_level(*line);
+        }
+        *line = line.wrapping_add(*step);
     }
 }
 

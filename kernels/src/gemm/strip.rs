@@ -9,12 +9,15 @@ use super::micro_kernel::{
     block_count, groups, groups_of,
 };
 use super::pack::{pack_rows, pack_transposed};
-use super::prefetch::{Matrix, Prefetch, PrefetchCursor};
+use super::prefetch::{Matrix, NoPrefetch, Prefetch, PrefetchCursor, WithEachRow};
 use super::tiling::padded;
 use super::{NR, UNIT};
 use crate::Storage;
 use crate::simd::{LINE, Simd, WithSimd};
 use crate::tiles::row;
+
+/// All blocks of rows.
+const ALL: Range<usize> = 0..usize::MAX;
 
 /// What the operations of this module add to: the sums of `rows` by `columns`.
 pub(super) struct Strip<'s, L> {
@@ -58,18 +61,18 @@ impl<L: LeftSlice> Strip<'_, L> {
         Strip { left, depth, rows, columns: start + columns.start..start + columns.end, sums }
     }
 
-    /// Adds the product of a packed group of columns, at `at`, from block `first` of the rows on.
+    /// Adds the product of some blocks of the rows and a packed group of columns, at `at`.
     #[inline(always)]
     fn add_packed<S: Simd, P: Prefetch, const V: usize>(
         &mut self,
         simd: S,
         at: usize,
-        first: usize,
+        blocks: Range<usize>,
         packed: &[f32],
         prefetch: impl Fn((usize, usize)) -> P,
     ) {
         let count = block_count::<S, V>(self.rows);
-        for block in first..count {
+        for block in blocks.start..blocks.end.min(count) {
             simd.enter(PackedBlock::<_, _, V> {
                 left: self.left,
                 depth: self.depth,
@@ -91,9 +94,9 @@ impl<L: LeftSlice> Strip<'_, L> {
         prefetch: impl Fn((usize, usize)) -> PrefetchCursor<1>,
     ) {
         if const { S::LANES >= UNIT } && columns.len() <= S::LANES {
-            self.add_packed::<S, _, 1>(simd, columns.start, 0, packed, prefetch);
+            self.add_packed::<S, _, 1>(simd, columns.start, ALL, packed, prefetch);
         } else {
-            self.add_packed::<S, _, 2>(simd, columns.start, 0, packed, prefetch);
+            self.add_packed::<S, _, 2>(simd, columns.start, ALL, packed, prefetch);
         }
     }
 
@@ -108,8 +111,8 @@ impl<L: LeftSlice> Strip<'_, L> {
     ) {
         if const { S::REGISTERS >= 16 } {
             match columns.len().div_ceil(S::LANES) {
-                8 => return self.add_packed::<S, _, 8>(simd, columns.start, 0, packed, prefetch),
-                4 => return self.add_packed::<S, _, 4>(simd, columns.start, 0, packed, prefetch),
+                8 => return self.add_packed::<S, _, 8>(simd, columns.start, ALL, packed, prefetch),
+                4 => return self.add_packed::<S, _, 4>(simd, columns.start, ALL, packed, prefetch),
                 _ => {}
             }
         }
@@ -147,15 +150,36 @@ impl<L: LeftSlice> Strip<'_, L> {
                 );
             }
         } else if short {
-            self.add_packing(simd, from, packed, nothing, |(block, _)| match block {
-                1 | 2 => line(block - 1),
-                _ => nothing,
-            });
+            let at = self.add_packing(simd, from, packed, nothing);
+            self.add_prefetching_lines(simd, at, packed, line);
         } else {
             let next = Matrix { start, len, pitch, count: depth };
             let prefetch = |part| next.part(part, depth);
-            self.add_packing(simd, from, packed, prefetch((0, count)), prefetch);
+            let at = self.add_packing(simd, from, packed, prefetch((0, count)));
+            self.add_packed::<S, _, 2>(simd, at, 1..usize::MAX, packed, prefetch);
         }
+    }
+
+    /// Adds the product of all blocks of rows but the first one and a packed group of columns. They prefetch the next group,
+    /// whose rows have one line each, or two: `line(0)` and `line(1)`.
+    #[inline(always)]
+    fn add_prefetching_lines<S: Simd>(
+        &mut self,
+        simd: S,
+        at: usize,
+        packed: &[f32],
+        line: impl Fn(usize) -> PrefetchCursor<1>,
+    ) {
+        let count = block_count::<S, 2>(self.rows);
+        self.add_packed::<S, _, 2>(simd, at, 1..3, packed, |(block, _)| {
+            WithEachRow::<2>(line(block - 1))
+        });
+        // In the first level cache the left factor's rows take the place of what was requested before the last blocks.
+        let last = count.saturating_sub(2).max(3);
+        self.add_packed::<S, _, 2>(simd, at, 3..last, packed, |_| NoPrefetch);
+        self.add_packed::<S, _, 2>(simd, at, last..count, packed, |(block, _)| {
+            WithEachRow::<1>(line(count - 1 - block))
+        });
     }
 
     /// The two blocks of rows both read the unpacked columns.
@@ -175,27 +199,26 @@ impl<L: LeftSlice> Strip<'_, L> {
         add_block::<S, 2, true>(simd, left, right, depth, (1, 2, rows), sums);
     }
 
-    /// The first block of rows packs the columns, and the others read the packed copy.
+    /// Adds the product of the first block of rows, which packs the columns for the others. Returns where the columns are.
     #[inline(always)]
-    fn add_packing<S: Simd, P: Prefetch, Q: Prefetch>(
+    fn add_packing<S: Simd, P: Prefetch>(
         &mut self,
         simd: S,
         from: Unpacked<'_, f32, true>,
         packed: &mut [f32],
-        first: P,
-        others: impl Fn((usize, usize)) -> Q,
-    ) {
+        prefetch: P,
+    ) -> usize {
         let &mut Strip { left, depth, rows, .. } = self;
         let at = from.at - self.columns.start;
         let place = (0, block_count::<S, 2>(rows), rows);
-        let columns = Packing { from, to: &mut *packed };
-        let (right, sums) = (Prefetching { columns, prefetch: first }, &mut self.sums.from(at));
+        let columns = Packing { from, to: packed };
+        let (right, sums) = (Prefetching { columns, prefetch }, &mut self.sums.from(at));
         if const { L::REREADS } {
             add_block::<S, 2, true>(simd, left, right, depth, place, sums);
         } else {
             add_block::<S, 2, false>(simd, left, right, depth, place, sums);
         }
-        self.add_packed::<S, Q, 2>(simd, at, 1, packed, others);
+        at
     }
 }
 
@@ -297,7 +320,7 @@ impl<E: Storage> WithSimd for AddTransposed<'_, '_, '_, '_, E> {
                 count: columns.len(),
             };
             let prefetch = |part| next.part(part, depth);
-            strip.add_packed::<S, _, 2>(simd, columns.start, 0, packed, prefetch);
+            strip.add_packed::<S, _, 2>(simd, columns.start, ALL, packed, prefetch);
         }
     }
 }
