@@ -45,7 +45,8 @@ def main():
     arguments.output.write_text(page(found, abouts), encoding="utf-8")
     if arguments.readme:
         text = arguments.readme.read_text(encoding="utf-8")
-        arguments.readme.write_text(readme.updated(text, found), encoding="utf-8")
+        text = readme.updated(text, found, abouts[0] if abouts else None)
+        arguments.readme.write_text(text, encoding="utf-8")
 
 
 def page(found, abouts):

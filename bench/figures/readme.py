@@ -22,19 +22,22 @@ PARTS = (
 """The sections that the table sums up."""
 
 
-def updated(text, found):
+def updated(text, found, about):
     """The front page with a new table; as it is if nothing was measured.
 
     Args:
       text: The page.
       found: The rows, by `bench.figures.sections.Section`.
+      about: What a file says of the machine, or None if there are no files.
     """
     table = _table(found)
     pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
     assert re.search(pattern, text, re.DOTALL), f"no {BEGIN.strip()} on the page"
     if table is None:
         return text
-    return re.sub(pattern, lambda _: f"{BEGIN}{CAPTION}\n\n{table}\n{END}", text, flags=re.DOTALL)
+    where = f"{about['machine']['cpu']}, {about['machine']['cores']} cores, {about['isa']}"
+    new = f"{BEGIN}{CAPTION}\nMeasured on {where}.\n\n{table}\n{END}"
+    return re.sub(pattern, lambda _: new, text, flags=re.DOTALL)
 
 
 def _table(found):

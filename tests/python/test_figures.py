@@ -100,12 +100,14 @@ def test_table_of_the_front_page():
     section = next(section for section in SECTIONS if section.title == "Inference")
     found = {section: [row for count in (1, 2) for row in rows.of_turns(inference(count))]}
     before = f"a\n{readme.BEGIN}old\n{readme.END}\nb\n"
-    after = readme.updated(before, found)
+    about = {"machine": {"cpu": "a processor", "cores": 2}, "isa": "avx2"}
+    after = readme.updated(before, found, about)
+    assert "\nMeasured on a processor, 2 cores, avx2.\n" in after
     assert after.startswith("a\n") and after.endswith("\nb\n") and "old" not in after
     assert "| Inference, TensorFlow 2.21.0 | TensorFlow | 2.00 (2.00) | 2.00 (2.00) |" in after
-    assert readme.updated(after, found) == after
-    assert readme.updated(before, {section: []}) == before
-    readme.updated((ROOT / "README.md").read_text(encoding="utf-8"), found)
+    assert readme.updated(after, found, about) == after
+    assert readme.updated(before, {section: []}, None) == before
+    readme.updated((ROOT / "README.md").read_text(encoding="utf-8"), found, about)
 
 
 def test_files_of_two_machines_are_refused(tmp_path):
