@@ -135,8 +135,7 @@ impl<L: LeftSlice> Strip<'_, L> {
         let nothing = PrefetchCursor::nothing(packed);
         let line =
             |n: usize| PrefetchCursor::<1> { line: start.wrapping_add(n * LINE), step: pitch };
-        // Rows of a group that are at most a line long are seen by the hardware prefetcher, and blocks take so
-        // few instructions that counting steps would show.
+        // Where rows of a group are at most a line long, blocks take so few instructions that counting steps would show.
         let short = const { 2 * S::LANES * size_of::<f32>() <= LINE };
         if L::REREADS && count == 2 {
             if short {
