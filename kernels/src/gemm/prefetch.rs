@@ -21,54 +21,65 @@ pub(super) trait Prefetch: Copy {
     }
 }
 
-/// `LINES` lines with each row; those of the next row are `step` bytes on.
+/// `LINES` lines with each row, into the cache of level `LEVEL`, 1 or 2; those of the next row are `step` bytes on.
 #[derive(Clone, Copy)]
-pub(super) struct PrefetchCursor<const LINES: usize> {
-    pub(super) line: *const u8,
-    pub(super) step: usize,
+pub(super) struct PrefetchCursor<const LINES: usize, const LEVEL: usize = 2> {
+    line: *const u8,
+    step: usize,
 }
 
-impl PrefetchCursor<1> {
-    /// Requests nothing but a line that is in the cache.
+impl<const LINES: usize, const LEVEL: usize> PrefetchCursor<LINES, LEVEL> {
+    /// From `line` on, `step` bytes with each row.
     #[inline(always)]
-    pub(super) fn nothing(data: &[f32]) -> Self {
-        PrefetchCursor { line: data.as_ptr().cast(), step: 0 }
+    pub(super) fn new(line: *const u8, step: usize) -> Self {
+        PrefetchCursor { line, step }
     }
 }
 
-impl<const LINES: usize> Prefetch for PrefetchCursor<LINES> {
+impl<const LINES: usize, const LEVEL: usize> Prefetch for PrefetchCursor<LINES, LEVEL> {
     #[inline(always)]
     fn fetch<S: Simd>(&mut self, simd: S) {
         for line in 0..LINES {
-            simd.prefetch_second_level(self.line.wrapping_add(line * LINE));
+            let line = self.line.wrapping_add(line * LINE);
+            if const { LEVEL == 1 } {
+                simd.prefetch(line);
+            } else {
+                simd.prefetch_second_level(line);
+            }
         }
         self.line = self.line.wrapping_add(self.step);
     }
+}
 
-    /// The first line alone, for steps of less than a line. Where there are four blocks of rows or more, it has all that is
-    /// to be requested. Where there are fewer, products were no slower without requests for the other lines.
+/// Packed data, which has no gaps: up to a line with each row, and one with each turn. Where there are four blocks of rows
+/// or more, these are all its lines. Where there are fewer, products were no slower without requests for the others.
+#[derive(Clone, Copy)]
+pub(super) struct PackedSteps(PrefetchCursor<1>);
+
+impl PackedSteps {
+    /// From `line` on, `step` bytes with each row.
     #[inline(always)]
-    fn fetch_turn<S: Simd>(&mut self, simd: S) {
-        simd.prefetch_second_level(self.line);
-        self.line = self.line.wrapping_add(TURN * self.step);
+    pub(super) fn new(line: *const u8, step: usize) -> Self {
+        PackedSteps(PrefetchCursor::new(line, step))
+    }
+
+    /// Requests nothing but a line that is in the cache.
+    #[inline(always)]
+    pub(super) fn nothing(data: &[f32]) -> Self {
+        PackedSteps::new(data.as_ptr().cast(), 0)
     }
 }
 
-/// A line with each row, also where several are multiplied in a turn, for steps of more than a line: into the cache of
-/// level `LEVEL`, 1 or 2.
-#[derive(Clone, Copy)]
-pub(super) struct WithEachRow<const LEVEL: usize>(pub(super) PrefetchCursor<1>);
-
-impl<const LEVEL: usize> Prefetch for WithEachRow<LEVEL> {
+impl Prefetch for PackedSteps {
     #[inline(always)]
     fn fetch<S: Simd>(&mut self, simd: S) {
-        let WithEachRow(PrefetchCursor { line, step }) = self;
-        if const { LEVEL == 1 } {
-            simd.prefetch(*line);
-        } else {
-            simd.prefetch_second_level(*line);
-        }
-        *line = line.wrapping_add(*step);
+        self.0.fetch(simd);
+    }
+
+    #[inline(always)]
+    fn fetch_turn<S: Simd>(&mut self, simd: S) {
+        simd.prefetch_second_level(self.0.line);
+        self.0.line = self.0.line.wrapping_add(TURN * self.0.step);
     }
 }
 
@@ -109,7 +120,7 @@ impl Matrix {
         let (row, before) = (block * depth / each, block * depth % each);
         let line = self.start.wrapping_add(row * self.pitch + before * step);
         let jump = self.pitch.wrapping_sub(each * step);
-        MatrixSteps { steps: PrefetchCursor { line, step }, jump, each, left: each - before }
+        MatrixSteps { steps: PrefetchCursor::new(line, step), jump, each, left: each - before }
     }
 }
 

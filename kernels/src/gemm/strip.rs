@@ -9,7 +9,7 @@ use super::micro_kernel::{
     block_count, groups, groups_of,
 };
 use super::pack::{pack_rows, pack_transposed};
-use super::prefetch::{Matrix, NoPrefetch, Prefetch, PrefetchCursor, WithEachRow};
+use super::prefetch::{Matrix, NoPrefetch, PackedSteps, Prefetch, PrefetchCursor};
 use super::tiling::padded;
 use super::{NR, UNIT};
 use crate::Storage;
@@ -91,7 +91,7 @@ impl<L: LeftSlice> Strip<'_, L> {
         simd: S,
         columns: &Range<usize>,
         packed: &[f32],
-        prefetch: impl Fn((usize, usize)) -> PrefetchCursor<1>,
+        prefetch: impl Fn((usize, usize)) -> PackedSteps,
     ) {
         if const { S::LANES >= UNIT } && columns.len() <= S::LANES {
             self.add_packed::<S, _, 1>(simd, columns.start, ALL, packed, prefetch);
@@ -107,7 +107,7 @@ impl<L: LeftSlice> Strip<'_, L> {
         simd: S,
         columns: &Range<usize>,
         packed: &[f32],
-        prefetch: impl Fn((usize, usize)) -> PrefetchCursor<1>,
+        prefetch: impl Fn((usize, usize)) -> PackedSteps,
     ) {
         if const { S::REGISTERS >= 16 } {
             match columns.len().div_ceil(S::LANES) {
@@ -128,56 +128,53 @@ impl<L: LeftSlice> Strip<'_, L> {
         packed: &mut [f32],
     ) {
         let (depth, count) = (self.depth, block_count::<S, 2>(self.rows));
+        let at = from.at - self.columns.start;
         // Rows need not start with a line.
         let start = from.data.as_ptr().wrapping_add(from.at + from.width).cast::<u8>();
         let len = from.width * size_of::<f32>() + LINE;
         let pitch = from.pitch * size_of::<f32>();
-        let nothing = PrefetchCursor::nothing(packed);
-        let line =
-            |n: usize| PrefetchCursor::<1> { line: start.wrapping_add(n * LINE), step: pitch };
+        let nothing = PackedSteps::nothing(packed);
+        let line = |n: usize| start.wrapping_add(n * LINE);
+        let first = PrefetchCursor::<1>::new(start, pitch);
         // Where rows of a group are at most a line long, blocks take so few instructions that counting steps would show.
         let short = const { 2 * S::LANES * size_of::<f32>() <= LINE };
         if L::REREADS && count == 2 {
             if short {
-                self.add_twice(simd, from, nothing, line(0));
+                self.add_twice(simd, from, nothing, first);
             } else {
-                self.add_twice(
-                    simd,
-                    from,
-                    line(0),
-                    PrefetchCursor::<2> { line: line(1).line, step: pitch },
-                );
+                let others = PrefetchCursor::<2>::new(line(1), pitch);
+                self.add_twice(simd, from, first, others);
             }
         } else if short {
-            let at = self.add_packing(simd, from, packed, nothing);
-            self.add_prefetching_lines(simd, at, packed, line);
+            self.add_packing(simd, at, from, packed, nothing);
+            self.add_prefetching_lines(simd, at, packed, (line, pitch));
         } else {
             let next = Matrix { start, len, pitch, count: depth };
             let prefetch = |part| next.part(part, depth);
-            let at = self.add_packing(simd, from, packed, prefetch((0, count)));
+            self.add_packing(simd, at, from, packed, prefetch((0, count)));
             self.add_packed::<S, _, 2>(simd, at, 1..usize::MAX, packed, prefetch);
         }
     }
 
     /// Adds the product of all blocks of rows but the first one and a packed group of columns. They prefetch the next group,
-    /// whose rows have one line each, or two: `line(0)` and `line(1)`.
+    /// whose rows have one line each, or two: `line(0)` and `line(1)`, and so many bytes on those of the next row.
     #[inline(always)]
     fn add_prefetching_lines<S: Simd>(
         &mut self,
         simd: S,
         at: usize,
         packed: &[f32],
-        line: impl Fn(usize) -> PrefetchCursor<1>,
+        (line, step): (impl Fn(usize) -> *const u8, usize),
     ) {
         let count = block_count::<S, 2>(self.rows);
         self.add_packed::<S, _, 2>(simd, at, 1..3, packed, |(block, _)| {
-            WithEachRow::<2>(line(block - 1))
+            PrefetchCursor::<1, 2>::new(line(block - 1), step)
         });
         // In the first level cache the left factor's rows take the place of what was requested before the last blocks.
         let last = count.saturating_sub(2).max(3);
         self.add_packed::<S, _, 2>(simd, at, 3..last, packed, |_| NoPrefetch);
         self.add_packed::<S, _, 2>(simd, at, last..count, packed, |(block, _)| {
-            WithEachRow::<1>(line(count - 1 - block))
+            PrefetchCursor::<1, 1>::new(line(count - 1 - block), step)
         });
     }
 
@@ -198,17 +195,17 @@ impl<L: LeftSlice> Strip<'_, L> {
         add_block::<S, 2, true>(simd, left, right, depth, (1, 2, rows), sums);
     }
 
-    /// Adds the product of the first block of rows, which packs the columns for the others. Returns where the columns are.
+    /// Adds the product of the first block of rows, which packs the columns, at `at`, for the others.
     #[inline(always)]
     fn add_packing<S: Simd, P: Prefetch>(
         &mut self,
         simd: S,
+        at: usize,
         from: Unpacked<'_, f32, true>,
         packed: &mut [f32],
         prefetch: P,
-    ) -> usize {
+    ) {
         let &mut Strip { left, depth, rows, .. } = self;
-        let at = from.at - self.columns.start;
         let place = (0, block_count::<S, 2>(rows), rows);
         let columns = Packing { from, to: packed };
         let (right, sums) = (Prefetching { columns, prefetch }, &mut self.sums.from(at));
@@ -217,7 +214,6 @@ impl<L: LeftSlice> Strip<'_, L> {
         } else {
             add_block::<S, 2, false>(simd, left, right, depth, place, sums);
         }
-        at
     }
 }
 
@@ -243,7 +239,7 @@ impl<L: LeftSlice> WithSimd for AddPacked<'_, '_, L> {
             let (size, next) = (size_of_val(packed), after.as_ptr().cast::<u8>());
             self.strip.add_wide_group(simd, &columns, packed, |(block, count)| {
                 let step = (size / (count * depth)).min(LINE);
-                PrefetchCursor { line: next.wrapping_add(block * depth * step), step }
+                PackedSteps::new(next.wrapping_add(block * depth * step), step)
             });
         }
     }
@@ -278,7 +274,7 @@ impl<L: LeftSlice, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
             }
             let from = Unpacked::<E, true> { data, pitch, at, width };
             pack_rows(simd, from, packed, padded(width));
-            let nothing = PrefetchCursor::nothing(packed);
+            let nothing = PackedSteps::nothing(packed);
             strip.add_packed_group(simd, &columns, packed, |_| nothing);
         }
     }
@@ -307,7 +303,7 @@ impl<E: Storage> WithSimd for AddTransposed<'_, '_, '_, '_, E> {
             let group = padded(columns.len());
             pack_transposed(simd, right, slice.clone(), rows.clone(), packed, group);
             if columns.len() < 2 * S::LANES {
-                let nothing = PrefetchCursor::nothing(packed);
+                let nothing = PackedSteps::nothing(packed);
                 strip.add_packed_group(simd, &columns, packed, |_| nothing);
                 continue;
             }
