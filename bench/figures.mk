@@ -13,7 +13,7 @@ FIGURES_ROUNDS ?= 3
 
 .PHONY: bench-figures figures $(addprefix bench-figures-,$(figures_parts))
 
-bench-figures: ## Measure all that docs/figures.md shows, and write it (50 minutes, on a machine that does nothing else)
+bench-figures: ## Measure all that docs/figures.md shows, and write it (40 to 70 minutes, on a machine that does nothing else)
 	@rm -rf $(figures_output)
 	@for part in $(figures_parts); do $(MAKE) --no-print-directory bench-figures-$$part || exit; done
 	@$(MAKE) --no-print-directory figures
