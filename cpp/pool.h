@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "cpp/processors.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 
 namespace blockcell {
@@ -18,13 +19,16 @@ struct Task;
 // of a kernel.
 class Pool {
  public:
-  explicit Pool(tensorflow::thread::ThreadPool* workers) : workers_(workers) {}
+  // Calls that run at the same time share so many processors.
+  explicit Pool(tensorflow::thread::ThreadPool* workers,
+                std::size_t processors = CountProcessors());
   ~Pool();
 
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  std::size_t num_threads() const;
+  // How many threads work may be cut for. It is the same during the whole call.
+  std::size_t num_threads() const { return num_threads_; }
 
   // Runs the tasks 0 to tasks - 1, each of about `cost` processor cycles, and returns when all are
   // done. The pool decides how many threads that is worth, down to the calling one alone.
@@ -32,6 +36,8 @@ class Pool {
 
  private:
   tensorflow::thread::ThreadPool* const workers_;
+  const std::size_t processors_;
+  const std::size_t num_threads_;
   // Null until a section is worth another thread.
   mutable std::shared_ptr<Team> team_;
 };

@@ -7,6 +7,16 @@
 
 namespace blockcell {
 
+std::size_t CountProcessors() {
+  static const std::size_t count = [] {
+    cpu_set_t allowed;
+    // Fails (EINVAL) on machines with more processors than a set has places for.
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return CPU_SETSIZE;
+    return CPU_COUNT(&allowed);
+  }();
+  return count;
+}
+
 int CurrentProcessor() { return sched_getcpu(); }
 
 bool MayMoveThreads() {

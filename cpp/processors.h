@@ -3,9 +3,13 @@
 #ifndef BLOCKCELL_CPP_PROCESSORS_H_
 #define BLOCKCELL_CPP_PROCESSORS_H_
 
+#include <cstddef>
 #include <vector>
 
 namespace blockcell {
+
+// How many processors the thread that asks first may run on.
+std::size_t CountProcessors();
 
 // The number of the processor that the calling thread is on; negative if it is not known.
 int CurrentProcessor();

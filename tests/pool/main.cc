@@ -10,12 +10,15 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -59,6 +62,9 @@ constexpr Case kCases[] = {
 // Costs of a task in cycles: from what stays on one thread to what may move helpers.
 constexpr std::uint64_t kCosts[] = {10, 20000, 40000, 700000};
 
+// So many that calls have helpers, however many calls there are.
+constexpr std::size_t kManyProcessors = 4096;
+
 // Ends the program if nothing calls it for so long.
 constexpr unsigned kPatience = 60;
 
@@ -71,7 +77,7 @@ std::atomic<std::size_t> sections{0};
 
 // A call of a kernel: some sections, each of which reads what the one before it wrote.
 void Call(ThreadPool* workers, std::mt19937* random, bool nested) {
-  const Pool pool(workers);
+  const Pool pool(workers, kManyProcessors);
   std::vector<std::size_t> runs(1 + (*random)() % 70);
   const std::size_t count = 1 + (*random)() % 6;
   for (std::size_t section = 0; section < count; ++section) {
@@ -164,6 +170,44 @@ void TakeTurns() {
   std::printf("\nOther work waited for %d of %d sections.\n", other_at - 5, kSections);
 }
 
+// How many threads work on a section whose tasks take a while.
+std::size_t ThreadsOf(const Pool& pool) {
+  constexpr std::size_t kTasks = 64;
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  const Task task{[&](std::size_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const std::lock_guard<std::mutex> lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  }};
+  pool.parallel_for(kTasks, 700000, task);
+  return threads.size();
+}
+
+// Calls that run side by side share the processors; one alone has all threads.
+void ShareProcessors() {
+  alarm(kPatience);
+  constexpr std::size_t kThreads = 16;
+  ThreadPool workers(kThreads, Way::kRuns);
+  constexpr std::size_t kProcessors = 6;
+  constexpr std::size_t kExpected = kProcessors / 2;
+  const Pool alone(&workers, kProcessors);
+  if (alone.num_threads() != kThreads) Fail("threads", alone.num_threads(), kThreads);
+  if (ThreadsOf(alone) <= 1) Fail("threads that work for a call alone", 1, kThreads);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // Its helpers leave meanwhile.
+  {
+    const Pool second(&workers, kProcessors);
+    if (second.num_threads() != kExpected) Fail("threads", second.num_threads(), kExpected);
+    for (const Pool* pool : {&alone, &second}) {
+      const std::size_t found = ThreadsOf(*pool);
+      if (found <= 1 || found > kExpected)
+        Fail("threads that work for one of two calls", found, kExpected);
+    }
+  }
+  if (ThreadsOf(alone) <= 1) Fail("threads that work for a call alone again", 1, kThreads);
+  std::printf("Two calls had up to %zu threads each.\n", kExpected);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -171,5 +215,6 @@ int main(int count, char** arguments) {
   std::printf("| case | threads | callers | calls | sections |\n|---|---|---|---|---|\n");
   for (const Case& the : kCases) Run(the, seconds);
   TakeTurns();
+  ShareProcessors();
   return 0;
 }
