@@ -72,9 +72,9 @@ def test_with_op_determinism():
 
 
 def test_other_ops_have_their_turn_beside_long_sequences():
-    # Where processors are enough, each sequence has a thread of the pool to help it. Products get it
-    # in between. If sequences kept their helpers to the end, up to three products would run: some
-    # before the helpers come, one until a sequence ends.
+    # Where processors are enough, each sequence has a thread of the pool to help it. Products get
+    # it in between. If sequences kept their helpers to the end, up to three products would run:
+    # some before the helpers come, one until a sequence ends.
     found = isolated.value(isolated.run("pool_turns", ["waits"])["waits"])
     print(
         f"{found['products']} products beside sequences of {found['sequences']:.3f} s; "

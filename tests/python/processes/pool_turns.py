@@ -11,8 +11,8 @@ from blockcell_tools.reference.inputs import inputs_of
 from helpers import kernels
 
 THREADS = 2
-# As many sequences as the pool has threads, each of hundreds of steps worth a second thread. Where there are four
-# processors or more, each has one.
+# As many sequences as the pool has threads, each of hundreds of steps worth a second thread. Where
+# there are four processors or more, each has one.
 SEQUENCES = THREADS
 BATCH, SIZE, STEPS = 32, 256, 600
 PRODUCT = 384  # Rows of a product of TensorFlow's that takes all threads.
