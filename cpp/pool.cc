@@ -45,11 +45,12 @@ constexpr int kAbsent = -2;
 // Calls of kernels that run now, in all sessions of the process.
 std::atomic<std::size_t> calls{0};
 
-// How many threads each of so many calls may have: one call as many as the user says, several a
+// How many threads each of these calls may have now: one call as many as the user says, several a
 // part of the processors each. TensorFlow runs ops side by side that do not need each other, such
 // as the directions of a bidirectional layer. If all of them had helpers, threads would wait for
 // others that have no processor.
-std::size_t Share(std::size_t processors, std::size_t running) {
+std::size_t Share(std::size_t processors) {
+  const std::size_t running = calls;
   if (running == 1) return std::numeric_limits<std::size_t>::max();
   return std::max<std::size_t>(1, processors / running);
 }
@@ -293,21 +294,23 @@ class Team : public std::enable_shared_from_this<Team> {
 };
 
 Pool::Pool(tensorflow::thread::ThreadPool* workers, std::size_t processors)
-    : workers_(workers),
-      processors_(processors),
-      num_threads_(std::min<std::size_t>(workers->NumThreads(), Share(processors, ++calls))) {}
+    : workers_(workers), processors_(processors) {
+  ++calls;
+}
 
 Pool::~Pool() {
   if (team_ != nullptr) team_->Close();
   --calls;
 }
 
+std::size_t Pool::num_threads() const { return workers_->NumThreads(); }
+
 // The pool's own ParallelFor is not used for two reasons. It cuts the work in advance and waits for
 // every thread that it asked for. And it calls a std::function that has arguments, which Java's
 // TensorFlow 1.15 passes in another way than Python's (shape_fn.cc). `Schedule` takes one without.
 void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const {
   const double cycles = static_cast<double>(tasks) * static_cast<double>(cost);
-  const std::size_t most = std::min({tasks, num_threads(), Share(processors_, calls)});
+  const std::size_t most = std::min({tasks, num_threads(), Share(processors_)});
   const std::size_t threads = std::max(1.0, std::min<double>(cycles / kWorthAThread, most));
   if (threads == 1) return task.run(0, tasks);
   const auto section = std::make_shared<Section>(tasks, threads, task);

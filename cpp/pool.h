@@ -27,8 +27,9 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // How many threads work may be cut for. It is the same during the whole call.
-  std::size_t num_threads() const { return num_threads_; }
+  // How many threads work is cut for. How many of them each section has is another matter: the same
+  // call may run beside others and alone.
+  std::size_t num_threads() const;
 
   // Runs the tasks 0 to tasks - 1, each of about `cost` processor cycles, and returns when all are
   // done. The pool decides how many threads that is worth, down to the calling one alone.
@@ -37,7 +38,6 @@ class Pool {
  private:
   tensorflow::thread::ThreadPool* const workers_;
   const std::size_t processors_;
-  const std::size_t num_threads_;
   // Null until a section is worth another thread.
   mutable std::shared_ptr<Team> team_;
 };
