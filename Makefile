@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -41,7 +41,7 @@ demo: lib ## Train a language model with TensorFlow's kernels and with ours, sid
 test: ## Run all tests
 	@$(MAKE) --no-print-directory --jobs=5 build-rust-tests $$(scripts/found_environments.sh)
 	@$(MAKE) --no-print-directory --jobs=2 test-rust build-test-libs
-	@$(MAKE) --no-print-directory test-python test-1.15 test-keras-2 test-host test-java
+	@$(MAKE) --no-print-directory test-pool test-python test-1.15 test-keras-2 test-host test-java
 
 test-rust: ## Test the kernels and the rewrites alone: no Python, no C++, no TensorFlow
 	$(rust_tests)
@@ -126,7 +126,10 @@ leaks: lib ## Call every op 100,000 times, and watch the memory of the process
 	@PYTHONPATH=python:tests/python:tests/python/processes $(PYTHON) -m leaks
 
 tsan: ## Drive the thread pool under ThreadSanitizer (a minute)
-	@scripts/tsan.sh
+	@scripts/test_pool.sh 5 thread
+
+test-pool: ## Drive the thread pool alone: no Python, no TensorFlow
+	@scripts/test_pool.sh
 
 test-host: lib ## Test the library in a Rust program that hosts TensorFlow without Python
 	@scripts/test_host.sh $(PYTHON)
