@@ -21,49 +21,32 @@
 //!   are touched (`placement.rs`).
 //! * **Broadcast.** Two summands of `Add` may have different shapes (`shapes.rs`).
 //!
-//! Where there is doubt, the graph stays as it is, and the [`Report`] says why. Each rewrite, in
-//! `sums.rs` and `slices.rs`, lists its conditions and where they are checked. Nothing is recursive over
-//! the depth of a graph, and the time is proportional to its size.
+//! Where there is doubt, the graph stays as it is, and the [`Report`] says why. Each rewrite lists its
+//! conditions and where they are checked. Nothing is recursive over the depth of a graph, and the time is
+//! proportional to its size.
+//!
+//! # The storeys
+//!
+//! Modules import from those below only: `rewrites` (what becomes of a graph), `facts` (what conditions ask of a
+//! whole graph), `reading` (patterns) and `graph` (the data, and what is known of operations).
 
-mod accumulators;
-mod arity;
-mod attribute;
-mod cells;
-mod chains;
-mod constants;
-mod edit;
+mod facts;
 mod graph;
-mod implementations;
-mod layer;
-mod loops;
-mod memory;
-pub mod ops;
-mod order;
-mod placement;
-mod products;
-mod reason;
-mod replacement;
-mod report;
-mod shapes;
-mod shield;
-mod slices;
-mod stacks;
-mod sums;
-mod terms;
-pub mod text;
-mod variables;
-mod waits;
+mod reading;
+mod rewrites;
 
-pub use attribute::{Attribute, Constant, DataType, Values};
-pub use edit::Edit;
-pub use graph::{Device, Graph, Node, NodeId, Output, Use};
-pub use implementations::{
-    Body, Choice, Choices, Copy as FunctionCopy, Function, FunctionEdit, FunctionNode, choose,
+pub use graph::reason::Reason;
+pub use graph::report::{Kept, Report, Rewritten};
+pub use graph::{
+    Attribute, Constant, DataType, Device, Edit, Graph, Node, NodeId, Output, Use, Values,
 };
-pub use reason::Reason;
-pub use report::{Kept, Report, Rewritten};
+pub use graph::{ops, text};
+pub use rewrites::keras2_functions::function::{Body, Function, FunctionEdit, FunctionNode};
+pub use rewrites::keras2_functions::{Choice, Choices, Copy as FunctionCopy, choose};
 
-use terms::Terms;
+use graph::{arity, order};
+use reading::terms::Terms;
+use rewrites::{cells, loops, slices, sums, unrolled};
 
 /// Rewrites a graph as it is about to run: after TensorFlow's optimizers, pruned, and before it is
 /// cut into devices.
@@ -76,12 +59,12 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     } else {
         cells::rewrite(graph, &mut report);
         loops::rewrite(graph, &mut report);
-        chains::rewrite(graph, &mut report);
+        unrolled::rewrite(graph, &mut report);
         sums::rewrite(graph, &mut report);
         sums::rewrite_products(graph, &mut report);
         slices::rewrite(graph, &mut report);
     }
-    shield::remove(graph);
+    rewrites::shield::remove(graph);
     report.finish(graph);
     report
 }
@@ -107,6 +90,6 @@ fn flaw(graph: &Graph) -> Option<(NodeId, Reason)> {
 /// Prepares a graph for TensorFlow's optimizers: after placement, before they run.
 pub fn shield(graph: &mut Graph) {
     if flaw(graph).is_none() {
-        shield::put(graph);
+        rewrites::shield::put(graph);
     }
 }

@@ -2,7 +2,7 @@
 
 use blockcell_graphs::{Attribute, Body, Choices, DataType, Function, FunctionNode, choose};
 
-use crate::implementations::{GRU, LSTM, layer, node, stays, text};
+use crate::keras2_functions::{GRU, LSTM, layer, node, stays, text};
 
 const FLOAT: DataType = DataType::FLOAT;
 const OUTPUTS: [&str; 5] = ["last", "all", "h", "c", "runtime"];

@@ -1,0 +1,236 @@
+//! A graph as plain data, and the changes that are made to it.
+
+pub(crate) mod arity;
+mod attribute;
+mod edit;
+mod node;
+pub mod ops;
+pub(crate) mod order;
+pub(crate) mod reason;
+pub(crate) mod report;
+pub mod text;
+
+use std::collections::HashMap;
+
+pub use attribute::{Attribute, Constant, DataType, Values};
+pub use edit::Edit;
+pub use node::{Device, Node, NodeId, Output, Use};
+
+/// A graph. Nodes keep their numbers, those of nodes that were removed stay free.
+#[derive(Debug, Default)]
+pub struct Graph {
+    nodes: Vec<Option<Node>>,
+    uses: Vec<Vec<Use>>,
+    /// What took the place of tensors.
+    moved: HashMap<Output, Output>,
+    edits: Vec<Edit>,
+}
+
+impl Graph {
+    /// The graph of some nodes, whose numbers are their places.
+    ///
+    /// # Panics
+    ///
+    /// If a node depends on one that does not exist.
+    #[must_use]
+    pub fn new(nodes: Vec<Node>) -> Graph {
+        let mut uses = vec![Vec::new(); nodes.len()];
+        for (number, node) in nodes.iter().enumerate() {
+            record_uses(&mut uses, NodeId(number), node);
+        }
+        let nodes = nodes.into_iter().map(Some).collect();
+        Graph { nodes, uses, ..Graph::default() }
+    }
+
+    /// How many numbers of nodes there are, free ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there never was a node.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The numbers of all nodes that there are, in increasing order.
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.len()).map(NodeId).filter(|&id| self.get(id).is_some())
+    }
+
+    /// A node, or None if it was removed.
+    #[must_use]
+    pub fn get(&self, id: NodeId) -> Option<&Node> {
+        self.nodes[id.0].as_ref()
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    ///
+    /// If it was removed.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.get(id).expect("the node is there")
+    }
+
+    /// The operation of a node.
+    #[must_use]
+    pub fn op(&self, id: NodeId) -> &str {
+        &self.node(id).op
+    }
+
+    /// The input of a node.
+    #[must_use]
+    pub fn input(&self, id: NodeId, number: usize) -> Output {
+        self.node(id).inputs[number]
+    }
+
+    /// What a switch chooses by.
+    #[must_use]
+    pub fn condition(&self, switch: NodeId) -> Output {
+        self.input(switch, 1)
+    }
+
+    /// What depends on a node.
+    #[must_use]
+    pub fn uses(&self, id: NodeId) -> &[Use] {
+        &self.uses[id.0]
+    }
+
+    /// Every node that takes outputs of a node, once for each input.
+    pub fn data_consumers(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        self.uses(id).iter().filter_map(|one| match one {
+            Use::Data { consumer, .. } => Some(*consumer),
+            Use::Control { .. } => None,
+        })
+    }
+
+    /// Every node that waits for a node by control.
+    pub fn waiting(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        self.uses(id).iter().filter_map(|one| match one {
+            Use::Control { consumer } => Some(*consumer),
+            Use::Data { .. } => None,
+        })
+    }
+
+    /// Adds a node.
+    pub fn add(&mut self, node: Node) -> NodeId {
+        let id = NodeId(self.len());
+        self.uses.push(Vec::new());
+        record_uses(&mut self.uses, id, &node);
+        self.edits.push(Edit::Add { node: id, definition: node.clone() });
+        self.nodes.push(Some(node));
+        id
+    }
+
+    /// Makes the consumers of one tensor take another.
+    pub fn redirect(&mut self, from: Output, to: Output) {
+        self.moved.insert(from, to);
+        let moves = |one: &Use| matches!(*one, Use::Data { output, .. } if output == from.index);
+        let (moved, kept) = self.uses[from.node.0].iter().partition(|one| moves(one));
+        self.uses[from.node.0] = kept;
+        for one in moved {
+            let Use::Data { consumer, input, .. } = one else { continue };
+            self.node_mut(consumer).inputs[input] = to;
+            self.uses[to.node.0].push(Use::Data { consumer, input, output: to.index });
+            self.edits.push(Edit::SetInput { node: consumer, input, to });
+        }
+    }
+
+    /// The tensor that has taken the place of another one, or that itself.
+    #[must_use]
+    pub fn current(&self, mut tensor: Output) -> Output {
+        while let Some(&next) = self.moved.get(&tensor) {
+            tensor = next;
+        }
+        tensor
+    }
+
+    /// Makes what waits for one node wait for another.
+    pub fn redirect_control(&mut self, from: NodeId, to: NodeId) {
+        let moves = |one: &Use| matches!(one, Use::Control { .. });
+        let (moved, kept) = self.uses[from.0].iter().partition(|one| moves(one));
+        self.uses[from.0] = kept;
+        for one in moved {
+            self.move_control(one.consumer(), from, to);
+        }
+    }
+
+    /// Makes a node wait for `to` instead of `from`.
+    pub fn move_control(&mut self, consumer: NodeId, from: NodeId, to: NodeId) {
+        let waits = &mut self.node_mut(consumer).control_inputs;
+        waits.retain(|&awaited| awaited != from);
+        let is_new = !waits.contains(&to);
+        if is_new {
+            waits.push(to);
+            self.uses[to.0].push(Use::Control { consumer });
+        }
+        self.uses[from.0].retain(|one| *one != Use::Control { consumer });
+        self.edits.push(Edit::MoveControl { node: consumer, from, to });
+    }
+
+    /// Removes nodes that depend on each other at most, and nothing else on them.
+    pub fn remove_all(&mut self, ids: impl IntoIterator<Item = NodeId>) {
+        for id in ids {
+            self.remove(id);
+        }
+    }
+
+    /// Removes a node that nothing depends on, and those that nothing depends on thereby, as far
+    /// as they only compute: the executor would run them.
+    pub fn remove_unused(&mut self, id: NodeId) {
+        let mut unused = vec![id];
+        while let Some(next) = unused.pop() {
+            if self.get(next).is_none() || !self.uses(next).is_empty() {
+                continue;
+            }
+            let inputs = self.remove(next);
+            unused.extend(inputs.into_iter().filter(|&input| self.is_unseen(input)));
+        }
+    }
+
+    /// The same for a node that may not be missed, or may be gone.
+    pub fn remove_unseen(&mut self, id: NodeId) {
+        if self.is_unseen(id) {
+            self.remove_unused(id);
+        }
+    }
+
+    /// Whether a node only computes, so that it is not missed where nothing depends on it.
+    fn is_unseen(&self, id: NodeId) -> bool {
+        let is_unseen = |node: &Node| !node.is_target && ops::only_computes(&node.op);
+        self.get(id).is_some_and(is_unseen)
+    }
+
+    /// Removes a node, and returns those whose outputs it took.
+    fn remove(&mut self, id: NodeId) -> Vec<NodeId> {
+        let node = self.nodes[id.0].take().expect("the node is there");
+        let inputs: Vec<_> = node.inputs.iter().map(|input| input.node).collect();
+        for before in inputs.iter().chain(&node.control_inputs) {
+            self.uses[before.0].retain(|one| one.consumer() != id);
+        }
+        self.edits.push(Edit::Remove { node: id });
+        inputs
+    }
+
+    /// The changes since the graph was made, in their order.
+    #[must_use]
+    pub fn edits(&self) -> &[Edit] {
+        &self.edits
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        self.nodes[id.0].as_mut().expect("the node is there")
+    }
+}
+
+fn record_uses(uses: &mut [Vec<Use>], consumer: NodeId, node: &Node) {
+    for (input, from) in node.inputs.iter().enumerate() {
+        uses[from.node.0].push(Use::Data { consumer, input, output: from.index });
+    }
+    for awaited in &node.control_inputs {
+        uses[awaited.0].push(Use::Control { consumer });
+    }
+}

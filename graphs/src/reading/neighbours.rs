@@ -1,0 +1,66 @@
+//! Reading equations: what a tensor is computed from, and what is computed from it.
+
+use crate::graph::{Graph, NodeId, Output, Use};
+
+/// The tensor of a node with one output.
+pub(crate) fn of(node: NodeId) -> Output {
+    Output { node, index: 0 }
+}
+
+/// What an operation of one input takes, if the tensor comes from it.
+pub(crate) fn unary(graph: &Graph, tensor: Output, op: &str) -> Option<Output> {
+    let node = graph.node(tensor.node);
+    (node.op == op).then(|| node.inputs[0])
+}
+
+/// The factors of a product of two.
+pub(crate) fn factors(graph: &Graph, tensor: Output) -> Option<[Output; 2]> {
+    let node = graph.node(tensor.node);
+    (node.op == "Mul").then(|| [node.inputs[0], node.inputs[1]])
+}
+
+/// The other factor of a product that `one` is a factor of.
+pub(crate) fn other_factor(graph: &Graph, product: Output, one: Output) -> Option<Output> {
+    let [left, right] = factors(graph, product)?;
+    if left == one { Some(right) } else { (right == one).then_some(left) }
+}
+
+/// The summands of a sum of any form, and the nodes that add them up. What is no sum is its only
+/// summand.
+pub(crate) fn summands(graph: &Graph, tensor: Output) -> (Vec<Output>, Vec<NodeId>) {
+    let (mut terms, mut sums, mut open) = (Vec::new(), Vec::new(), vec![tensor]);
+    while let Some(next) = open.pop() {
+        let node = graph.node(next.node);
+        // What is left of a sum with zero is a copy. No cell's sums are longer.
+        let is_sum = matches!(node.op.as_str(), "Add" | "AddV2" | "AddN" | "Identity" | "Snapshot");
+        if is_sum && sums.len() < 4 {
+            sums.push(next.node);
+            open.extend(node.inputs.iter().rev());
+        } else {
+            terms.push(next);
+        }
+    }
+    (terms, sums)
+}
+
+/// The nodes of an operation that take a tensor.
+pub(crate) fn takers<'g>(
+    graph: &'g Graph,
+    tensor: Output,
+    op: &'g str,
+) -> impl Iterator<Item = NodeId> + 'g {
+    graph.uses(tensor.node).iter().filter_map(move |one| match *one {
+        Use::Data { consumer, output, .. } if output == tensor.index => {
+            (graph.op(consumer) == op).then_some(consumer)
+        }
+        _ => None,
+    })
+}
+
+/// The tensor that a chain of `Identity` passes on.
+pub(crate) fn skip_identities(graph: &Graph, mut tensor: Output) -> Output {
+    while graph.op(tensor.node) == "Identity" {
+        tensor = graph.input(tensor.node, 0);
+    }
+    tensor
+}

@@ -1,0 +1,341 @@
+//! The forward step of `BasicLSTMCell` and `LSTMCell`.
+//!
+//! ```text
+//! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)      also as one _FusedMatMul
+//! i_bar, ci_bar, f_bar, o_bar = Split(1, z)
+//! i  = Sigmoid(i_bar [+ wci * cs_prev])     f  = Sigmoid(f_bar [+ forget_bias] [+ wcf * cs_prev])
+//! ci = Tanh(ci_bar)                         cs = i * ci + f * cs_prev [Minimum, Maximum]
+//! o  = Sigmoid(o_bar [+ wco * cs])          co = Tanh(cs)          h = o * co
+//! ```
+//!
+//! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out, or all of the sum, and the peepholes
+//! of i and f.
+
+use super::broadcasts::Size;
+use super::preactivations::Preactivations;
+use super::step::{Context, Step};
+use crate::graph::reason::Reason;
+use crate::graph::report::Report;
+use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::reading::constants::{names_columns, scalar};
+use crate::reading::neighbours::{factors, of, other_factor, summands, takers, unary};
+use crate::reading::stacks::is_same_outside;
+
+/// Whether a step may begin here: with the `Split` of the pre-activations of four gates.
+pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    node.op == "Split"
+        && node.int("num_split") == Some(4)
+        && names_columns(graph, node.inputs[0])
+        && takers(graph, Output { node: id, index: 1 }, "Tanh").next().is_some()
+        && Preactivations::read(graph, node.inputs[1]).is_some()
+}
+
+/// Replaces the step that begins with a `Split`.
+pub(super) fn rewrite(
+    graph: &mut Graph,
+    context: &mut Context,
+    split: NodeId,
+    report: &mut Report,
+) {
+    match Forward::read(graph, split).and_then(|forward| forward.step(graph)) {
+        Ok(step) => {
+            step.replace(graph, context, report);
+        }
+        Err(reason) => report.stays(split, reason),
+    }
+}
+
+/// The pre-activation of a gate: an output of the `Split` with what was added to it.
+struct Gate {
+    /// The gate.
+    tensor: Output,
+    nodes: Vec<NodeId>,
+    bias: Option<f32>,
+    /// `(weights, state)`
+    peephole: Option<[Output; 2]>,
+}
+
+impl Gate {
+    /// Reads `Sigmoid(bar [+ bias] [+ weights * state])`.
+    fn read(graph: &Graph, tensor: Output, bar: Output) -> Option<Gate> {
+        let (terms, mut nodes) = summands(graph, unary(graph, tensor, "Sigmoid")?);
+        nodes.push(tensor.node);
+        let mut gate = Gate { tensor, nodes, bias: None, peephole: None };
+        let mut has_bar = false;
+        for term in terms {
+            if term == bar {
+                has_bar = !has_bar;
+            } else if let (None, Some(bias)) = (gate.bias, scalar(graph, term)) {
+                gate.bias = Some(bias);
+            } else {
+                let both = factors(graph, term).filter(|_| gate.peephole.is_none())?;
+                gate.peephole = Some(both);
+                gate.nodes.push(term.node);
+            }
+        }
+        has_bar.then_some(gate)
+    }
+
+    /// The peephole weights, if this gate looks at that state. None if it looks at another one.
+    fn weights(&self, state: Option<Output>) -> Option<Option<Output>> {
+        let Some([left, right]) = self.peephole else { return Some(None) };
+        let state = state?;
+        if left == state { Some(Some(right)) } else { (right == state).then_some(Some(left)) }
+    }
+}
+
+/// The gate that a tensor is multiplied by.
+fn gate_beside(graph: &Graph, tensor: Output, bar: Output) -> Option<(Gate, Output)> {
+    takers(graph, tensor, "Mul").find_map(|product| {
+        let gate = Gate::read(graph, other_factor(graph, of(product), tensor)?, bar)?;
+        Some((gate, of(product)))
+    })
+}
+
+/// The state before it is clipped.
+struct State {
+    tensor: Output,
+    nodes: Vec<NodeId>,
+    f: Option<Gate>,
+    cs_prev: Option<Output>,
+}
+
+impl State {
+    /// What `i * ci` becomes.
+    fn read(graph: &Graph, product: Output, bar: Output) -> State {
+        let sums = ["Add", "AddV2", "AddN"].into_iter().flat_map(|op| takers(graph, product, op));
+        let mut states = sums.filter_map(|sum| State::of_sum(graph, sum, product, bar));
+        states.next().unwrap_or_else(|| State::without_product(graph, product, bar))
+    }
+
+    /// Reads `i * ci + f * cs_prev`.
+    fn of_sum(graph: &Graph, sum: NodeId, product: Output, bar: Output) -> Option<State> {
+        let &[left, right] = graph.node(sum).inputs.first_chunk()?;
+        let other = if left == product { right } else { left };
+        let [left, right] = factors(graph, other).filter(|_| graph.node(sum).inputs.len() == 2)?;
+        let (f, cs_prev) = match Gate::read(graph, left, bar) {
+            Some(f) => (f, right),
+            None => (Gate::read(graph, right, bar)?, left),
+        };
+        let nodes = vec![sum, other.node];
+        Some(State { tensor: of(sum), nodes, f: Some(f), cs_prev: Some(cs_prev) })
+    }
+
+    /// The optimizers left `f * cs_prev` out: the state is the product, or a copy of it that waits for the gate.
+    fn without_product(graph: &Graph, product: Output, bar: Output) -> State {
+        let waits = |copy: &NodeId| !graph.node(*copy).control_inputs.is_empty();
+        let copy = ["Identity", "Snapshot"]
+            .iter()
+            .find_map(|op| takers(graph, product, op).next())
+            .filter(waits);
+        let nodes = Vec::from_iter(copy);
+        State { tensor: copy.map_or(product, of), nodes, f: lone_gate(graph, bar), cs_prev: None }
+    }
+
+    /// `Maximum(Minimum(state, k), -k)`: the state becomes the clipped one.
+    fn clipped(&mut self, graph: &Graph) -> Option<Clip> {
+        let clip = |tensor: Output, op: &str| {
+            let node = takers(graph, tensor, op).next()?;
+            let [left, right] = *graph.node(node).inputs.first_chunk()?;
+            Some((of(node), scalar(graph, if left == tensor { right } else { left })?))
+        };
+        let (least, most) = clip(self.tensor, "Minimum")?;
+        let (clipped, bound) = clip(least, "Maximum")?;
+        (bound == -most && most > 0.0).then(|| {
+            self.nodes.extend([least.node, clipped.node]);
+            let state = std::mem::replace(&mut self.tensor, clipped);
+            Clip { bound: most, state, least }
+        })
+    }
+}
+
+/// How the cell state was clipped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clip {
+    /// k
+    pub(super) bound: f32,
+    /// The state before it was clipped.
+    pub(super) state: Output,
+    /// `Minimum(state, k)`
+    pub(super) least: Output,
+}
+
+/// The step that begins with a `Split`.
+pub(super) struct Forward {
+    split: NodeId,
+    z: Preactivations,
+    i: Gate,
+    /// None if nobody reads it, which may be where there is no cs_prev.
+    f: Option<Gate>,
+    o: Gate,
+    ci: Output,
+    /// `i * ci`
+    new: Output,
+    /// None if it is known to be zero.
+    pub(super) cs_prev: Option<Output>,
+    /// The nodes from the sum of `new` and what is kept to the clipped state.
+    state: Vec<NodeId>,
+    cs: Output,
+    clip: Option<Clip>,
+    co: Output,
+    h: Output,
+    /// None, or the weights of the input, forget and output gate; without cs_prev of the output gate alone.
+    peepholes: Vec<Output>,
+}
+
+/// The tensors that a backward step takes from the forward step.
+#[derive(Debug)]
+pub(super) struct Saved {
+    pub(super) i: Output,
+    pub(super) f: Option<Output>,
+    pub(super) o: Output,
+    pub(super) ci: Output,
+    pub(super) co: Output,
+    pub(super) cs: Output,
+    pub(super) cs_prev: Option<Output>,
+    pub(super) clip: Option<Clip>,
+    /// As those of the forward step.
+    pub(super) peepholes: Vec<Output>,
+}
+
+impl Forward {
+    pub(super) fn read(graph: &Graph, split: NodeId) -> Result<Forward, Reason> {
+        let node = graph.node(split).name.clone();
+        let other = |part: &'static str| Reason::Equation { part, node: node.clone() };
+        let z = Preactivations::read(graph, graph.input(split, 1))
+            .ok_or_else(|| other("pre-activations"))?;
+        let bar = |index| Output { node: split, index };
+        let (ci, i, new) = takers(graph, bar(1), "Tanh")
+            .find_map(|ci| gate_beside(graph, of(ci), bar(0)).map(|(i, new)| (of(ci), i, new)))
+            .ok_or_else(|| other("input gate"))?;
+        let mut state = State::read(graph, new, bar(2));
+        let clip = state.clipped(graph);
+        let State { tensor: cs, nodes, f, cs_prev } = state;
+        let (co, o, h) = takers(graph, cs, "Tanh")
+            .find_map(|co| gate_beside(graph, of(co), bar(3)).map(|(o, h)| (of(co), o, h)))
+            .ok_or_else(|| other("output"))?;
+        let peepholes =
+            peepholes(&i, f.as_ref(), &o, cs_prev, cs).ok_or_else(|| other("peepholes"))?;
+        if i.bias.is_some() || o.bias.is_some() {
+            return Err(other("bias of a gate"));
+        }
+        Ok(Forward {
+            split,
+            z,
+            i,
+            f,
+            o,
+            ci,
+            new,
+            cs_prev,
+            state: nodes,
+            cs,
+            clip,
+            co,
+            h,
+            peepholes,
+        })
+    }
+
+    /// What a backward step takes from this one.
+    pub(super) fn saved(&self) -> Saved {
+        Saved {
+            i: self.i.tensor,
+            f: self.f.as_ref().map(|f| f.tensor),
+            o: self.o.tensor,
+            ci: self.ci,
+            co: self.co,
+            cs: self.cs,
+            cs_prev: self.cs_prev,
+            clip: self.clip,
+            peepholes: self.peepholes.clone(),
+        }
+    }
+
+    /// The shape of one of the step's tensors.
+    pub(super) fn size(&self, graph: &Graph, tensor: Output) -> Option<Size> {
+        if self.peepholes.iter().any(|&weights| is_same_outside(graph, weights, tensor)) {
+            return Some(Size::Weights);
+        }
+        let gates = [Some(&self.i), self.f.as_ref(), Some(&self.o)];
+        let is_of_gate = |gate: &&Gate| gate.nodes.contains(&tensor.node);
+        let is_state = |id: &NodeId| tensor == of(*id);
+        if tensor.node == self.split
+            || [self.ci, self.new].contains(&tensor)
+            || gates.iter().flatten().any(is_of_gate)
+        {
+            return Some(Size::Gate);
+        }
+        if Some(tensor) == self.cs_prev {
+            return Some(Size::Previous);
+        }
+        let is_state = self.state.iter().any(is_state) || [self.co, self.h].contains(&tensor);
+        is_state.then_some(Size::State)
+    }
+
+    fn step(self, graph: &Graph) -> Result<Step, Reason> {
+        let z = graph.input(self.split, 1).node;
+        if let Some(more) = graph.data_consumers(z).find(|&id| id != self.split) {
+            return Err(Reason::consumer(graph, z, more));
+        }
+        let mut nodes = self.z.nodes;
+        nodes.extend([self.split, self.ci.node, self.new.node, self.co.node, self.h.node]);
+        nodes.extend(self.i.nodes.iter().chain(&self.o.nodes).chain(&self.state));
+        nodes.extend(self.f.iter().flat_map(|f| &f.nodes));
+        // Otherwise the product with the weights would be computed twice.
+        if let Some(more) = graph.data_consumers(self.split).find(|id| !nodes.contains(id)) {
+            return Err(Reason::consumer(graph, self.split, more));
+        }
+        let outputs = vec![
+            vec![self.i.tensor],
+            vec![self.cs],
+            self.f.iter().map(|f| f.tensor).collect(),
+            vec![self.o.tensor],
+            vec![self.ci],
+            vec![self.co],
+            vec![self.h],
+        ];
+        let forget_bias = self.f.as_ref().and_then(|f| f.bias).unwrap_or(0.0);
+        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
+        let attributes = vec![
+            ("C", count(usize::from(self.cs_prev.is_some()))),
+            ("P", count(self.peepholes.len())),
+            ("forget_bias", Attribute::Float(forget_bias)),
+            ("cell_clip", Attribute::Float(self.clip.map_or(-1.0, |clip| clip.bound))),
+        ];
+        let mut inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z.b];
+        inputs.extend(self.cs_prev);
+        inputs.extend(self.peepholes);
+        Ok(Step { root: self.h.node, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs })
+    }
+}
+
+/// The peephole weights of the three gates: none, or one for each. The optimizers leave only that of the output gate where
+/// the others look at a state of zeros.
+fn peepholes(
+    i: &Gate,
+    f: Option<&Gate>,
+    o: &Gate,
+    cs_prev: Option<Output>,
+    cs: Output,
+) -> Option<Vec<Output>> {
+    let f = f.map_or(Some(None), |f| f.weights(cs_prev))?;
+    match (i.weights(cs_prev)?, f, o.weights(Some(cs))?) {
+        (None, None, None) => Some(Vec::new()),
+        (Some(wci), Some(wcf), Some(wco)) => Some(vec![wci, wcf, wco]),
+        (None, None, Some(wco)) if cs_prev.is_none() => Some(vec![wco]),
+        _ => None,
+    }
+}
+
+/// The forget gate, which a backward step may read though the forward step does not.
+fn lone_gate(graph: &Graph, bar: Output) -> Option<Gate> {
+    let sums = ["Add", "AddV2", "Identity", "Snapshot"]
+        .into_iter()
+        .flat_map(|op| takers(graph, bar, op))
+        .map(of);
+    let before = sums.chain([bar]);
+    let mut gates = before.flat_map(|tensor| takers(graph, tensor, "Sigmoid"));
+    gates.find_map(|gate| Gate::read(graph, of(gate), bar))
+}

@@ -1,0 +1,345 @@
+//! The backward step of `BasicLSTMCell` and `LSTMCell`.
+//!
+//! ```text
+//! do  = SigmoidGrad(o, dh * co)
+//! dcs = TanhGrad(co, dh * o) [+ do * wco] + others, if there are any
+//! [dcs = Select(Minimum(state, k) >= -k, dcs, 0); dcs = Select(state <= k, dcs, 0)]
+//! di  = SigmoidGrad(i, dcs * ci)         dci = TanhGrad(ci, dcs * i)
+//! df  = SigmoidGrad(f, dcs * cs_prev)    dcs_prev = dcs * f [, di * wci, df * wcf]
+//! dicfo = ConcatV2(di, dci, df, do, 1)
+//! [dwci = Sum(di * cs_prev, 0)           dwcf = Sum(df * cs_prev, 0)      dwco = Sum(do * cs, 0)]
+//! ```
+//!
+//! In the loop of a gradient, what the step takes from the forward step comes from stacks or lists. Where
+//! TensorFlow does not know that shapes are equal, it adds up what was broadcast ([`Broadcasts`]).
+//! Where `cs_prev` is known to be zero, its optimizers put zeros in place of `dcs * cs_prev`. Where nobody has
+//! read the output, as may be in a last step, there are zeros in place of `do`, and `dcs` is the others.
+//! What peepholes and a clip add, in brackets, is read in `lstm_grad_parts.rs`.
+
+use super::broadcasts::{Broadcasts, Size};
+use super::lstm::{Forward, Saved};
+use super::step::{Context, Step};
+use crate::graph::reason::Reason;
+use crate::graph::report::Report;
+use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::reading::constants::{has_zeros, is_zero, names_columns};
+use crate::reading::neighbours::{factors, of, other_factor, takers};
+use crate::reading::stacks::pushed;
+
+/// A forward step, and what a backward step takes from it.
+pub(super) struct Known {
+    forward: Forward,
+    pub(super) saved: Saved,
+}
+
+/// The forward steps that begin at some places.
+pub(super) fn known(graph: &Graph, places: &[NodeId]) -> Vec<Known> {
+    let known = |&split: &NodeId| {
+        let forward = Forward::read(graph, split).ok()?;
+        Some(Known { saved: forward.saved(), forward })
+    };
+    places.iter().filter_map(known).collect()
+}
+
+/// Whether a node concatenates what could be the gradients of four pre-activations.
+pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    node.op == "ConcatV2"
+        && node.inputs.len() == 5
+        && input_gate(graph, id).is_some()
+        && graph.op(node.inputs[1].node) == "TanhGrad"
+        && names_columns(graph, node.inputs[4])
+}
+
+/// The input gate, as the first summand of a concatenation takes it: `SigmoidGrad`, or a sum of that.
+fn input_gate(graph: &Graph, concat: NodeId) -> Option<Output> {
+    let mut node = graph.node(graph.input(concat, 0).node);
+    for op in ["Reshape", "Sum"] {
+        if node.op == op {
+            node = graph.node(node.inputs[0].node);
+        }
+    }
+    (node.op == "SigmoidGrad").then(|| node.inputs[0])
+}
+
+/// Replaces the step that ends with a concatenation. Returns whether it did.
+pub(super) fn rewrite(
+    graph: &mut Graph,
+    context: &mut Context,
+    known: &[Known],
+    id: NodeId,
+    report: &mut Report,
+) -> bool {
+    let i = input_gate(graph, id).map(|gate| pushed(graph, gate));
+    let Some(known) = known.iter().find(|known| Some(known.saved.i) == i) else { return false };
+    match Reader::new(graph, known).read(id) {
+        Ok(step) => step.replace(graph, context, report),
+        Err(part) => {
+            let node = graph.node(id).name.clone();
+            report.stays(id, Reason::Equation { part, node });
+            false
+        }
+    }
+}
+
+/// Reads a step from its end. An error is the part that has another equation.
+pub(super) struct Reader<'g> {
+    pub(super) graph: &'g Graph,
+    pub(super) known: &'g Known,
+    /// The nodes that were read.
+    pub(super) nodes: Vec<NodeId>,
+    /// Whether what gates take was added up to their shape wherever the state could be larger.
+    sums_to_gates: bool,
+    /// Whether what comes through peepholes was added up somewhere.
+    pub(super) sums_peepholes: bool,
+}
+
+/// The gradient of a pre-activation.
+pub(super) struct Slope {
+    /// That gradient.
+    pub(super) tensor: Output,
+    /// The gate, as this step takes it.
+    pub(super) gate: Output,
+    /// The gradient of the gate.
+    gradient: Output,
+}
+
+/// What a step takes beside the gates.
+struct Inputs {
+    co: Output,
+    cs_prev: Option<Output>,
+    cs_grad: Vec<Output>,
+    h_grad: Option<Output>,
+    peepholes: Option<Peepholes>,
+}
+
+/// What a step has to do with peepholes.
+#[derive(Debug, Default)]
+pub(super) struct Peepholes {
+    /// The weights of the input, forget and output gate, or of that alone, as the step takes them.
+    pub(super) weights: Vec<Output>,
+    /// The cell state, if the gradient of the output gate's weights takes it.
+    pub(super) cs: Option<Output>,
+    /// `di * wci` and `df * wcf`.
+    pub(super) through: Vec<Vec<Output>>,
+    /// With respect to the weights.
+    pub(super) gradients: Vec<Vec<Output>>,
+}
+
+/// What comes through the output of a step.
+struct ThroughOutput {
+    o: Output,
+    co: Output,
+    /// None if nobody has read the output.
+    dh: Option<Output>,
+    /// The other summands of the gradient of the cell state.
+    cs_grad: Vec<Output>,
+}
+
+impl<'g> Reader<'g> {
+    fn new(graph: &'g Graph, known: &'g Known) -> Reader<'g> {
+        Reader { graph, known, nodes: Vec::new(), sums_to_gates: true, sums_peepholes: false }
+    }
+
+    fn read(mut self, concat: NodeId) -> Result<Step, &'static str> {
+        let (graph, saved) = (self.graph, &self.known.saved);
+        let ([i, f, ci], o) = self.slopes(concat)?;
+        let through_i = self.before_sum(i.gradient, Size::Gate, Some(Size::Gate));
+        let through_ci = self.before_sum(ci.gradient, Size::Gate, Some(Size::Gate));
+        let dnew = other_factor(graph, through_i, ci.gate)
+            .filter(|&dnew| other_factor(graph, through_ci, i.gate) == Some(dnew))
+            .ok_or("gradient of the cell state")?;
+        let dstate = self.before_sum(dnew, Size::Gate, Some(Size::State));
+        let (dkept, cs_prev) =
+            self.kept(f.gradient, dstate).ok_or("gradient of the forget gate")?;
+        let dcs = self.before_clip(dstate).ok_or("gradient of the clipped state")?;
+        let mut through = self.output(o.as_ref(), dcs, &i)?;
+        let peepholes = match (saved.peepholes.is_empty(), &o) {
+            (true, _) => None,
+            (false, None) => return Err("peepholes"),
+            (false, Some(o)) => {
+                let found = self.peepholes([&i, &f, o], &mut through.cs_grad);
+                Some(found.ok_or("peepholes")?)
+            }
+        };
+        let previous: Vec<_> = takers(graph, dkept, "Mul")
+            .map(of)
+            .filter(|&product| other_factor(graph, product, dkept) == Some(f.gate))
+            .collect();
+        let tensors = [through_i, through_ci, of(concat)];
+        self.nodes.extend(tensors.iter().chain(&previous).map(|tensor| tensor.node));
+        let ThroughOutput { o, co, dh, cs_grad } = through;
+        let gates = [i.gate, f.gate, o, ci.gate];
+        let outputs = vec![previous, vec![of(concat)]];
+        Ok(self.step(gates, Inputs { co, cs_prev, cs_grad, h_grad: dh, peepholes }, outputs))
+    }
+
+    /// Reads the gradients of the output gate and the cell state, as far as they come through the output.
+    fn output(
+        &mut self,
+        o: Option<&Slope>,
+        dcs: Output,
+        i: &Slope,
+    ) -> Result<ThroughOutput, &'static str> {
+        let (graph, saved) = (self.graph, &self.known.saved);
+        let Some(o) = o else {
+            // The forward step has what is missing, if the two are in one frame.
+            let is_near = i.gate == saved.i;
+            let (o, co, cs_grad) = (saved.o, saved.co, vec![dcs]);
+            let through = is_near.then_some(ThroughOutput { o, co, dh: None, cs_grad });
+            return through.ok_or("gradient of the output gate");
+        };
+        let through_o = self.before_sum(o.gradient, Size::Gate, Some(Size::State));
+        let (dh, co) =
+            self.factors(through_o, Some(saved.co)).ok_or("gradient of the output gate")?;
+        let (through_h, cs_grad) =
+            state_gradient(graph, dcs, co).ok_or("gradient of the cell state")?;
+        let through_co = graph.input(through_h.node, 1);
+        let through_co = self.before_sum(through_co, Size::State, Some(Size::Gate));
+        if other_factor(graph, through_co, o.gate) != Some(dh) {
+            return Err("gradient of the output");
+        }
+        let tensors = [through_o, dcs, through_h, through_co];
+        self.nodes.extend(tensors.map(|tensor| tensor.node));
+        Ok(ThroughOutput { o: o.gate, co, dh: Some(dh), cs_grad })
+    }
+
+    fn step(mut self, gates: [Output; 4], from: Inputs, mut outputs: Vec<Vec<Output>>) -> Step {
+        self.nodes.sort_unstable();
+        self.nodes.dedup();
+        self.nodes.retain(|&id| self.graph.op(id) != "Const");
+        let clip = self.known.saved.clip.map_or(-1.0, |clip| clip.bound);
+        let sums_to_gates = match from.peepholes {
+            Some(_) => self.sums_peepholes,
+            None => self.sums_to_gates,
+        };
+        let root = outputs[1][0].node;
+        let Peepholes { weights, cs, through, gradients } = from.peepholes.unwrap_or_default();
+        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
+        let attributes = vec![
+            ("C", count(from.cs_prev.iter().len())),
+            ("A", count(from.cs_grad.len())),
+            ("H", count(from.h_grad.iter().len())),
+            ("P", count(weights.len())),
+            ("Q", count(through.len())),
+            ("S", count(cs.iter().len())),
+            ("sums_to_gates", Attribute::Bool(sums_to_gates)),
+            ("cell_clip", Attribute::Float(clip)),
+        ];
+        let mut inputs = [&gates[..], &[from.co]].concat();
+        inputs.extend(from.cs_prev);
+        inputs.extend(from.cs_grad);
+        inputs.extend(from.h_grad);
+        inputs.extend(weights);
+        inputs.extend(cs);
+        outputs.extend(through.into_iter().chain(gradients));
+        Step { root, nodes: self.nodes, op: ops::LSTM_CELL_GRAD, inputs, attributes, outputs }
+    }
+
+    /// The gradients of the pre-activations of i, f and ci, and of o. That one is zero where nobody has read
+    /// the output.
+    fn slopes(&mut self, concat: NodeId) -> Result<([Slope; 3], Option<Slope>), &'static str> {
+        let saved = &self.known.saved;
+        let &[di, dci, df, d_o] =
+            self.graph.node(concat).inputs.first_chunk().expect("there are five");
+        let df = self.before_sum(df, Size::Gate, None);
+        let [di, df] = [di, df].map(|slope| self.before_peephole(slope));
+        let slopes = [
+            self.slope(di, "SigmoidGrad", Some(saved.i))?,
+            self.slope(df, "SigmoidGrad", saved.f)?,
+            self.slope(dci, "TanhGrad", Some(saved.ci))?,
+        ];
+        if has_zeros(self.graph, d_o) || self.graph.op(d_o.node) == "ZerosLike" {
+            return Ok((slopes, None));
+        }
+        let d_o = self.before_peephole(d_o);
+        Ok((slopes, Some(self.slope(d_o, "SigmoidGrad", Some(saved.o))?)))
+    }
+
+    /// Reads `SigmoidGrad(gate, gradient)` or `TanhGrad(gate, gradient)`.
+    fn slope(
+        &mut self,
+        tensor: Output,
+        op: &str,
+        gate: Option<Output>,
+    ) -> Result<Slope, &'static str> {
+        let node = self.graph.node(tensor.node);
+        self.nodes.push(tensor.node);
+        match node.inputs[..] {
+            [value, gradient] if node.op == op && Some(pushed(self.graph, value)) == gate => {
+                Ok(Slope { tensor, gate: value, gradient })
+            }
+            _ => Err("gradients of the gates"),
+        }
+    }
+
+    /// The gradient of what the forget gate keeps, and `cs_prev`, from the gradient of that gate.
+    fn kept(&mut self, gradient: Output, dstate: Output) -> Option<(Output, Option<Output>)> {
+        let Some(cs_prev) = self.known.saved.cs_prev else {
+            return is_zero(self.graph, gradient).then_some((dstate, None));
+        };
+        let product = self.before_sum(gradient, Size::Gate, Some(Size::Previous));
+        self.nodes.push(product.node);
+        let (dkept, cs_prev) = self.factors(product, Some(cs_prev))?;
+        let is_of_state = self.before_sum(dkept, Size::State, Some(Size::Gate)) == dstate;
+        is_of_state.then_some((dkept, Some(cs_prev)))
+    }
+
+    /// The factors of a product. The second is the one that the forward step computed.
+    fn factors(&self, product: Output, saved: Option<Output>) -> Option<(Output, Output)> {
+        let [left, right] = factors(self.graph, product)?;
+        let is_saved = |tensor| Some(pushed(self.graph, tensor)) == saved;
+        let in_order = is_saved(right).then_some((left, right));
+        in_order.or_else(|| is_saved(left).then_some((right, left)))
+    }
+
+    /// [`Self::sum`], where there is such a sum, and the tensor itself elsewhere.
+    pub(super) fn before_sum(&mut self, tensor: Output, own: Size, other: Option<Size>) -> Output {
+        if let Some((inner, nodes)) = self.sum(tensor, own, other) {
+            self.nodes.extend(nodes);
+            return inner;
+        }
+        let may_be_larger = matches!(other, Some(Size::State | Size::Previous));
+        self.sums_to_gates &= !(own == Size::Gate && may_be_larger);
+        tensor
+    }
+
+    /// [`Broadcasts::before_sum`]. Without a state before it, all sizes of a step are one. So they are with
+    /// peepholes, where the operation refuses others.
+    pub(super) fn sum(
+        &self,
+        tensor: Output,
+        own: Size,
+        other: Option<Size>,
+    ) -> Option<(Output, [NodeId; 2])> {
+        let saved = &self.known.saved;
+        let is_whole = !saved.peepholes.is_empty();
+        let has_one_size = is_whole || saved.cs_prev.is_none();
+        let of_step = |size| match size {
+            Size::Previous | Size::State if has_one_size => Size::Gate,
+            size => size,
+        };
+        let size = |tensor| self.known.forward.size(self.graph, tensor).map(of_step);
+        let broadcasts = Broadcasts { graph: self.graph, size: &size, is_whole };
+        broadcasts.before_sum(tensor, of_step(own), other.map(of_step))
+    }
+}
+
+/// What comes through the output, and the other summands of the gradient of the cell state.
+fn state_gradient(graph: &Graph, dcs: Output, co: Output) -> Option<(Output, Vec<Output>)> {
+    let is_through_h = |tensor: Output| {
+        let node = graph.node(tensor.node);
+        node.op == "TanhGrad" && node.inputs[0] == co
+    };
+    if is_through_h(dcs) {
+        return Some((dcs, Vec::new()));
+    }
+    let node = graph.node(dcs.node);
+    if !matches!(node.op.as_str(), "AddN" | "Add" | "AddV2") {
+        return None;
+    }
+    let place = node.inputs.iter().position(|&summand| is_through_h(summand))?;
+    let mut others = node.inputs.clone();
+    let through_h = others.remove(place);
+    Some((through_h, others))
+}

@@ -1,0 +1,196 @@
+//! What peepholes and a clip of the cell state add to a backward step.
+
+use super::broadcasts::Size;
+use super::lstm::Clip;
+use super::lstm_grad::{Peepholes, Reader, Slope};
+use crate::graph::{Graph, NodeId, Output};
+use crate::reading::constants::{has_zeros, integers, scalar};
+use crate::reading::neighbours::{of, other_factor, takers};
+use crate::reading::stacks::{is_same_outside, pushed};
+
+/// What one gate's peephole adds.
+#[derive(Default)]
+struct Peephole {
+    /// The weights, as the step takes them.
+    weights: Option<Output>,
+    /// The state that the gate looks at.
+    state: Option<Output>,
+    /// The products of the gate's gradient with the weights, added up to the size of the state.
+    through: Vec<Output>,
+    /// With respect to the weights.
+    gradients: Vec<Output>,
+}
+
+impl Reader<'_> {
+    /// The gradient of a gate's pre-activation before it was added up for the summand beside the peephole.
+    pub(super) fn before_peephole(&mut self, slope: Output) -> Output {
+        if self.known.saved.peepholes.is_empty() {
+            return slope;
+        }
+        let inner = self.before_sum(slope, Size::Gate, Some(Size::Gate));
+        self.sums_peepholes |= inner != slope;
+        inner
+    }
+
+    /// Reads the two `Select` that stop the gradient of what was clipped.
+    pub(super) fn before_clip(&mut self, gradient: Output) -> Option<Output> {
+        let Some(Clip { bound, state, least }) = self.known.saved.clip else {
+            return Some(gradient);
+        };
+        let passed = self.before_sum(gradient, Size::State, None);
+        let passed = self.selected(passed, "LessEqual", (state, bound))?;
+        let passed = self.before_sum(passed, Size::State, None);
+        self.selected(passed, "GreaterEqual", (least, -bound))
+    }
+
+    /// Reads `Select(compare(tensor, bound), gradient, zeros)`.
+    fn selected(
+        &mut self,
+        tensor: Output,
+        compare: &str,
+        (compared, bound): (Output, f32),
+    ) -> Option<Output> {
+        let node = self.graph.node(tensor.node);
+        let is_select = matches!(node.op.as_str(), "Select" | "SelectV2");
+        let &[mask, gradient, zeros] = node.inputs.first_chunk().filter(|_| is_select)?;
+        let comparison = self.graph.node(mask.node);
+        let is_such = comparison.op == compare
+            && pushed(self.graph, comparison.inputs[0]) == compared
+            && scalar(self.graph, comparison.inputs[1]) == Some(bound)
+            && (has_zeros(self.graph, zeros) || self.graph.op(zeros.node) == "ZerosLike");
+        self.nodes.extend([tensor.node, mask.node]);
+        self.nodes.extend(nodes_of_zeros(self.graph, zeros));
+        is_such.then_some(gradient)
+    }
+
+    /// Reads what peepholes add, and takes that of the output gate from the gradient of the state.
+    pub(super) fn peepholes(
+        &mut self,
+        [i, f, o]: [&Slope; 3],
+        cs_grad: &mut Vec<Output>,
+    ) -> Option<Peepholes> {
+        let saved = &self.known.saved;
+        let (&wco, others) = saved.peepholes.split_last()?;
+        let o = self.peephole(o, wco, saved.cs, saved.o);
+        let place = cs_grad.iter().position(|summand| o.through.contains(summand))?;
+        cs_grad.remove(place);
+        let mut found = Peepholes { cs: o.state, ..Peepholes::default() };
+        if let &[wci, wcf] = others {
+            for one in [
+                self.peephole(i, wci, saved.cs_prev?, saved.i),
+                self.peephole(f, wcf, saved.cs_prev?, saved.f?),
+            ] {
+                found.weights.push(one.weights?);
+                found.through.push(one.through);
+                found.gradients.push(one.gradients);
+            }
+        }
+        found.weights.push(o.weights?);
+        found.gradients.push(o.gradients);
+        Some(found)
+    }
+
+    /// Reads what follows from the gradient of a gate's pre-activation, beside that of the products.
+    fn peephole(
+        &mut self,
+        slope: &Slope,
+        weights: Output,
+        state: Output,
+        gate: Output,
+    ) -> Peephole {
+        // Without a product with the weights, the forward step has them, if the two are in one frame.
+        let near = (slope.gate == gate).then_some(weights);
+        let mut found = Peephole { weights: near, ..Peephole::default() };
+        for gradient in self.with_sums(slope.tensor, Size::Gate, Size::Gate) {
+            for product in takers(self.graph, gradient, "Mul").map(of) {
+                let Some(other) = other_factor(self.graph, product, gradient) else { continue };
+                if pushed(self.graph, other) == state && found.state.is_none_or(|one| one == other)
+                {
+                    found.state = Some(other);
+                    found.gradients.extend(self.sums_of_rows(product));
+                    self.nodes.push(product.node);
+                } else if is_same_outside(self.graph, other, weights) {
+                    found.weights = Some(other);
+                    let sums = self.with_sums(product, Size::Gate, Size::Weights);
+                    found.through.extend(sums);
+                    self.nodes.push(product.node);
+                }
+            }
+        }
+        if found.gradients.is_empty() {
+            found.state = None;
+        }
+        found
+    }
+
+    /// A tensor, and what it is added up to for an operand of this size beside another one.
+    fn with_sums(&mut self, tensor: Output, own: Size, other: Size) -> Vec<Output> {
+        let mut all = vec![tensor];
+        for sum in reshaped_sums(self.graph, tensor) {
+            match self.sum(sum, own, Some(other)) {
+                Some((inner, nodes)) if inner == tensor => {
+                    self.sums_peepholes = true;
+                    self.nodes.extend(nodes);
+                    all.push(sum);
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// The sums of the rows of a product, of the shape of the weights.
+    fn sums_of_rows(&mut self, product: Output) -> Vec<Output> {
+        let mut all = Vec::new();
+        for sum in takers(self.graph, product, "Sum") {
+            let node = self.graph.node(sum);
+            if !matches!(integers(self.graph, node.inputs[1]), Some([0])) {
+                continue;
+            }
+            let sums = match node.flag("keep_dims") {
+                false => vec![of(sum)],
+                true => takers(self.graph, of(sum), "Reshape")
+                    .filter(|&id| names_vector(self.graph, self.graph.input(id, 1)))
+                    .map(of)
+                    .collect(),
+            };
+            self.nodes.push(sum);
+            self.nodes.extend(sums.iter().map(|sum| sum.node));
+            all.extend(sums);
+        }
+        for sum in reshaped_sums(self.graph, product) {
+            match self.sum(sum, Size::Weights, Some(Size::Gate)) {
+                Some((inner, nodes)) if inner == product && !all.contains(&of(nodes[1])) => {
+                    self.nodes.extend(nodes);
+                    all.push(sum);
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+/// Whether a constant is the shape of a vector.
+fn names_vector(graph: &Graph, shape: Output) -> bool {
+    integers(graph, shape).is_some_and(|sizes| sizes.len() == 1)
+}
+
+/// The tensors `Reshape(Sum(tensor))`.
+fn reshaped_sums(graph: &Graph, tensor: Output) -> Vec<Output> {
+    let sums = takers(graph, tensor, "Sum").map(of);
+    sums.flat_map(|sum| takers(graph, sum, "Reshape")).map(of).collect()
+}
+
+/// The nodes that compute zeros, as far as a step would be their only reader.
+fn nodes_of_zeros(graph: &Graph, zeros: Output) -> Vec<NodeId> {
+    match graph.op(zeros.node) {
+        "ZerosLike" => vec![zeros.node],
+        "Fill" => {
+            let shape = graph.input(zeros.node, 0).node;
+            let shape = (graph.op(shape) == "Shape").then_some(shape);
+            shape.into_iter().chain([zeros.node]).collect()
+        }
+        _ => Vec::new(),
+    }
+}

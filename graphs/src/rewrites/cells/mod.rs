@@ -1,0 +1,81 @@
+//! Rewrites: steps of plain cells, which graphs write with small operations.
+//!
+//! | in the graph | becomes |
+//! |---|---|
+//! | the forward step of `BasicLSTMCell` or `LSTMCell` | `BlockcellLSTMCell` |
+//! | its backward step | `BlockcellLSTMCellGrad` |
+//! | the forward step of `GRUCell` | `GRUBlockCell` |
+//! | its backward step | `BlockcellGRUCellGradC` and `BlockcellGRUCellGradRU` |
+//!
+//! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
+//!
+//! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check_places`].
+//! * All outputs of the new node have a value at the same time. So whoever takes an inner tensor waits
+//!   for all inputs of the step anyhow: [`step::Step::check_consumers`], [`Availability`](crate::facts::availability::Availability).
+//! * Nothing that the step takes depends on a part of it: [`Levels`](crate::facts::levels::Levels).
+//! * The new node reads its inputs later than some nodes of the step did. A variable's memory must not be
+//!   written to before: [`Writers`](crate::facts::writers::Writers).
+
+mod broadcasts;
+mod gru;
+mod gru_grad;
+mod lstm;
+mod lstm_grad;
+mod lstm_grad_parts;
+mod preactivations;
+mod step;
+
+use std::cell::OnceCell;
+
+use crate::facts::shapes::Shapes;
+use crate::graph::report::Report;
+use crate::graph::{Graph, NodeId};
+
+/// Rewrites all steps of a graph.
+///
+/// Backward steps come first: what they read of a forward step may be all that keeps it from being replaced.
+pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
+    let [lstm, gru] = [places(graph, lstm::is_place), places(graph, gru::is_place)];
+    if lstm.is_empty() && gru.is_empty() {
+        return;
+    }
+    let mut context = step::Context::of(graph);
+    let shapes = OnceCell::new();
+    let shapes_of = |graph: &Graph| shapes.get_or_init(|| Shapes::of(graph));
+    let mut replaced = 0;
+    let known = lstm_grad::known(graph, &lstm);
+    for id in places(graph, lstm_grad::looks_like_one) {
+        replaced += usize::from(lstm_grad::rewrite(graph, &mut context, &known, id, report));
+    }
+    if !gru.is_empty() {
+        let known = gru_grad::known(graph, shapes_of(graph), &gru);
+        for id in places(graph, gru_grad::looks_like_one) {
+            replaced += usize::from(gru_grad::rewrite(graph, &mut context, &known, id, report));
+        }
+    }
+    if replaced > 0 {
+        context.remove_unused_stacks(graph);
+    }
+    for id in lstm {
+        lstm::rewrite(graph, &mut context, id, report);
+    }
+    for id in gru {
+        gru::rewrite(graph, &mut context, shapes_of(graph), id, report);
+    }
+}
+
+fn places(graph: &Graph, is_place: fn(&Graph, NodeId) -> bool) -> Vec<NodeId> {
+    graph.ids().filter(|&id| is_place(graph, id)).collect()
+}
+
+/// Whether a step may begin at a node.
+pub(crate) fn is_place(graph: &Graph, id: NodeId) -> bool {
+    lstm::is_place(graph, id) || gru::is_place(graph, id)
+}
+
+/// Whether a node looks like a gradient of pre-activations, whose backward step is not yet replaced.
+pub(crate) fn is_gradient_of_gates(graph: &Graph, id: NodeId) -> bool {
+    lstm_grad::looks_like_one(graph, id)
+        || gru_grad::looks_like_one(graph, id)
+        || gru_grad::looks_like_candidate(graph, id)
+}

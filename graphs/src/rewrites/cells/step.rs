@@ -1,0 +1,281 @@
+//! A step that one new node takes the place of, and the conditions that all steps have in common.
+
+use std::collections::BTreeSet;
+
+use crate::facts::availability::{Availability, Needed};
+use crate::facts::levels::Levels;
+use crate::facts::placement::{check_replaceable, check_same_device};
+use crate::facts::waits::waits_for;
+use crate::facts::writers::Writers;
+use crate::graph::reason::Reason;
+use crate::graph::report::Report;
+use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use};
+use crate::reading::{accumulators, stacks};
+
+/// What is known of a graph while its steps are replaced.
+#[derive(Debug)]
+pub(super) struct Context {
+    levels: Levels,
+    availability: Availability,
+    writers: Writers,
+    /// The nodes that popped from a list what somebody took.
+    popped: BTreeSet<NodeId>,
+}
+
+impl Context {
+    pub(super) fn of(graph: &Graph) -> Context {
+        Context {
+            levels: Levels::of(graph),
+            availability: Availability::of(graph),
+            writers: Writers::of(graph),
+            popped: accumulators::read(graph),
+        }
+    }
+
+    /// Removes stacks and lists from which steps that were replaced took tensors.
+    pub(super) fn remove_unused_stacks(&mut self, graph: &mut Graph) {
+        let availability = &self.availability;
+        stacks::remove_unused(graph, |graph, awaited, id| {
+            availability.runs_with(graph, id, awaited)
+        });
+        let is_same = |id, other| availability.is_same(id, other);
+        for pivot in accumulators::remove_unused(graph, &self.popped, is_same) {
+            self.levels.lift(graph, pivot, &[pivot]);
+        }
+    }
+}
+
+/// A step: nodes of a graph, and the node to put in their place.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The node whose name the new one gets.
+    pub(super) root: NodeId,
+    /// The nodes whose tensors nobody else needs then. Others may take part, and stay if somebody needs them.
+    pub(super) nodes: Vec<NodeId>,
+    /// The operation of the new node.
+    pub(super) op: &'static str,
+    /// What it takes.
+    pub(super) inputs: Vec<Output>,
+    /// Its attributes beside T.
+    pub(super) attributes: Vec<(&'static str, Attribute)>,
+    /// The tensors whose place its outputs take, by number of the output.
+    pub(super) outputs: Vec<Vec<Output>>,
+}
+
+impl Step {
+    /// Puts the new node into the graph, or leaves the graph as it is. Returns whether it is there.
+    pub(super) fn replace(
+        self,
+        graph: &mut Graph,
+        context: &mut Context,
+        report: &mut Report,
+    ) -> bool {
+        let roles = Roles::of(graph, &self);
+        match self.check(graph, context, &roles) {
+            Ok((waits, needed)) => {
+                let new = self.emit(graph, waits);
+                context.levels.lift(graph, new, &self.nodes);
+                context.availability.add(graph, new, needed);
+                self.remove(graph, new, &roles);
+                report.rewritten(graph, new, 1, None);
+                true
+            }
+            Err(reason) => {
+                report.stays(self.root, reason);
+                false
+            }
+        }
+    }
+
+    fn check(
+        &self,
+        graph: &Graph,
+        context: &mut Context,
+        roles: &Roles,
+    ) -> Result<(BTreeSet<NodeId>, Needed), Reason> {
+        self.check_places(graph)?;
+        let mut waits = self.waits(graph);
+        let name = |id: NodeId| graph.node(id).name.clone();
+        let before: Vec<_> =
+            self.inputs.iter().map(|input| input.node).chain(waits.iter().copied()).collect();
+        if !context.levels.are_independent(graph, &before, &self.nodes) {
+            return Err(Reason::Circle(name(self.root)));
+        }
+        waits.extend(self.check_memory(graph, &mut context.writers, roles)?);
+        let awaited: Vec<_> = waits.iter().copied().collect();
+        let needed = context.availability.needed(graph, &self.inputs, &awaited);
+        self.check_consumers(graph, &context.availability, &needed, roles)?;
+        Ok((waits, needed))
+    }
+
+    /// Whether all memory of variables is read before it is written to. Returns what the new node has to
+    /// wait for, so that it is.
+    ///
+    /// Who depended on a node that goes away depends on the new one only. So nodes that stay and read such
+    /// memory have to come before it.
+    fn check_memory(
+        &self,
+        graph: &Graph,
+        writers: &mut Writers,
+        roles: &Roles,
+    ) -> Result<Vec<NodeId>, Reason> {
+        let memory = |node: NodeId| Reason::Memory(graph.node(node).name.clone());
+        if let Some(node) = writers.too_early(graph, &self.inputs, &roles.last()) {
+            return Err(memory(node));
+        }
+        let mut awaited = Vec::new();
+        for &id in &roles.staying {
+            match writers.unstable(&graph.node(id).inputs) {
+                Some(node) if roles.after.contains(&id) => return Err(memory(node)),
+                Some(_) => awaited.push(id),
+                None => {}
+            }
+        }
+        Ok(awaited)
+    }
+
+    fn check_places(&self, graph: &Graph) -> Result<(), Reason> {
+        for &id in &self.nodes {
+            check_replaceable(graph.node(id))?;
+            check_same_device(graph, id, self.root)?;
+        }
+        Ok(())
+    }
+
+    /// What the nodes of the step wait for.
+    fn waits(&self, graph: &Graph) -> BTreeSet<NodeId> {
+        let mut waits: BTreeSet<_> =
+            self.nodes.iter().flat_map(|&id| waits_for(graph, id)).collect();
+        for id in self.nodes.iter().copied().chain(self.inputs.iter().map(|input| input.node)) {
+            waits.remove(&id);
+        }
+        waits
+    }
+
+    /// Whether everybody who depends on a node of the step waits for all that the step needs.
+    fn check_consumers(
+        &self,
+        graph: &Graph,
+        availability: &Availability,
+        needed: &Needed,
+        roles: &Roles,
+    ) -> Result<(), Reason> {
+        for &id in &self.nodes {
+            for one in graph.uses(id) {
+                let consumer = one.consumer();
+                let (tensor, is_moved) = match *one {
+                    Use::Data { output, .. } => {
+                        let tensor = Output { node: id, index: output };
+                        (tensor, roles.taken.contains(&tensor) || roles.after.contains(&id))
+                    }
+                    Use::Control { .. } => (Output { node: id, index: 0 }, true),
+                };
+                let is_fine = self.nodes.contains(&consumer)
+                    || !is_moved
+                    || availability.covers_consumer(graph, consumer, tensor, needed);
+                if !is_fine {
+                    let name = |id| graph.node(id).name.clone();
+                    return Err(Reason::Early { node: name(id), consumer: name(consumer) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn emit(&self, graph: &mut Graph, waits: BTreeSet<NodeId>) -> NodeId {
+        let root = graph.node(self.root);
+        let data_type = root.data_type().expect("it was found replaceable");
+        let mut attributes = vec![("T".to_owned(), Attribute::Type(data_type))];
+        let more = self.attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        attributes.extend(more);
+        let new = Node {
+            name: root.name.clone(),
+            op: self.op.to_owned(),
+            device: root.device.clone(),
+            attributes,
+            inputs: self.inputs.clone(),
+            control_inputs: waits.into_iter().collect(),
+            output_types: vec![data_type; self.outputs.len()],
+            is_target: self.nodes.iter().any(|&id| graph.node(id).is_target),
+            ..Node::default()
+        };
+        let new = graph.add(new);
+        for (index, tensors) in self.outputs.iter().enumerate() {
+            for &tensor in tensors {
+                graph.redirect(tensor, Output { node: new, index });
+            }
+        }
+        new
+    }
+
+    /// Removes what nobody needs any more. Who waited for it waits for the new node then.
+    fn remove(&self, graph: &mut Graph, new: NodeId, roles: &Roles) {
+        let removed: Vec<_> =
+            self.nodes.iter().copied().filter(|id| !roles.staying.contains(id)).collect();
+        for &id in &removed {
+            graph.redirect_control(id, new);
+        }
+        for id in removed {
+            if graph.get(id).is_some() {
+                graph.remove_unused(id);
+            }
+        }
+    }
+}
+
+/// What becomes of the nodes of a step.
+#[derive(Debug)]
+struct Roles {
+    /// The tensors whose place the outputs of the new node take.
+    taken: BTreeSet<Output>,
+    /// The nodes that compute something from these. If they stay, they wait for the new node.
+    after: BTreeSet<NodeId>,
+    /// The nodes that others need besides. Those that are not in `after` do not wait for the new node.
+    staying: BTreeSet<NodeId>,
+}
+
+impl Roles {
+    fn of(graph: &Graph, step: &Step) -> Roles {
+        let taken: BTreeSet<_> = step.outputs.iter().flatten().copied().collect();
+        let is_after = |after: &BTreeSet<NodeId>, id: NodeId| {
+            let mut inputs = graph.node(id).inputs.iter();
+            inputs.any(|input| taken.contains(input) || after.contains(&input.node))
+        };
+        let stays = |staying: &BTreeSet<NodeId>, id: NodeId| {
+            graph.uses(id).iter().any(|one| match *one {
+                Use::Data { consumer, output, .. } => {
+                    let is_left = !step.nodes.contains(&consumer) || staying.contains(&consumer);
+                    is_left && !taken.contains(&Output { node: id, index: output })
+                }
+                Use::Control { .. } => false,
+            })
+        };
+        let after = closure(&step.nodes, is_after);
+        let staying = closure(&step.nodes, stays);
+        Roles { taken, after, staying }
+    }
+
+    /// The nodes that depend on the new node afterwards, or are it.
+    fn last(&self) -> Vec<NodeId> {
+        self.after.iter().copied().chain(self.taken.iter().map(|tensor| tensor.node)).collect()
+    }
+}
+
+/// The nodes that belong to a set because of others that do.
+fn closure(
+    nodes: &[NodeId],
+    belongs: impl Fn(&BTreeSet<NodeId>, NodeId) -> bool,
+) -> BTreeSet<NodeId> {
+    let mut found = BTreeSet::new();
+    loop {
+        let more: Vec<_> = nodes
+            .iter()
+            .copied()
+            .filter(|&id| !found.contains(&id) && belongs(&found, id))
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}

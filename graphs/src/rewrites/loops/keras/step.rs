@@ -1,0 +1,78 @@
+//! A step of one of Keras's cells, in the round of a loop.
+
+use std::collections::BTreeSet;
+
+use crate::graph::{Attribute, Graph, NodeId, Output};
+
+/// A step that one node of a layer stands for.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The node whose name the new one gets.
+    pub(super) root: NodeId,
+    /// The operation of the layer.
+    pub(super) op: &'static str,
+    pub(super) x: Output,
+    pub(super) h: Output,
+    /// Each state, before the step and after it.
+    pub(super) states: Vec<[Output; 2]>,
+    /// Weights and biases, as the operation takes them.
+    pub(super) weights: Vec<Output>,
+    /// The number of cells, where the step says it.
+    pub(super) units: Option<i64>,
+    pub(super) nodes: BTreeSet<NodeId>,
+}
+
+/// The summands of pre-activations: products of matrices, and others.
+#[derive(Debug, Default)]
+pub(super) struct Terms {
+    /// `[left, right]`
+    pub(super) products: Vec<[Output; 2]>,
+    pub(super) biases: Vec<Output>,
+    pub(super) nodes: BTreeSet<NodeId>,
+}
+
+/// No cell's pre-activations are longer.
+const MOST_NODES: usize = 8;
+
+impl Terms {
+    /// Reads a sum. None if that is more than any cell has.
+    pub(super) fn read(graph: &Graph, sum: Output) -> Option<Terms> {
+        let (mut terms, mut open) = (Terms::default(), vec![sum]);
+        while let Some(next) = open.pop() {
+            let node = graph.node(next.node);
+            let inputs = &node.inputs[..];
+            let is_product = !node.flag("transpose_a") && !node.flag("transpose_b");
+            match (node.op.as_str(), inputs) {
+                ("MatMul", &[left, right]) if is_product => terms.products.push([left, right]),
+                ("_FusedMatMul", &[left, right, bias]) if is_product && adds_bias(graph, next) => {
+                    terms.products.push([left, right]);
+                    terms.biases.push(bias);
+                }
+                ("BiasAdd", &[sum, bias]) if is_last_axis(graph, next) => {
+                    open.push(sum);
+                    terms.biases.push(bias);
+                }
+                ("Add" | "AddV2", &[left, right]) => open.extend([right, left]),
+                _ => {
+                    terms.biases.push(next);
+                    continue;
+                }
+            }
+            terms.nodes.insert(next.node);
+            if terms.nodes.len() > MOST_NODES {
+                return None;
+            }
+        }
+        Some(terms)
+    }
+}
+
+fn adds_bias(graph: &Graph, product: Output) -> bool {
+    let only_bias = Attribute::Texts(vec!["BiasAdd".to_owned()]);
+    graph.node(product.node).attribute("fused_ops") == Some(&only_bias)
+}
+
+fn is_last_axis(graph: &Graph, sum: Output) -> bool {
+    let format = graph.node(sum.node).attribute("data_format");
+    !matches!(format, Some(Attribute::Text(format)) if format != "NHWC")
+}
