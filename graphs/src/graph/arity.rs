@@ -17,7 +17,7 @@ pub(crate) fn is_complete(node: &Node) -> bool {
 /// The fewest inputs that an operation takes. 0 for those whose inputs nobody reads by number.
 fn fewest_inputs(op: &str) -> usize {
     if let Some(op) = Op::by_name(op) {
-        return op.inputs.len();
+        return op.fewest_inputs();
     }
     match op {
         "AddN" | "BiasAddGrad" | "Enter" | "Exit" | "Identity" | "LoopCond" | "Neg"

@@ -1,17 +1,31 @@
 //! What rewrites know of operations.
 
-use blockcell_kernels::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD};
-pub use blockcell_kernels::plain::{
-    GRU_CELL as HALF_GRU_CELL, GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, GRU_LAYER, KERAS_GRU, KERAS_LSTM,
-    LSTM_CELL, LSTM_CELL_GRAD, LSTM_LAYER,
-};
+use blockcell_kernels::ops::{self, GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD};
 
 /// The sum of products in place of `AddN`.
-pub const MAT_MUL_ADD_N: &str = "BlockcellMatMulAddN";
+pub const MAT_MUL_ADD_N: &str = ops::MAT_MUL_ADD_N.name;
 /// The product with its slices in place of `MatMul` and `Slice`.
-pub const MAT_MUL_SLICE: &str = "BlockcellMatMulSlice";
+pub const MAT_MUL_SLICE: &str = ops::MAT_MUL_SLICE.name;
 /// The sum over rows in place of `BiasAddGrad` and `AddN`.
-pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
+pub const BIAS_ADD_GRAD_ADD_N: &str = ops::BIAS_ADD_GRAD_ADD_N.name;
+/// The forward step of a plain LSTM cell.
+pub const LSTM_CELL: &str = ops::UNFUSED_LSTM_CELL.name;
+/// Its gradient.
+pub const LSTM_CELL_GRAD: &str = ops::UNFUSED_LSTM_CELL_GRAD.name;
+/// The forward step of a plain GRU cell in half.
+pub const HALF_GRU_CELL: &str = ops::UNFUSED_GRU_CELL.name;
+/// The gradient of a plain GRU cell, down to the candidate.
+pub const GRU_CELL_GRAD_C: &str = ops::UNFUSED_GRU_CELL_GRAD_C.name;
+/// The rest of it.
+pub const GRU_CELL_GRAD_RU: &str = ops::UNFUSED_GRU_CELL_GRAD_RU.name;
+/// Loops around plain cells.
+pub const LSTM_LAYER: &str = ops::LSTM_LAYER.name;
+/// The same.
+pub const GRU_LAYER: &str = ops::GRU_LAYER.name;
+/// Loops of Keras's layers.
+pub const KERAS_LSTM: &str = ops::KERAS_LSTM.name;
+/// The same.
+pub const KERAS_GRU: &str = ops::KERAS_GRU.name;
 
 /// The forward step of a GRU cell, which is TensorFlow's own operation. It has no half: see [`HALF_GRU_CELL`].
 pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
