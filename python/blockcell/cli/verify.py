@@ -130,7 +130,7 @@ def _load(library):
     blockcell.load(library, take_over=False)
     info = blockcell.info()
     if info["taken_over"]:
-        raise CommandError("the library has replaced the stock kernels in spite of take_over=False")
+        raise CommandError("the library has taken over stock kernels in spite of take_over=False")
     keys = ("version", "tensorflow_running", "isa", "library")
     return {key: info[key] for key in keys}
 

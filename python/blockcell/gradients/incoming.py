@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional, Sequence
 import numpy as np
 import tensorflow as tf
 
-from blockcell import private
+from blockcell import tf_internals
 
 
 def present(gradient: Any) -> Optional[tf.Tensor]:
@@ -39,7 +39,7 @@ def skipped(op: Any) -> Sequence[int]:
 
 def _is_zeros(tensor: tf.Tensor) -> bool:
     # The mark that TensorFlow 2 leaves on what tf.zeros and tf.zeros_like return.
-    if private.is_marked_as_zeros(tensor):
+    if tf_internals.is_marked_as_zeros(tensor):
         return True
     if hasattr(tensor, "numpy"):
         return not np.any(tensor.numpy())
@@ -59,4 +59,4 @@ def _is_recorded(tensor: tf.Tensor) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def _followers() -> Callable[[Any], bool]:
-    return private.tape_follows()
+    return tf_internals.tape_follows()

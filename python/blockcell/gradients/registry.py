@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Set, Tuple
 
 import tensorflow as tf
 
-from blockcell import private
+from blockcell import tf_internals
 from blockcell.gradients import products, rules
 from blockcell.op_table import GRADIENT_OF
 
@@ -55,7 +55,7 @@ def _put(op: str, gradient: Callable[..., Any], replace: bool) -> bool:
     TensorFlow can register a gradient, but not replace one. So it is registered under another name,
     and then moved, in one step for whoever looks gradients up meanwhile.
     """
-    registry = private.gradient_registry()
+    registry = tf_internals.gradient_registry()
     if registry is None:
         return _register(op, gradient)
     entries = registry._registry
@@ -91,7 +91,7 @@ def _step_aside_for_users(gradients: List[Entry]) -> None:
     subclass, which does the same for all other names. Where that is impossible, users get
     TensorFlow's `KeyError`.
     """
-    registry = private.gradient_registry()
+    registry = tf_internals.gradient_registry()
     if registry is None or isinstance(registry, _SteppingAside):
         return
     ours = {op: [op, grad_op] for op, _, grad_op, _ in gradients}

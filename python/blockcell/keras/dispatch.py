@@ -6,7 +6,7 @@ from typing import Any, Optional, Set
 
 import tensorflow as tf
 
-from blockcell.keras import counts, kinds, reasons, scope, sequences
+from blockcell.keras import kinds, reasons, run_counts, scope, sequences
 
 _logged: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
 
@@ -73,7 +73,7 @@ def run(layer: Any, x: Any, states: Any, mask: Optional[Any]) -> sequences.Resul
         time_major=getattr(layer, "time_major", False),
         zero_output_for_mask=bool(layer.zero_output_for_mask),
     )
-    with counts.of(layer):
+    with run_counts.of(layer):
         if kinds.of(layer) == kinds.LSTM:
             return sequences.lstm(x, states, weights, mask, options)
         return sequences.gru(x, states, weights, mask, options, cell.reset_after)

@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator, List, Tuple
 
 import tensorflow as tf
 
-from blockcell import private
+from blockcell import tf_internals
 
 _state = threading.local()
 _marked: List[Tuple[Any, str, Any]] = []  # The class, the method's name, the method of Keras.
@@ -24,7 +24,7 @@ def traced_for_a_file() -> bool:
         return False
     if getattr(_state, "depth", 0):
         return True
-    return not tf.executing_eagerly() and bool(private.in_save_context())
+    return not tf.executing_eagerly() and bool(tf_internals.in_save_context())
 
 
 def writes_for_kernels() -> bool:
@@ -44,7 +44,7 @@ def on_kernels() -> Iterator[None]:
 
 
 def mark() -> None:
-    """Lets Keras's methods that export models say so while they run. Twice is as once."""
+    """Lets Keras's methods that export models say so while they run. Idempotent."""
     if _marked:
         return
     for owner, name in _exporting_methods():

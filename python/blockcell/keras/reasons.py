@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
-from blockcell import private
+from blockcell import tf_internals
 from blockcell.gradients import registry
 from blockcell.keras import arguments, exports, kinds
 
@@ -116,7 +116,7 @@ def compiled_by_xla() -> bool:
     """Whether the function that is being traced, or one around it, is compiled by XLA."""
     if tf.executing_eagerly():
         return False
-    return bool(private.in_xla_context(tf.compat.v1.get_default_graph()))
+    return bool(tf_internals.in_xla_context(tf.compat.v1.get_default_graph()))
 
 
 def _is(activation: Any, name: str) -> bool:

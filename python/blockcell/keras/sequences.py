@@ -17,7 +17,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 import tensorflow as tf
 
 from blockcell import block_gru_ops, keras_weights, sequence_lengths
-from blockcell.keras import counts
+from blockcell.keras import run_counts
 
 
 class Result(NamedTuple):
@@ -89,7 +89,7 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
             wco=peephole,
             b=b,
         )
-        counts.mark(steps.h)
+        run_counts.mark(steps.h)
         pairs = ((h_prev, steps.h), (cs_prev, steps.cs))
         if sequence_length is None:
             return _Steps(steps.h, [of_steps[-1] for _, of_steps in pairs])
@@ -129,7 +129,7 @@ def gru(
             reset_after=reset_after,
             **converted._asdict(),
         )
-        counts.mark(steps.h)
+        run_counts.mark(steps.h)
         return _Steps(steps.h, [steps.h_last])
 
     return _layer(run, x, h_prev, mask, options)

@@ -11,7 +11,7 @@ from typing import Any, Counter, Dict, Iterator
 
 import tensorflow as tf
 
-from blockcell import loader, private
+from blockcell import loader, tf_internals
 from blockcell.keras import exports, scope
 
 LABEL = "_blockcell_label"
@@ -40,7 +40,7 @@ def mark(tensor: Any) -> None:
     if tf.executing_eagerly():
         _eager[label] += 1
     elif not exports.writes_for_kernels():  # Nothing of this process belongs into files.
-        private.set_attribute(tensor.op, LABEL, label)
+        tf_internals.set_attribute(tensor.op, LABEL, label)
 
 
 def runs(layer: Any) -> int:
