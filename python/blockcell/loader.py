@@ -181,14 +181,8 @@ def _info_before() -> Dict[str, Any]:
 def _info_of_loaded() -> Dict[str, Any]:
     answer: Dict[str, Any] = json.loads(_run_info(_loaded["module"]).decode())
     built_for, running = answer["tensorflow_built_for"], answer["tensorflow_running"]
-    if _minor(built_for) != _minor(running):
-        raise LibraryError(
-            _explain(
-                "{} was built for TensorFlow {}, but {} is running".format(
-                    _loaded["path"], built_for, running
-                )
-            )
-        )
+    if building.minor(built_for) != building.minor(running):
+        raise _built_for_another(_loaded["path"], built_for, running)
     return dict(answer, loaded=True, library=str(_loaded["path"]), problem=None)
 
 
@@ -237,7 +231,7 @@ def find_library(path: Optional[Union[str, Path]] = None) -> Path:
     """
     import tensorflow as tf
 
-    minor = _minor(tf.__version__)
+    minor = building.minor(tf.__version__)
     if path is not None:
         candidates, asked = [Path(path)], "the argument of load"
     elif os.environ.get(ENVIRONMENT):
@@ -257,11 +251,6 @@ def find_library(path: Optional[Union[str, Path]] = None) -> Path:
             [there_is[one.is_dir()].format(one, named) for one in candidates],
         )
     )
-
-
-def _minor(version: str) -> str:
-    """`"2.21"` of `"2.21.0"`, `"2.21.0rc1"` or `"2.21.0-dev20260101"`."""
-    return ".".join(version.split(".")[:2])
 
 
 def _source_tree() -> Optional[Path]:
@@ -286,9 +275,13 @@ def _check_folder(library: Path, minor: str) -> None:
     """Refuses a library that lies in the folder of another TensorFlow, before it is opened."""
     built_for = _minor_of_folder(library)
     if built_for not in (None, minor):
-        raise LibraryError(
-            _explain(f"{library} was built for TensorFlow {built_for}, but {minor} is running")
-        )
+        raise _built_for_another(library, built_for, minor)
+
+
+def _built_for_another(library: Path, built_for: Optional[str], running: str) -> LibraryError:
+    return LibraryError(
+        _explain(f"{library} was built for TensorFlow {built_for}, but {running} is running")
+    )
 
 
 def _explain(problem: str, details: Sequence[str] = ()) -> str:

@@ -2,7 +2,7 @@
 
 import os
 
-from blockcell.cli.console import CommandError, new_console, table, waiting, writing
+from blockcell.cli.console import CommandError, new_console, say, table, waiting, writing
 from blockcell_tools.bench import models
 from blockcell_tools.bench.run import circumstances
 from blockcell_tools.bench.workers import WorkerError
@@ -34,7 +34,7 @@ def run(wanted):
     found.about.update(circumstances("blockcell", "bench"))
     console.print(table(wanted.model, _COLUMNS, [_cells(row) for row in found.rows], 0, _NOTE))
     for line in _what_ran(found):
-        console.print(line, soft_wrap=True, highlight=False)
+        say(console, line)
     with writing(wanted.output):
         written = models.write(wanted.output, found)
     console.print(f"Written to {os.path.relpath(written)}", soft_wrap=True)

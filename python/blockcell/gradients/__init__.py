@@ -9,9 +9,8 @@ TensorFlow ops that TensorFlow can differentiate:
     arithmetic  products and sums that accumulate in float32
     partial     gradients of a function of plain ops, with respect to each argument
     time_loop   the loop over time, from the last step to the first
-    call        an op's tensors by name, and the gradients that arrive
-    gru, lstm   one step's equations; those of the single-step ops
-    block_gru, block_lstm   the equations of the sequence ops
+    forward_call   an op's tensors by name, and the gradients that arrive
+    gru, lstm   the equations of one step; of the single-step ops, and of the sequence ops
     rules       which equations belong to which op; kernel or equations, first and second order
     registry    puts all of them into TensorFlow
 """

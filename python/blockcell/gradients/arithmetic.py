@@ -15,7 +15,7 @@ from typing import Any, Sequence, Tuple
 
 import tensorflow as tf
 
-from blockcell import loader
+from blockcell import loader, sequence_lengths
 
 
 def wide(tensor: tf.Tensor) -> tf.Tensor:
@@ -44,13 +44,12 @@ def input_gradients(d_bar: tf.Tensor, w: tf.Tensor, x: tf.Tensor) -> Tuple[tf.Te
       w: The weights [input_size + cell_size, gates * cell_size].
       x: The input [batch, input_size], whose size cuts the product.
     """
-    columns = None if x.shape.rank is None else tf.compat.dimension_value(x.shape[1])
+    input_size = sequence_lengths.size(x, 1)
     if tf.executing_eagerly():
         x_grad, h_prev_grad = _ops().blockcell_mat_mul_slice(
-            a=d_bar, b=w, P=2, begins=[0, columns], sizes=[columns, -1]
+            a=d_bar, b=w, P=2, begins=[0, input_size], sizes=[input_size, -1]
         )
         return x_grad, h_prev_grad
-    input_size = tf.shape(x)[1] if columns is None else columns
     both = tf.raw_ops.MatMul(a=d_bar, b=w, transpose_b=True)
     return tf.slice(both, [0, 0], [-1, input_size]), tf.slice(both, [0, input_size], [-1, -1])
 

@@ -2,8 +2,19 @@
 
 from typing import Any, Dict, NamedTuple
 
+from blockcell.gradients.arithmetic import wide
+from blockcell.op_table import LENGTHS
+
 Tensors = Dict[str, Any]
 """Tensors by the names that `tf.raw_ops` gives them."""
+
+
+class Incoming(Tensors):
+    """Gradients, by the names of the outputs at which they arrive; elsewhere the number 0."""
+
+    def __missing__(self, name: str) -> float:
+        """Nothing arrives there."""
+        return 0.0
 
 
 class Call(NamedTuple):
@@ -13,11 +24,16 @@ class Call(NamedTuple):
     """All inputs."""
     outputs: Tensors
     """The outputs that the gradient op takes, at least."""
-    incoming: Tensors
-    """The gradients, by the names of the outputs at which they arrive; the others are zero."""
+    incoming: Incoming
     switch: bool
     """`use_peephole` or `reset_after`; False where the op has neither."""
 
-    def gradients(self, *names: str) -> Dict[str, Any]:
-        """What arrives at these outputs; the number 0 where nothing does."""
-        return {name: self.incoming.get(name, 0.0) for name in names}
+    def widened(self) -> "Call":
+        """The same in float32, but for lengths."""
+        inputs = {
+            name: tensor if name in LENGTHS else wide(tensor)
+            for name, tensor in self.inputs.items()
+        }
+        outputs = {name: wide(tensor) for name, tensor in self.outputs.items()}
+        incoming = Incoming((name, wide(tensor)) for name, tensor in self.incoming.items())
+        return Call(inputs, outputs, incoming, self.switch)

@@ -1,26 +1,12 @@
 """The loop over time, from the last step to the first, in differentiable ops."""
 
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, List, Tuple
 
 import tensorflow as tf
 
-from blockcell.gradients.forward_call import Tensors
+from blockcell.gradients.forward_call import Incoming, Tensors
 
-
-class Rows(Dict[str, Any]):
-    """The rows of one step: of each sequence by its name, and of the gradients that arrive."""
-
-    def __init__(self, sequences: Tensors, incoming: Tensors) -> None:
-        """Keeps the rows of both."""
-        super().__init__(sequences)
-        self._incoming = incoming
-
-    def incoming(self, names: Iterable[str]) -> Tensors:
-        """What arrives at these outputs in this step; the number 0 where nothing does."""
-        return {name: self._incoming.get(name, 0.0) for name in names}
-
-
-Step = Callable[[List[tf.Tensor], Rows], Tuple[List[tf.Tensor], tf.Tensor]]
+Step = Callable[[List[tf.Tensor], Tensors, Incoming], Tuple[List[tf.Tensor], tf.Tensor]]
 
 
 def backwards(
@@ -32,8 +18,9 @@ def backwards(
     have no shape. It must leave the carry as it is.
 
     Args:
-      step: A function of a list of tensors, the carry, and of the `Rows` of one step. It returns
-        the new carry, and a tensor of results.
+      step: A function of a list of tensors, the carry, and of the rows of one step: of each
+        sequence, and of the gradients that arrive. It returns the new carry, and a tensor of
+        results.
       carry: The carry that enters the last step; tensors [batch, cell_size].
       sequences: Tensors [time, batch, cell_size], float32, by name; at least one.
       incoming: Gradients that arrive, of that shape and type, by the name of the output.
@@ -50,10 +37,9 @@ def backwards(
 
     def body(t: tf.Tensor, results: tf.TensorArray, *carry: tf.Tensor) -> Tuple[Any, ...]:
         read = iter(tf.unstack(rows_of_steps.read(t), num=len(together)))
-        rows = Rows(
-            {name: next(read) for name in sequences}, {name: next(read) for name in incoming}
-        )
-        new_carry, result = step(list(carry), rows)
+        rows = {name: next(read) for name in sequences}
+        arrived = Incoming((name, next(read)) for name in incoming)
+        new_carry, result = step(list(carry), rows, arrived)
         for new, old in zip(new_carry, carry):
             new.set_shape(old.shape)  # The loop demands that no known dimension gets lost.
         return (t - 1, results.write(t, result)) + tuple(new_carry)

@@ -5,9 +5,7 @@ counted here, because an eager op has no place for a label.
 """
 
 import collections
-import contextlib
-import threading
-from typing import Any, Counter, Dict, Iterator
+from typing import Any, ContextManager, Counter, Dict
 
 import tensorflow as tf
 
@@ -16,27 +14,20 @@ from blockcell.keras import exports, scope
 
 LABEL = "_blockcell_label"
 """The attribute of nodes."""
-_state = threading.local()
+_layer = exports.PerThread(None)
 _eager: Counter[str] = collections.Counter()
 
 
-@contextlib.contextmanager
-def of(layer: Any) -> Iterator[None]:
+def of(layer: Any) -> ContextManager[None]:
     """What `mark` is called with meanwhile belongs to a layer."""
-    before = getattr(_state, "layer", None)
-    _state.layer = layer
-    try:
-        yield
-    finally:
-        _state.layer = before
+    return _layer.being(layer)
 
 
 def mark(tensor: Any) -> None:
     """Counts the op that has made a tensor, whenever it runs, as a run of the layer."""
-    layer = getattr(_state, "layer", None)
-    if layer is None:
+    if _layer.value is None:
         return
-    label = scope.label(layer)
+    label = scope.label(_layer.value)
     if tf.executing_eagerly():
         _eager[label] += 1
     elif not exports.writes_for_kernels():  # Nothing of this process belongs into files.
@@ -46,12 +37,14 @@ def mark(tensor: Any) -> None:
 def runs(layer: Any) -> int:
     """How often a layer has run on the kernels, forward."""
     label = scope.label(layer)
-    info = loader.info()
-    in_functions = info["labels"].get(label, 0) if info["loaded"] else 0
-    return int(_eager[label] + in_functions)
+    return int(_eager[label] + _in_functions().get(label, 0))
 
 
 def of_all() -> Dict[str, int]:
     """How often each layer has run, also those that are gone: by name and a number."""
+    return dict(_eager + collections.Counter(_in_functions()))
+
+
+def _in_functions() -> Dict[str, int]:
     info = loader.info()
-    return dict(_eager + collections.Counter(info["labels"] if info["loaded"] else {}))
+    return info["labels"] if info["loaded"] else {}

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from blockcell import block_gru_ops, keras_weights, sequence_lengths
 from blockcell.keras import run_counts
+from blockcell.op_table import PEEPHOLES
 
 
 class Result(NamedTuple):
@@ -84,10 +85,8 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
             cs_prev=cs_prev,
             h_prev=h_prev,
             w=w,
-            wci=peephole,
-            wcf=peephole,
-            wco=peephole,
             b=b,
+            **dict.fromkeys(PEEPHOLES, peephole),
         )
         run_counts.mark(steps.h)
         pairs = ((h_prev, steps.h), (cs_prev, steps.cs))
