@@ -4,27 +4,16 @@ docs/ops.md has the equations, without the gradients that arrive at r, u, c and 
 to what flows there from h.
 """
 
-from typing import Container, List, NamedTuple, Tuple
+from typing import Container, List, Tuple
 
 import tensorflow as tf
 
 from blockcell.gradients import time_loop
 from blockcell.gradients.arithmetic import bias_gradient, product, weight_gradient
-from blockcell.gradients.forward_call import Call, Incoming, Tensors
-from blockcell.gradients.incoming import or_zeros
+from blockcell.gradients.forward_call import Call, Incoming, Tensors, or_zeros
 
 _SAVED = ("r", "u", "c", "hc")
 """The outputs of a step that its gradient needs."""
-
-
-class StepGradients(NamedTuple):
-    """What a step of a GRU backwards computes, [batch, cell_size] but for d_r_bar_u_bar."""
-
-    h_prev: tf.Tensor
-    c_bar: tf.Tensor
-    r_bar_u_bar: tf.Tensor
-    """[batch, 2 * cell_size]."""
-    hc: tf.Tensor
 
 
 def step_gradients(
@@ -33,7 +22,7 @@ def step_gradients(
     state_weights: Tuple[tf.Tensor, tf.Tensor],
     outputs: Tensors,
     incoming: Incoming,
-) -> StepGradients:
+) -> Tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """One step of a GRU backwards, without what depends on x: `BlockGRUGrad` in docs/ops.md.
 
     Args:
@@ -43,6 +32,9 @@ def step_gradients(
         that multiply the state.
       outputs: r, u, c and, with `reset_after`, hc of the step [batch, cell_size].
       incoming: Gradients with respect to r, u, c, hc and h: tensors of that shape.
+
+    Returns:
+      d_h_prev, d_c_bar and d_hc [batch, cell_size], and d_r_bar_u_bar [batch, 2 * cell_size].
     """
     w_ru, w_c = state_weights
     r, u, c = (outputs[name] for name in ("r", "u", "c"))
@@ -59,14 +51,14 @@ def step_gradients(
         d_state = d_hc * r
     d_r_bar_u_bar = tf.concat([d_r_bar, d_u_bar], axis=1)
     d_h_prev = d_h * u + d_state + product(d_r_bar_u_bar, w_ru, transpose_b=True)
-    return StepGradients(d_h_prev, d_c_bar, d_r_bar_u_bar, d_hc)
+    return d_h_prev, d_c_bar, d_hc, d_r_bar_u_bar
 
 
 def cell_grad(call: Call) -> Tensors:
     """The outputs of `GRUBlockCellGrad`, for gradients that arrive at any output."""
     w_ru, w_c = call.inputs["w_ru"], call.inputs["w_c"]
     input_size = tf.shape(call.inputs["x"])[1]
-    step = step_gradients(
+    d_h_prev, d_c_bar, _, d_r_bar_u_bar = step_gradients(
         False,
         call.inputs["h_prev"],
         (w_ru[input_size:], w_c[input_size:]),
@@ -74,10 +66,10 @@ def cell_grad(call: Call) -> Tensors:
         call.incoming,
     )
     return {
-        "d_x": _input_gradient(step.c_bar, step.r_bar_u_bar, w_c, w_ru, input_size),
-        "d_h_prev": step.h_prev,
-        "d_c_bar": step.c_bar,
-        "d_r_bar_u_bar": step.r_bar_u_bar,
+        "d_x": _input_gradient(d_c_bar, d_r_bar_u_bar, w_c, w_ru, input_size),
+        "d_h_prev": d_h_prev,
+        "d_c_bar": d_c_bar,
+        "d_r_bar_u_bar": d_r_bar_u_bar,
     }
 
 
@@ -135,9 +127,11 @@ def block_gru_grad(call: Call) -> Tensors:
         carry: List[tf.Tensor], rows: Tensors, arrived: Incoming
     ) -> Tuple[List[tf.Tensor], tf.Tensor]:
         arrived["h"] += carry[0] * rows["valid"]
-        grads = step_gradients(call.switch, rows["h_before"], state_weights, rows, arrived)
-        h_prev_grad = grads.h_prev + carry[0] * (1 - rows["valid"])
-        return [h_prev_grad], tf.concat([grads.r_bar_u_bar, grads.c_bar, grads.hc], axis=1)
+        d_h_prev, d_c_bar, d_hc, d_bar = step_gradients(
+            call.switch, rows["h_before"], state_weights, rows, arrived
+        )
+        h_prev_grad = d_h_prev + carry[0] * (1 - rows["valid"])
+        return [h_prev_grad], tf.concat([d_bar, d_c_bar, d_hc], axis=1)
 
     sequences = {name: outputs[name] for name in _SAVED}
     (h_prev_grad,), results = time_loop.backwards(

@@ -4,7 +4,7 @@ docs/ops.md has the equations, without the gradients that arrive at i, f, o, ci 
 added to what flows there from cs and h. Clipping counts as the identity.
 """
 
-from typing import Container, List, NamedTuple, Sequence, Tuple
+from typing import Container, List, Sequence, Tuple
 
 import tensorflow as tf
 
@@ -24,23 +24,13 @@ _SAVED = ("i", "cs", "f", "o", "ci", "co")
 """The outputs of a step that its gradient needs."""
 
 
-class StepGradients(NamedTuple):
-    """What a step of an LSTM backwards computes, all of it [batch, cell_size]."""
-
-    cs_prev: tf.Tensor
-    i: tf.Tensor
-    ci: tf.Tensor
-    f: tf.Tensor
-    o: tf.Tensor
-
-
 def step_gradients(
     use_peephole: bool,
     cs_prev: tf.Tensor,
     peepholes: Tensors,
     outputs: Tensors,
     incoming: Incoming,
-) -> StepGradients:
+) -> Tuple[tf.Tensor, Tensors]:
     """One step of an LSTM backwards, up to the gates: `LSTMBlockCellGrad` in docs/ops.md.
 
     Args:
@@ -49,6 +39,10 @@ def step_gradients(
       peepholes: wci, wcf and wco [cell_size].
       outputs: i, f, o, ci and co of the step [batch, cell_size].
       incoming: Gradients with respect to these, cs and h: tensors of that shape.
+
+    Returns:
+      The gradient with respect to cs_prev, and those with respect to what enters the gates i, ci, f
+      and o, all of it [batch, cell_size].
     """
     i, f, o, ci, co = (outputs[name] for name in ("i", "f", "o", "ci", "co"))
     h_grad = incoming["h"]
@@ -62,7 +56,7 @@ def step_gradients(
     cs_prev_grad = dcs * f
     if use_peephole:
         cs_prev_grad += di * peepholes["wci"] + df * peepholes["wcf"]
-    return StepGradients(cs_prev_grad, di, dci, df, do)
+    return cs_prev_grad, {"i": di, "ci": dci, "f": df, "o": do}
 
 
 def peephole_gradients(
@@ -95,12 +89,13 @@ def peephole_gradients(
 def cell_grad(call: Call) -> Tensors:
     """The outputs of `LSTMBlockCellGrad`, for gradients that arrive at any output."""
     cs_prev = call.inputs["cs_prev"]
-    step = step_gradients(call.switch, cs_prev, call.inputs, call.outputs, call.incoming)
-    gates, cs = step._asdict(), call.outputs["cs"]
+    cs_prev_grad, gates = step_gradients(
+        call.switch, cs_prev, call.inputs, call.outputs, call.incoming
+    )
     return {
-        "cs_prev_grad": step.cs_prev,
+        "cs_prev_grad": cs_prev_grad,
         "dicfo": tf.concat([gates[gate] for gate in ICFO], axis=1),
-        **peephole_gradients(call.switch, call.inputs, cs_prev, cs, gates),
+        **peephole_gradients(call.switch, call.inputs, cs_prev, call.outputs["cs"], gates),
     }
 
 
@@ -150,9 +145,9 @@ def block_lstm_grad(columns: Sequence[str], call: Call) -> Tensors:
     ) -> Tuple[List[tf.Tensor], tf.Tensor]:
         arrived["cs"] += carry[0]
         arrived["h"] += carry[1]
-        grads = step_gradients(call.switch, rows["cs_before"], peepholes, rows, arrived)
-        d_bar = tf.concat([getattr(grads, gate) for gate in columns], axis=1)
-        return [grads.cs_prev, product(d_bar, w_h, transpose_b=True)], d_bar
+        cs_grad, gates = step_gradients(call.switch, rows["cs_before"], peepholes, rows, arrived)
+        d_bar = tf.concat([gates[gate] for gate in columns], axis=1)
+        return [cs_grad, product(d_bar, w_h, transpose_b=True)], d_bar
 
     sequences = {name: outputs[name] for name in _SAVED}
     (cs_prev_grad, h_prev_grad), d_bar = time_loop.backwards(

@@ -19,8 +19,7 @@ import tensorflow as tf
 
 from blockcell import op_table
 from blockcell.gradients import gru, lstm
-from blockcell.gradients.forward_call import Call, Incoming, Tensors
-from blockcell.gradients.incoming import or_zeros, present, skipped
+from blockcell.gradients.forward_call import Call, Incoming, Tensors, or_zeros, present, skipped
 from blockcell.gradients.partial import partial_gradients
 from blockcell.op_table import OPS, OpDef
 

@@ -4,6 +4,7 @@ from typing import Any, Callable, List, Tuple
 
 import tensorflow as tf
 
+from blockcell import sequence_lengths
 from blockcell.gradients.forward_call import Incoming, Tensors
 
 Step = Callable[[List[tf.Tensor], Tensors, Incoming], Tuple[List[tf.Tensor], tf.Tensor]]
@@ -56,7 +57,7 @@ def before(first: tf.Tensor, states: tf.Tensor) -> tf.Tensor:
       first: The state [batch, cell_size] that enters the first step.
       states: The states that leave each step, [time, batch, cell_size].
     """
-    return tf.concat([tf.expand_dims(first, 0), states], axis=0)[: tf.shape(states)[0]]
+    return sequence_lengths.joined(first, states)[: tf.shape(states)[0]]
 
 
 def rows(sequence: tf.Tensor) -> tf.Tensor:

@@ -6,7 +6,7 @@ from typing import Any, Optional, Set
 
 import tensorflow as tf
 
-from blockcell.keras import kinds, reasons, run_counts, scope, sequences
+from blockcell.keras import kinds, reasons, scope, sequences
 
 _logged: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
 
@@ -68,15 +68,15 @@ def run(layer: Any, x: Any, states: Any, mask: Optional[Any]) -> sequences.Resul
     weights = [cell.kernel, cell.recurrent_kernel, cell.bias]
     weights = [value if value is None else tf.convert_to_tensor(value) for value in weights]
     options = sequences.Options(
+        layer=layer,
         go_backwards=layer.go_backwards,
         return_sequences=layer.return_sequences,
         time_major=getattr(layer, "time_major", False),
         zero_output_for_mask=bool(layer.zero_output_for_mask),
     )
-    with run_counts.of(layer):
-        if kinds.of(layer) == kinds.LSTM:
-            return sequences.lstm(x, states, weights, mask, options)
-        return sequences.gru(x, states, weights, mask, options, cell.reset_after)
+    if kinds.of(layer) == kinds.LSTM:
+        return sequences.lstm(x, states, weights, mask, options)
+    return sequences.gru(x, states, weights, mask, options, cell.reset_after)
 
 
 def first(mask: Any) -> Optional[Any]:

@@ -51,7 +51,7 @@ def _of_another(layer: Any) -> str:
 def _of_cell(layer: Any, kind: str) -> Optional[str]:
     cell = layer.cell
     if not kinds.is_stock_cell(cell, kind):
-        return f"its cell is a {type(cell).__name__}, not Keras's {kinds.cell_name(kind)}"
+        return f"its cell is a {type(cell).__name__}, not Keras's {kind}Cell"
     for argument, default in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
         activation = getattr(cell, argument)
         if not _is(activation, default):

@@ -5,7 +5,7 @@ counted here, because an eager op has no place for a label.
 """
 
 import collections
-from typing import Any, ContextManager, Counter, Dict
+from typing import Any, Counter, Dict
 
 import tensorflow as tf
 
@@ -14,20 +14,12 @@ from blockcell.keras import exports, scope
 
 LABEL = "_blockcell_label"
 """The attribute of nodes."""
-_layer = exports.PerThread(None)
 _eager: Counter[str] = collections.Counter()
 
 
-def of(layer: Any) -> ContextManager[None]:
-    """What `mark` is called with meanwhile belongs to a layer."""
-    return _layer.being(layer)
-
-
-def mark(tensor: Any) -> None:
-    """Counts the op that has made a tensor, whenever it runs, as a run of the layer."""
-    if _layer.value is None:
-        return
-    label = scope.label(_layer.value)
+def mark(tensor: Any, layer: Any) -> None:
+    """Counts the op that has made a tensor, whenever it runs, as a run of a layer."""
+    label = scope.label(layer)
     if tf.executing_eagerly():
         _eager[label] += 1
     elif not exports.writes_for_kernels():  # Nothing of this process belongs into files.

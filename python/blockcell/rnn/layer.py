@@ -132,7 +132,10 @@ class Layer(tf.Module):
             if tf.executing_eagerly():
                 variable = self._eager_variable(name, shape, dtype, initializer)
             else:
-                with self._variable_scope():
+                reuse = True if self.built else self._reuse
+                with tf.compat.v1.variable_scope(
+                    self._scope, reuse=reuse, auxiliary_name_scope=False
+                ):
                     variable = tf.compat.v1.get_variable(name, shape, dtype, initializer)
             setattr(self, name, variable)
         return variable
@@ -152,10 +155,6 @@ class Layer(tf.Module):
             scope = self.name
         with tf.compat.v1.variable_scope(scope, default_name=self.name) as captured:
             self._scope = captured
-
-    def _variable_scope(self) -> Any:
-        reuse = True if self.built else self._reuse
-        return tf.compat.v1.variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False)
 
     def _tensor(self, inputs: Any) -> Any:
         """Inputs as a tensor. Tensors and arrays have a type; numbers get that of the layer."""
