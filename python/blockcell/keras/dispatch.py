@@ -26,15 +26,15 @@ def refused(layer: Any, x: Any, mask: Any) -> bool:
     Raises:
       NotServedError: It has to, and must not.
     """
-    wish = scope.wish_of(layer)
-    if wish is None:
+    strict = scope.get().of(layer)
+    if strict is None:
         return True
     reason = reasons.of_layer(layer) or reasons.of_call(layer, x, mask)
     if reason is None:
         return False
     # On a GPU, or in a file, nothing is lost.
     expected = reason in (reasons.GPU, reasons.FILE)
-    if wish.strict and not expected:
+    if strict and not expected:
         raise NotServedError(f"blockcell.keras.enable(strict=True): {_message(layer, reason)}")
     say_once(layer, reason, logging.INFO if expected else logging.WARNING)
     return True

@@ -53,11 +53,11 @@ def enable(model: Any = None, *, strict: bool = False) -> Enabled:
     """
     environment.check()
     loader.load()
-    before, wish = scope.get(), scope.Wish(strict)
+    before = scope.get()
     if model is None:
-        _set(before.with_everything(wish))
+        _set(before._replace(everything=strict))
     else:
-        _set(before.with_layers(_recurrent(model), wish))
+        _set(before.with_layers(_recurrent(model), strict))
     return Enabled(before)
 
 
@@ -86,7 +86,7 @@ def enabled(model: Any = None) -> bool:
         return False
     if model is None:
         return scope.get().everything is not None
-    return all(scope.wish_of(layer) is not None for layer in _recurrent(model))
+    return all(scope.get().of(layer) is not None for layer in _recurrent(model))
 
 
 def served(layer: Any) -> bool:

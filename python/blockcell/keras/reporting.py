@@ -93,7 +93,7 @@ def _reason(layer: Any) -> Optional[str]:
     if environment.is_of_tf_keras(layer):
         return legacy_keras.REASON
     if hooks.served(layer):
-        if scope.wish_of(layer) is None:
+        if scope.get().of(layer) is None:
             return "blockcell.keras.enable() was called for other models"
         return reasons.of_layer(layer)
     if kinds.of(layer) is None:
