@@ -82,13 +82,7 @@ def _input_gradient(
 
 
 def cell_inputs(call: Call, grads: Tensors, skip: Container[str]) -> Tensors:
-    """The gradients with respect to all inputs of `GRUBlockCell`.
-
-    Args:
-      call: The call of `GRUBlockCell`.
-      grads: The outputs of `GRUBlockCellGrad`.
-      skip: Inputs whose gradients nobody asks for.
-    """
+    """The gradients with respect to all inputs of `GRUBlockCell`, as `rules.Rule` says."""
     x, h_prev, r = call.inputs["x"], call.inputs["h_prev"], call.outputs["r"]
     d_c_bar, d_r_bar_u_bar = grads["d_c_bar"], grads["d_r_bar_u_bar"]
     found = {

@@ -100,13 +100,7 @@ def cell_grad(call: Call) -> Tensors:
 
 
 def cell_inputs(call: Call, grads: Tensors, skip: Container[str]) -> Tensors:
-    """The gradients with respect to all inputs of `LSTMBlockCell`.
-
-    Args:
-      call: The call of `LSTMBlockCell`.
-      grads: The outputs of `LSTMBlockCellGrad`.
-      skip: Inputs whose gradients nobody asks for.
-    """
+    """The gradients with respect to all inputs of `LSTMBlockCell`, as `rules.Rule` says."""
     x, dicfo = call.inputs["x"], grads["dicfo"]
     found = {name: grads[name + "_grad"] for name in ("cs_prev",) + PEEPHOLES}
     found["b"] = bias_gradient(dicfo)

@@ -95,22 +95,7 @@ class LSTMBlockFusedCell(LSTM, FusedCell):
         dtype: Any = None,
         name: Optional[str] = "lstm_fused_cell",
     ) -> None:
-        """Creates no variables yet.
-
-        Args:
-          num_units: The number of units.
-          forget_bias: What is added to the pre-activation of the forget gate.
-          cell_clip: The cell state is clipped to plus and minus this; None, 0 or less for no
-            clipping.
-          use_peephole: Whether the gates see the cell state.
-          reuse: Whether to use the variables that the variable scope has. By default, as the
-            enclosing variable scope says.
-          dtype: The type of the variables, float32 or float16; by default that of the inputs.
-          name: The name of the cell; its variable scope is called so.
-
-        Raises:
-          LibraryError: As `blockcell.load`.
-        """
+        """As `LSTMBlockCell`, but `reuse` comes before `dtype`: that is `tf.contrib.rnn`'s order."""
         super().__init__(num_units, forget_bias, cell_clip, use_peephole, dtype, reuse, name)
 
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
