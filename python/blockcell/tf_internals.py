@@ -34,13 +34,10 @@ _warned: Set[str] = set()
 
 
 def _uses(name: str, seen: str, without: str, otherwise: Any = None) -> Callable[..., Any]:
-    """Marks a function that uses an interface.
+    """Marks a function that uses an `Interface`, whose fields these are.
 
-    Args:
-      name: The interface.
-      seen: The releases that were seen to have it.
-      without: What is off without it, a clause.
-      otherwise: What the function returns then, or what makes that; or `MissingInterfaceError`.
+    Without it, the function returns `otherwise`, or what that makes; or it raises
+    `MissingInterfaceError`, if `otherwise` is that.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

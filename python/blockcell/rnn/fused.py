@@ -95,7 +95,7 @@ class LSTMBlockFusedCell(LSTM, FusedCell):
         dtype: Any = None,
         name: Optional[str] = "lstm_fused_cell",
     ) -> None:
-        """As `LSTMBlockCell`, but `reuse` comes before `dtype`: that is `tf.contrib.rnn`'s order."""
+        """As `LSTMBlockCell`, but for its name, and `reuse` comes before `dtype`."""
         super().__init__(num_units, forget_bias, cell_clip, use_peephole, dtype, reuse, name)
 
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
