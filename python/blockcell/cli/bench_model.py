@@ -20,11 +20,8 @@ def run(wanted):
     file = os.path.abspath(wanted.model)
     if not os.path.exists(file):
         raise CommandError(f"there is no file {wanted.model}")
-    call = models.Call(
-        file, wanted.batch, wanted.time, wanted.signature, os.path.abspath(wanted.inputs or "")
-    )
-    if not wanted.inputs:
-        call = call._replace(inputs="")
+    inputs = os.path.abspath(wanted.inputs) if wanted.inputs else ""
+    call = models.Call(file, wanted.batch, wanted.time, wanted.signature, inputs)
     measure = (call, wanted.threads, wanted.seconds, wanted.seed, wanted.library)
     try:
         with waiting(console, "measuring"):

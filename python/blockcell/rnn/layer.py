@@ -47,11 +47,6 @@ class Layer(tf.Module):
         self._scope: Any = None
 
     @property
-    def name(self) -> str:
-        """The name of the layer."""
-        return self._name
-
-    @property
     def dtype(self) -> Any:
         """The `tf.DType` of the variables; None if the first inputs are still to determine it."""
         return self._dtype
