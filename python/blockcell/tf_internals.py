@@ -34,13 +34,10 @@ _warned: Set[str] = set()
 
 
 def _uses(name: str, seen: str, without: str, otherwise: Any = None) -> Callable[..., Any]:
-    """Marks a function that uses an interface.
+    """Marks a function that uses an `Interface`, whose fields these are.
 
-    Args:
-      name: The interface.
-      seen: The releases that were seen to have it.
-      without: What is off without it, a clause.
-      otherwise: What the function returns then, or what makes that; or `MissingInterfaceError`.
+    Without it, the function returns `otherwise`, or what that makes; or it raises
+    `MissingInterfaceError`, if `otherwise` is that.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +50,10 @@ def _uses(name: str, seen: str, without: str, otherwise: Any = None) -> Callable
             except (ImportError, AttributeError) as error:
                 if otherwise is MissingInterfaceError:
                     raise MissingInterfaceError(_message(function.__name__, error)) from error
-                _warn(function.__name__, error)
+                if function.__name__ not in _warned:
+                    _warned.add(function.__name__)
+                    message = _message(function.__name__, error)
+                    logging.getLogger("blockcell").warning("%s", message)
                 return otherwise() if callable(otherwise) else otherwise
 
         return guarded
@@ -61,25 +61,14 @@ def _uses(name: str, seen: str, without: str, otherwise: Any = None) -> Callable
     return decorate
 
 
-def _warn(key: str, error: Exception) -> None:
-    if key in _warned:
-        return
-    _warned.add(key)
-    logging.getLogger("blockcell").warning("%s", _message(key, error))
-
-
 def _message(key: str, error: Exception) -> str:
     name, seen, without = INTERFACES[key]
     return f"{WARNING} {name} (seen in {seen}): {without}. [{error}]"
 
 
-def _module(name: str) -> Any:
-    return importlib.import_module(name)
-
-
-def _of(owner: Any, *names: str) -> Any:
-    """An attribute, or an attribute of one."""
-    return functools.reduce(getattr, names, owner)
+def _of(owner: Any, name: str) -> Any:
+    """An attribute of an object, or of the module of that name."""
+    return getattr(importlib.import_module(owner) if isinstance(owner, str) else owner, name)
 
 
 # Of TensorFlow.
@@ -92,14 +81,14 @@ def _of(owner: Any, *names: str) -> Any:
 )
 def drop_eager_kernels() -> None:
     """Drops the kernels that eager mode has cached, if it has run at all."""
-    context = _of(_module("tensorflow.python.eager.context"), "context")()
+    context = _of("tensorflow.python.eager.context", "context")()
     handle = _of(context, "_context_handle")
     if handle is None:
         return  # Nothing has run. Some releases, such as 2.5, do not clear what is not there.
     if hasattr(context, "clear_kernel_cache"):
         context.clear_kernel_cache()
     else:  # Releases of about 2.4.
-        _of(_module("tensorflow.python.pywrap_tfe"), "TFE_ContextClearCaches")(handle)
+        _of("tensorflow.python.pywrap_tfe", "TFE_ContextClearCaches")(handle)
 
 
 @_uses(
@@ -109,7 +98,7 @@ def drop_eager_kernels() -> None:
 )
 def gradient_registry() -> Any:
     """Where TensorFlow looks up gradients: an object whose `_registry` is a dictionary by op."""
-    registry = _of(_module("tensorflow.python.framework.ops"), "_gradient_registry")
+    registry = _of("tensorflow.python.framework.ops", "_gradient_registry")
     _of(registry, "_registry")
     return registry
 
@@ -124,11 +113,10 @@ def gradient_registry() -> Any:
 def tape_follows() -> Callable[[Any], bool]:
     """A function that says whether a tape or a forward accumulator follows a tensor."""
     with contextlib.suppress(ImportError, AttributeError):
-        pywrap = _module("tensorflow.python.pywrap_tfe")
-        types = _of(pywrap, "TFE_Py_TapeSetPossibleGradientTypes")
+        types = _of("tensorflow.python.pywrap_tfe", "TFE_Py_TapeSetPossibleGradientTypes")
         return lambda tensor: bool(types((tensor,)) != 0)
     # TensorFlow 1.15 knows tapes only.
-    should_record = _of(_module("tensorflow.python.eager.tape"), "should_record")
+    should_record = _of("tensorflow.python.eager.tape", "should_record")
     return lambda tensor: bool(should_record([tensor]))
 
 
@@ -148,8 +136,7 @@ def is_marked_as_zeros(tensor: Any) -> bool:
 )
 def in_save_context() -> bool:
     """Whether what is being traced will be written into a SavedModel."""
-    save_context = _module("tensorflow.python.saved_model.save_context")
-    return bool(_of(save_context, "in_save_context")())
+    return bool(_of("tensorflow.python.saved_model.save_context", "in_save_context")())
 
 
 @_uses(
@@ -160,8 +147,8 @@ def in_save_context() -> bool:
 )
 def in_xla_context(graph: Any) -> bool:
     """Whether XLA compiles a function's graph, or that of one around it."""
-    control_flow_util = _module("tensorflow.python.ops.control_flow_util")
-    return bool(_of(control_flow_util, "GraphOrParentsInXlaContext")(graph))
+    look_up = _of("tensorflow.python.ops.control_flow_util", "GraphOrParentsInXlaContext")
+    return bool(look_up(graph))
 
 
 @_uses(
@@ -172,8 +159,7 @@ def in_xla_context(graph: Any) -> bool:
 )
 def kernel_labels(graph: Any, labels: Dict[str, str]) -> ContextManager[Any]:
     """Nodes that are made meanwhile ask for kernels with these labels, by op."""
-    manager: ContextManager[Any] = _of(graph, "_kernel_label_map")(labels)
-    return manager
+    return _of(graph, "_kernel_label_map")(labels)
 
 
 @_uses(
@@ -183,8 +169,7 @@ def kernel_labels(graph: Any, labels: Dict[str, str]) -> ContextManager[Any]:
 )
 def set_attribute(operation: Any, name: str, text: str) -> None:
     """Gives a node of a graph a text."""
-    attr_value_pb2 = _module("tensorflow.core.framework.attr_value_pb2")
-    value = _of(attr_value_pb2, "AttrValue")(s=text.encode())
+    value = _of("tensorflow.core.framework.attr_value_pb2", "AttrValue")(s=text.encode())
     _of(operation, "_set_attr")(name, value)
 
 
@@ -195,9 +180,7 @@ def set_attribute(operation: Any, name: str, text: str) -> None:
 )
 def graph_of_functions() -> Optional[Callable[[Any], Any]]:
     """What makes a graph of a function's definition."""
-    module = _module("tensorflow.python.framework.function_def_to_graph")
-    function: Callable[[Any], Any] = _of(module, "function_def_to_graph")
-    return function
+    return _of("tensorflow.python.framework.function_def_to_graph", "function_def_to_graph")
 
 
 @_uses(
@@ -207,9 +190,8 @@ def graph_of_functions() -> Optional[Callable[[Any], Any]]:
 )
 def prepare_step(session: Any, targets: List[str]) -> None:
     """Makes TensorFlow prune and optimize a session's graph for a step, which is not run."""
-    config_pb2 = _module("tensorflow.core.protobuf.config_pb2")
-    make = _of(session, "_make_callable_from_options")
-    make(config_pb2.CallableOptions(target=targets))
+    options = _of("tensorflow.core.protobuf.config_pb2", "CallableOptions")(target=targets)
+    _of(session, "_make_callable_from_options")(options)
 
 
 @_uses(
@@ -230,16 +212,12 @@ def waiting_for(operation: Any) -> List[Any]:
 )
 def saved_model() -> Any:
     """The class of the message that a SavedModel's file is."""
-    return _of(_module("tensorflow.core.protobuf.saved_model_pb2"), "SavedModel")
+    return _of("tensorflow.core.protobuf.saved_model_pb2", "SavedModel")
 
 
 # Of Keras.
 
-_KERAS2 = (
-    "_process_inputs",
-    "_maybe_reset_cell_dropout_mask",
-    "states",
-)
+_KERAS2 = ("_process_inputs", "_maybe_reset_cell_dropout_mask", "states")
 
 
 @_uses(

@@ -28,31 +28,25 @@ def names_of(library: Path) -> List[str]:
       directory. Then the last part of it: the linker searches its own folders for names without a
       slash, and keeps the path that it finds.
     """
-    mapped = _mapped()
-    for address, name in _loaded():
-        if _same_file(mapped.get(address, ""), library):
+    for name, path in _loaded():
+        if _same_file(path, library):
             return list(dict.fromkeys([name, os.path.basename(name)]))
     return []
 
 
 def others_like(library: Path) -> List[str]:
     """The paths of loaded files of this file's name that are not this file."""
-    mapped = _mapped()
-    paths = [mapped.get(address, "") for address, _ in _loaded()]
-    return [
-        path
-        for path in paths
-        if os.path.basename(path) == library.name and not _same_file(path, library)
-    ]
+    paths = [path for _, path in _loaded() if os.path.basename(path) == library.name]
+    return [path for path in paths if not _same_file(path, library)]
 
 
-def _loaded() -> List[Tuple[int, str]]:
-    """The address and the name of every loaded library."""
-    found = []
+def _loaded() -> List[Tuple[str, str]]:
+    """The linker's name and the absolute path of every loaded library."""
+    found, mapped = [], _mapped()
 
     def append(entry: Any, size: int, unused: None) -> int:
         library = entry.contents
-        found.append((library.address or 0, os.fsdecode(library.name or b"")))
+        found.append((os.fsdecode(library.name or b""), mapped.get(library.address or 0, "")))
         return 0  # Go on.
 
     callback = ctypes.CFUNCTYPE(
