@@ -4,8 +4,8 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
 
 use crate::activation;
-use crate::elementwise::Equation;
-use crate::recurrence::{At, Cell, CellGrad, ColumnSums, GradStep, Input, Phase, Product, Step};
+use crate::elementwise::{Computed, Elements, Equation};
+use crate::recurrence::{At, CellGrad, GradStep, Input, Phase, Product, Step, StepCell, TiledCell};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -48,13 +48,15 @@ pub(crate) struct Rnn<'a, 'w> {
     pub(crate) product: Product<'w, f32, 1>,
 }
 
-impl Cell<f32, 0, 1> for Rnn<'_, '_> {
+impl StepCell<f32, 0, 1> for Rnn<'_, '_> {
     const GATES: [usize; 2] = [1, 0];
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.product.tiling, self.product.cost())
     }
+}
 
+impl TiledCell<f32, 0, 1> for Rnn<'_, '_> {
     fn step(
         &self,
         step: Step<'_, f32, 1>,
@@ -62,10 +64,9 @@ impl Cell<f32, 0, 1> for Rnn<'_, '_> {
         outputs: [ArrayViewMut2<'_, f32>; 1],
     ) {
         let Step { at, products, before: [h_prev] } = step;
-        let products = self.product.after(Input::Known(products), at.rows, Some(h_prev));
+        let products = self.product.after(Input::Products(products), at.rows, Some(h_prev));
         let inputs = [every_row(self.b, h_prev.nrows())];
-        let (equation, sums) = (Forward(self.activation), ColumnSums::none());
-        Phase { equation, inputs, outputs, f32_operands: [], sums }.run(at, products);
+        Phase::new(Forward(self.activation), inputs, outputs).run(at, products);
     }
 }
 
@@ -77,13 +78,8 @@ impl Equation<1, 1, 0, 1> for Forward {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [b]: [S::F32; 1],
-        _: [S::F32; 1],
-        [product]: [S::F32; 1],
-    ) -> ([S::F32; 1], [S::F32; 1], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 1, 1, 1>) -> Computed<S::F32, 1, 1> {
+        let Elements { inputs: [b], f32_operands: [product], .. } = at;
         ([self.0.of(simd, product + b)], [product], [])
     }
 }
@@ -111,7 +107,7 @@ impl CellGrad<f32, 1, 1, 1> for RnnGrad<'_> {
         Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
     }
 
-    fn first(
+    fn finish(
         &self,
         at: At<'_>,
         d: Option<ArrayView2<'_, f32>>,
@@ -129,13 +125,8 @@ impl Equation<1, 1, 1, 2> for Backward {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h]: [S::F32; 1],
-        [h_grad]: [S::F32; 1],
-        [strip, _]: [S::F32; 2],
-    ) -> ([S::F32; 1], [S::F32; 2], [S::F32; 1]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 1, 1, 2>) -> Computed<S::F32, 1, 2, 1> {
+        let Elements { inputs: [h], before: [h_grad], f32_operands: [strip, _] } = at;
         let d = (h_grad + strip) * self.0.derivative(simd, h);
         ([d], [strip, d], [d])
     }

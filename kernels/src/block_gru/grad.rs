@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
-use crate::gemm::{self, weights_fit, weights_len};
+use crate::gemm::{self, StepShape, weights_fit, weights_len};
 use crate::gru::step_grad::GruGrad;
 use crate::ops::{BLOCK_GRU_GRAD, Sizes};
 use crate::recurrence::{
@@ -83,13 +83,14 @@ pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
 
 /// How many elements of memory the sums over the batch need.
 pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    recurrence::sums_len(BIAS_SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
+    let shape = (batch, cell_size);
+    recurrence::sums_len(BIAS_SUMS, shape, gemm::step_rows(StepShape::new(shape, 2)))
 }
 
 /// What the gradients of a sequence are computed from, beside the activations. Weights are those of the gates and those
 /// of the candidate, and may lie in memory as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct GradSequence<'a, E> {
+pub(crate) struct GruGradSequence<'a, E> {
     /// At least one row has a step.
     pub(crate) lengths: Lengths<'a>,
     pub(crate) x: ArrayView3<'a, E>,
@@ -122,7 +123,7 @@ pub(crate) fn compute<E: Storage>(
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
     let (w_x, w_h) = (Some([ru_x, c_x]), [ru_h, c_h]);
     let sequence =
-        GradSequence { lengths, x, h_prev, w_x, w_h, h, h_grad, h_last_grad, reset_after };
+        GruGradSequence { lengths, x, h_prev, w_x, w_h, h, h_grad, h_last_grad, reset_after };
     let GradOutputs { w_ru_grad, w_c_grad, h_prev_grad, .. } = &mut outputs;
     let (weights, scratch) = place_weights(sizes.cell_size, [w_ru_grad, w_c_grad], scratch);
     sequence.all_steps(context, &mut in_place, h_prev_grad.view_mut(), weights, [sums, scratch]);
@@ -132,12 +133,12 @@ pub(crate) fn compute<E: Storage>(
     sequence.products(context, in_place, outputs.x_grad, [Some([ru_x, c_x]), Some([ru_h, c_h])]);
 }
 
-/// How many elements of scratch memory [`GradSequence::all_steps`] needs.
+/// How many elements of scratch memory [`GruGradSequence::all_steps`] needs.
 pub(crate) fn steps_scratch(batch: usize, cell_size: usize) -> usize {
     backward_scratch(D_STEPS, (batch, cell_size), 3)
 }
 
-impl<E: Storage> GradSequence<'_, E> {
+impl<E: Storage> GruGradSequence<'_, E> {
     /// All steps, from the last to the first: what replaces the activations, h_prev_grad and the sums over the
     /// batch. `weights` is memory for the packed weights of the state.
     pub(crate) fn all_steps(
@@ -149,7 +150,7 @@ impl<E: Storage> GradSequence<'_, E> {
         [sums, scratch]: [&mut [f32]; 2],
     ) {
         let [w_ru, w_c] = self.w_h.map(|w| w.reversed_axes());
-        let tiling = gemm::step_tiling(context, self.h_prev.dim(), 2);
+        let tiling = gemm::step_tiling(context, StepShape::new(self.h_prev.dim(), 2));
         let cell = GruGrad {
             reset_after: self.reset_after,
             gates: Product::plain(tiling, w_ru).packed(context, gates),
@@ -178,7 +179,7 @@ impl<E: Storage> GradSequence<'_, E> {
         x_grad: ArrayViewMut3<'_, E>,
         [of_x, of_state]: [Option<[ArrayViewMut2<'_, E>; 2]>; 2],
     ) {
-        let GradSequence { lengths, x, h_prev, h, .. } = *self;
+        let GruGradSequence { lengths, x, h_prev, h, .. } = *self;
         let cells = h_prev.ncols();
         let gates = [r, u, c, hc].map(|gate| all_rows_mut(gate, 0..lengths.longest()));
         let [d_r, d_u, d_c, hc] = gates.each_ref().map(|gate| gate.view());

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::Variant;
-use crate::gemm::{self, weights_fit, weights_len};
+use crate::gemm::{self, StepShape, weights_fit, weights_len};
 use crate::lstm::step::GateOrder;
 use crate::lstm::step_grad::{LstmGrad, ProjectedGrad, SAVED, gates_of};
 use crate::ops::Sizes;
@@ -12,6 +12,7 @@ use crate::recurrence::{
     backward_scratch, split_rows,
 };
 use crate::tiles;
+use crate::tuning::SIDE_BY_SIDE_CELLS;
 use crate::{Context, Element, Error, Storage};
 
 pub(crate) use crate::lstm::step_grad::BIAS_SUMS;
@@ -80,19 +81,18 @@ pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
 
 /// How many elements of memory the sums over the batch need.
 pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    recurrence::sums_len(BIAS_SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
+    let shape = (batch, cell_size);
+    recurrence::sums_len(BIAS_SUMS, shape, gemm::step_rows(StepShape::new(shape, 4)))
 }
 
-/// How many elements of scratch memory [`GradSequence::all_steps`] needs.
+/// How many elements of scratch memory [`LstmGradSequence::all_steps`] needs.
 pub(crate) fn steps_scratch(&Sizes { time, batch, cell_size, .. }: &Sizes) -> usize {
     backward_scratch(dz_steps(time, cell_size), (batch, cell_size), 4)
 }
 
-/// For how many steps there is memory for dz with its gates side by side. Products of single gates are slow where gates
-/// have few cells: much of their last vectors is empty.
+/// For how many steps there is memory for dz with its gates side by side.
 fn dz_steps(time: usize, cell_size: usize) -> usize {
-    const FEW: usize = 120;
-    if cell_size <= FEW { time.max(D_STEPS) } else { D_STEPS }
+    if cell_size <= SIDE_BY_SIDE_CELLS { time.max(D_STEPS) } else { D_STEPS }
 }
 
 /// What a call is told beside its tensors.
@@ -105,7 +105,7 @@ pub struct GradCall {
 
 /// What the gradients of a sequence are computed from, beside the gates. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct GradSequence<'a, E> {
+pub(crate) struct LstmGradSequence<'a, E> {
     /// At least one row has a step.
     pub(crate) lengths: Lengths<'a>,
     pub(crate) order: GateOrder,
@@ -159,7 +159,7 @@ pub(crate) fn compute<E: Storage>(
         Some(w_grad) if fits => (&mut w_grad[..packed], scratch),
         _ => scratch.split_at_mut(packed),
     };
-    let sequence = GradSequence::of(call, &inputs);
+    let sequence = LstmGradSequence::of(call, &inputs);
     let states = [outputs.cs_prev_grad.view_mut(), outputs.h_prev_grad.view_mut()];
     let dz = sequence.all_steps(context, &mut in_place, states, [weights, &mut *sums], scratch);
     outputs.set_vectors(call, &ColumnSums::new(sums, BIAS_SUMS));
@@ -167,12 +167,12 @@ pub(crate) fn compute<E: Storage>(
     sequence.products(context, in_place, dz, outputs.x_grad, w_grads.map(Some));
 }
 
-impl<'a, E: Storage> GradSequence<'a, E> {
+impl<'a, E: Storage> LstmGradSequence<'a, E> {
     fn of(call: GradCall, inputs: &GradInputs<'a, E>) -> Self {
         let GradInputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, .. } = *inputs;
         let GradInputs { cs, co, h, cs_grad, h_grad, .. } = *inputs;
         let (w_x, w_h) = w.split_at(Axis(0), call.sizes.input_size);
-        GradSequence {
+        LstmGradSequence {
             lengths: Lengths::Same(seq_len_max),
             order: call.variant.order(),
             x,
@@ -220,7 +220,7 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         weights: ArrayView2<'f, E>,
         memory: &'w mut [f32],
     ) -> LstmGrad<'a, 'w, E> {
-        let tiling = gemm::step_tiling(context, self.cs_prev.dim(), 4);
+        let tiling = gemm::step_tiling(context, StepShape::new(self.cs_prev.dim(), 4));
         let product = Product::plain(tiling, weights.reversed_axes());
         let (order, product) = (self.order, product.packed(context, memory));
         LstmGrad { order, peepholes: self.peepholes, product }
@@ -254,7 +254,7 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         x_grad: ArrayViewMut3<'_, E>,
         w_grads: [Option<ArrayViewMut2<'_, E>>; 2],
     ) {
-        let GradSequence { lengths, order, .. } = *self;
+        let LstmGradSequence { lengths, order, .. } = *self;
         let (steps, cells) = (lengths.longest(), self.cs_prev.ncols());
         let gradients = [Left::Input, Left::State].into_iter().zip(w_grads);
         let gradients = gradients.filter_map(|(left, out)| Some((left, out?)));
@@ -279,13 +279,13 @@ impl<'a, E: Storage> GradSequence<'a, E> {
 
     /// What gradients with respect to weights are computed from.
     pub(crate) fn inputs(&self) -> recurrence::Inputs<'a, E> {
-        let GradSequence { lengths, x, h_prev, h, .. } = *self;
+        let LstmGradSequence { lengths, x, h_prev, h, .. } = *self;
         recurrence::Inputs { lengths, x, h_prev, h }
     }
 }
 
-impl GradSequence<'_, f32> {
-    /// [`GradSequence::all_steps`] with a projection.
+impl LstmGradSequence<'_, f32> {
+    /// [`LstmGradSequence::all_steps`] with a projection.
     pub(crate) fn all_projected_steps<'m>(
         &self,
         context: &Context<'_>,

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
-use super::cell::{self, Cell};
+use super::cell::{self, LayerCell};
 use super::check::{Shapes, check_view};
 use super::memory::{Activations, Arena, total};
 use super::prepared_inputs::{DirectionBuffers, PreparedInputs, in_order};
@@ -244,7 +244,7 @@ impl<E: Storage> Pass<'_, '_, E> {
 
 /// Sets the states after each row's last step: h, and the cells' in an LSTM.
 fn store_last_states<E: Storage>(
-    cell: &Cell<'_>,
+    cell: &LayerCell<'_>,
     saved: &[f32],
     pseudo_layer: usize,
     states: &mut [Option<ArrayViewMut3<'_, E>>; 2],

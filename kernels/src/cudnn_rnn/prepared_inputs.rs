@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayBase, ArrayView2, ArrayView3, Axis, Ix3, RawData};
 
-use super::cell::{Cell, Parameters};
+use super::cell::{LayerCell, Parameters};
 use super::forward::Inputs;
 use super::memory::{Arena, total};
 use super::rows::{self, StepOrder};
@@ -86,7 +86,7 @@ impl<'a> PreparedInputs<'a> {
         (layer, direction): (usize, usize),
         x: ArrayView3<'c, f32>,
         turned: &'c mut DirectionBuffers<'_>,
-    ) -> Cell<'c>
+    ) -> LayerCell<'c>
     where
         'a: 'c,
     {
@@ -103,7 +103,7 @@ impl<'a> PreparedInputs<'a> {
         let state = |columns, memory| {
             ArrayView2::from_shape((batch, columns), memory).expect("of this size")
         };
-        Cell {
+        LayerCell {
             network: self.network,
             lengths: self.lengths,
             x,

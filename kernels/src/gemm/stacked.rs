@@ -8,11 +8,12 @@ use ndarray::ArrayView2;
 use super::micro_kernel::{LeftPanel, Unpacked, groups};
 use super::pack::{CopyPanel, pack_rows};
 use super::strip::AddPacked;
+use super::tile::Tile;
 use super::tiling::padded;
-use super::{KC, NR, Tile};
 use crate::Storage;
 use crate::simd::{Simd, WithSimd};
 use crate::tiles::{row, row_mut, rows as rows_of};
+use crate::tuning::{KC, NR};
 
 impl Tile<'_> {
     /// Adds `[a_0; a_1; ...]^T @ [b_0; b_1; ...]`, where `a_i` has a column for each row of the tile, and

@@ -11,10 +11,10 @@ use super::micro_kernel::{
 use super::pack::{pack_rows, pack_transposed};
 use super::prefetch::{Matrix, NoPrefetch, PackedSteps, Prefetch, PrefetchCursor};
 use super::tiling::padded;
-use super::{NR, UNIT};
 use crate::Storage;
 use crate::simd::{LINE, Simd, WithSimd};
 use crate::tiles::row;
+use crate::tuning::{NR, UNIT};
 
 /// All blocks of rows.
 const ALL: Range<usize> = 0..usize::MAX;
@@ -157,7 +157,7 @@ impl<L: LeftSlice> Strip<'_, L> {
     }
 
     /// Adds the product of all blocks of rows but the first one and a packed group of columns. They prefetch the next group,
-    /// whose rows have one line each, or two: `line(0)` and `line(1)`, and so many bytes on those of the next row.
+    /// whose rows have one line each, or two: `line(0)` and `line(1)`, and those of the next row `step` bytes further.
     #[inline(always)]
     fn add_prefetching_lines<S: Simd>(
         &mut self,
@@ -220,7 +220,7 @@ impl<L: LeftSlice> Strip<'_, L> {
 /// `sums += left @ packed`
 pub(super) struct AddPacked<'p, 's, L> {
     pub(super) strip: Strip<'s, L>,
-    /// A slice of the right factor, packed in groups of so many vectors.
+    /// A slice of the right factor, packed in groups of `vectors` vectors.
     pub(super) packed: &'p [f32],
     pub(super) vectors: usize,
 }

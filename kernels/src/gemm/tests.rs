@@ -1,13 +1,13 @@
 use std::ops::Range;
 
 use half::f16;
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::columns::{Strips, packed_len};
 use super::few_rows::packed_vectors;
-use super::pack::{pack, packed_len};
-use super::tile::Strips;
+use super::pack::pack;
 use super::*;
 use crate::tiles::{columns as columns_of, rows as rows_of};
 use crate::{Context, Isa, Storage};
@@ -98,7 +98,7 @@ fn every_layout_gives_the_product_and_the_same_bits() {
         let packed = packed.iter().map(|&(ref data, vectors)| Right::Packed { data, vectors });
         let rights = matrices.into_iter().chain(packed);
         let first = tile(isa, a.nrows(), strips, |tile| {
-            tile.add_transposed(a_columns.view(), None, b.view());
+            tile.add_tn(a_columns.view(), None, b.view());
             joined(tile)
         });
         assert_close(isa, &first, want);
@@ -300,7 +300,7 @@ fn products_in_half_are_those_of_the_same_numbers_in_single_precision() {
         assert_eq!(first, single, "as f32, on {}", isa.name());
         let transposed = of(&|tile| tile.add(a_half.view(), Right::Transposed(b_columns.view())));
         assert_eq!(first, transposed, "transposed, on {}", isa.name());
-        let left = of(&|tile| tile.add_transposed(a_columns.view(), None, b_half.view()));
+        let left = of(&|tile| tile.add_tn(a_columns.view(), None, b_half.view()));
         assert_eq!(first, left, "left transposed, on {}", isa.name());
     });
 }

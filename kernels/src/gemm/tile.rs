@@ -1,26 +1,19 @@
 //! A tile of sums of products.
 
-use std::ops::Range;
-
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, Axis};
 
-use super::micro_kernel::PANEL_ROWS;
-use super::pack::packed_len;
-use super::products::Store;
-use super::tiling::padded;
-use super::{KC, LEFT_PITCH, NR, dots, workspace};
-use crate::tiles::{Place, columns as columns_of, row};
-use crate::{Isa, Storage};
-
-/// Ranges of columns.
-pub(crate) type Strips<'s> = &'s [Range<usize>];
+use super::columns::{Strips, pitch, places};
+use crate::simd::{Simd, WithSimd};
+use crate::tiles::{Place, columns as columns_of, row, row_mut};
+use crate::tuning::{DOT_ROWS, DOT_SLICE_TERMS, KC, LEFT_PITCH_FLOATS, NR, PANEL_ROWS};
+use crate::{Isa, Storage, workspace};
 
 /// Sums of products.
 pub(crate) struct Tile<'t> {
     pub(super) isa: Isa,
     pub(super) rows: usize,
     pub(super) strips: Strips<'t>,
-    /// Sums in a row: runs of strips that are neighbours, each filled up to a multiple of [`UNIT`](super::UNIT).
+    /// Sums in a row: runs of strips that are neighbours, each filled up to a multiple of [`UNIT`](crate::tuning::UNIT).
     pub(super) pitch: usize,
     /// `[rows, pitch]`
     pub(super) sums: &'t mut [f32],
@@ -65,14 +58,9 @@ pub(crate) fn tile_in<R>(
     })
 }
 
-/// The sums in a row of a tile.
-pub(crate) fn pitch(strips: Strips<'_>) -> usize {
-    packed_len(1, strips)
-}
-
 /// The memory that a tile needs for slices of the left factor, and of the right one.
 fn factors_len(rows: usize) -> [usize; 2] {
-    [(rows * LEFT_PITCH).max(PANEL_ROWS * KC).max(dots::ROWS * dots::TERMS), KC * NR]
+    [(rows * LEFT_PITCH_FLOATS).max(PANEL_ROWS * KC).max(DOT_ROWS * DOT_SLICE_TERMS), KC * NR]
 }
 
 /// [`tile`] at a place whose columns are its only strip.
@@ -113,6 +101,12 @@ impl Tile<'_> {
                 sums[place].copy_from_slice(&row(rows, at)[columns.clone()]);
             }
         }
+    }
+
+    /// Replaces the sums by these, [`pitch`] for each row.
+    pub(crate) fn set_sums(&mut self, sums: &[f32]) {
+        self.blank = false;
+        self.sums.copy_from_slice(sums);
     }
 
     /// Adds the rows of some matrices, one below the other, to each strip, all of which are as wide.
@@ -167,22 +161,25 @@ impl Tile<'_> {
     }
 }
 
-/// Runs of strips that are neighbours.
-pub(super) fn runs(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
-    let runs = strips.chunk_by(|strip, next| strip.end == next.start);
-    runs.map(|run| run[0].start..run[run.len() - 1].end)
+/// Writes the sums of a strip of a tile.
+struct Store<'s, 'o, E> {
+    sums: ArrayView2<'s, f32>,
+    out: ArrayViewMut2<'o, E>,
+    /// Whether they are added to what is there.
+    add: bool,
 }
 
-/// Where each strip is in a row of sums.
-fn places(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
-    let mut end: usize = 0;
-    let mut last = None;
-    strips.iter().map(move |strip| {
-        if last != Some(strip.start) {
-            end = padded(end);
+impl<E: Storage> WithSimd for Store<'_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        for at in 0..self.sums.nrows() {
+            let from = row(self.sums, at).chunks(S::LANES);
+            for (from, to) in from.zip(row_mut(&mut self.out, at).chunks_mut(S::LANES)) {
+                let sums = simd.load(from);
+                E::store(simd, if self.add { sums + E::load(simd, to) } else { sums }, to);
+            }
         }
-        let start = end;
-        (end, last) = (start + strip.len(), Some(strip.end));
-        start..end
-    })
+    }
 }

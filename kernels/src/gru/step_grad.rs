@@ -4,7 +4,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::step;
 use crate::Storage;
-use crate::elementwise::Equation;
+use crate::elementwise::{Computed, Elements, Equation};
 use crate::recurrence::{At, CellGrad, GradStep, Input, Phase, Product, Rows, Sum};
 use crate::simd::Simd;
 use crate::tiles::Tiling;
@@ -76,7 +76,7 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
         .run(at, self.candidate.of(at.rows, Some(d_candidate.view())));
     }
 
-    fn first(
+    fn finish(
         &self,
         at: At<'_>,
         d: Option<ArrayView2<'_, f32>>,
@@ -94,13 +94,9 @@ impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, h_grad]: [S::F32; 2],
-        [u, c]: [S::F32; 2],
-        [strip, state, ..]: [S::F32; 4],
-    ) -> ([S::F32; 2], [S::F32; 4], [S::F32; 2]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 2, 2, 4>) -> Computed<S::F32, 2, 4, 2> {
+        let Elements { inputs: [h_prev, h_grad], before: [u, c], f32_operands: [strip, state, ..] } =
+            at;
         let d_h = h_grad + state + strip;
         let [d_c, d_u] = step::through_state(simd, d_h, h_prev, u, c);
         ([d_u, d_c], [strip, d_h * u, d_u, d_c], [d_u, d_c])
@@ -114,13 +110,8 @@ impl Equation<1, 1, 1, 3> for Reset {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev]: [S::F32; 1],
-        [r]: [S::F32; 1],
-        [d_hc, state, _]: [S::F32; 3],
-    ) -> ([S::F32; 1], [S::F32; 3], [S::F32; 1]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 1, 1, 3>) -> Computed<S::F32, 1, 3, 1> {
+        let Elements { inputs: [h_prev], before: [r], f32_operands: [d_hc, state, _] } = at;
         let d_r = step::through_reset(simd, d_hc, h_prev, r);
         ([d_r], [d_hc, simd.mul_add(d_hc, r, state), d_r], [d_r])
     }
@@ -133,13 +124,12 @@ impl Equation<2, 4, 4, 5> for ResetAfter {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, h_grad]: [S::F32; 2],
-        [r, u, c, hc]: [S::F32; 4],
-        [strip, state, ..]: [S::F32; 5],
-    ) -> ([S::F32; 4], [S::F32; 5], [S::F32; 4]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 2, 4, 5>) -> Computed<S::F32, 4, 5, 4> {
+        let Elements {
+            inputs: [h_prev, h_grad],
+            before: [r, u, c, hc],
+            f32_operands: [strip, state, ..],
+        } = at;
         let d_h = h_grad + state + strip;
         let [d_c, d_u] = step::through_state(simd, d_h, h_prev, u, c);
         let d_hc = d_c * r;

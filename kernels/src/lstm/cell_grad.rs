@@ -2,7 +2,7 @@
 
 use ndarray::Axis;
 
-use crate::elementwise::{self, Equation};
+use crate::elementwise::{self, Computed, Elements, Equation};
 use crate::ops::{Keeps, LSTM_BLOCK_CELL_GRAD, Sizes};
 use crate::simd::Simd;
 use crate::{Context, Element, Error, Storage};
@@ -75,13 +75,8 @@ struct WithoutPeepholes;
 
 impl Equation<8, 5> for WithoutPeepholes {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        inputs: [S::F32; 8],
-        _: [S::F32; 5],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 5], [S::F32; 0], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 8, 5>) -> Computed<S::F32, 5> {
+        let Elements { inputs, .. } = at;
         (gradients(simd, inputs), [], [])
     }
 }
@@ -91,13 +86,8 @@ struct WithPeepholes;
 
 impl Equation<12, 5, 3> for WithPeepholes {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [inputs @ .., cs, wci, wcf, wco]: [S::F32; 12],
-        _: [S::F32; 5],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 5], [S::F32; 0], [S::F32; 3]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 12, 5>) -> Computed<S::F32, 5, 0, 3> {
+        let Elements { inputs: [inputs @ .., cs, wci, wcf, wco], .. } = at;
         let (gradients, terms) = peephole_gradients(simd, inputs, cs, [wci, wcf, wco]);
         (gradients, [], terms)
     }

@@ -5,7 +5,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip};
 use super::cell_grad::{gradients, peephole_gradients};
 use super::step::{GateOrder, in_order};
 use crate::Storage;
-use crate::elementwise::Equation;
+use crate::elementwise::{Computed, Elements, Equation};
 use crate::recurrence::{At, CellGrad, GradStep, Phase, Product, Products};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
@@ -62,7 +62,7 @@ impl<E: Storage> CellGrad<E, SAVED, 4, 2> for LstmGrad<'_, '_, E> {
         self.run(step, products, gates);
     }
 
-    fn first(
+    fn finish(
         &self,
         at: At<'_>,
         d: Option<ArrayView2<'_, f32>>,
@@ -104,7 +104,7 @@ impl CellGrad<f32, SAVED, 5, 2> for ProjectedGrad<'_, '_, '_> {
         self.lstm.run(step, products, [i, ci, f, o]);
     }
 
-    fn first(
+    fn finish(
         &self,
         at: At<'_>,
         d: Option<ArrayView2<'_, f32>>,
@@ -132,13 +132,12 @@ impl Equation<4, 4, 4, 6> for WithoutPeepholes {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [cs_prev, co, cs_grad, h_grad]: [S::F32; 4],
-        [i, ci, f, o]: [S::F32; 4],
-        [dh, dcs, ..]: [S::F32; 6],
-    ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 4]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 4, 6>) -> Computed<S::F32, 4, 6, 4> {
+        let Elements {
+            inputs: [cs_prev, co, cs_grad, h_grad],
+            before: [i, ci, f, o],
+            f32_operands: [dh, dcs, ..],
+        } = at;
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
         let [dcs, dz @ ..] = gradients(simd, inputs);
         let [di, dci, df, d_o] = dz;
@@ -153,13 +152,12 @@ impl Equation<8, 4, 7, 6> for WithPeepholes {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco]: [S::F32; 8],
-        [i, ci, f, o]: [S::F32; 4],
-        [dh, dcs, ..]: [S::F32; 6],
-    ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 7]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 8, 4, 6>) -> Computed<S::F32, 4, 6, 7> {
+        let Elements {
+            inputs: [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco],
+            before: [i, ci, f, o],
+            f32_operands: [dh, dcs, ..],
+        } = at;
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
         let (gradients, [d_wci, d_wcf, d_wco]) =
             peephole_gradients(simd, inputs, cs, [wci, wcf, wco]);

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::steps::{self, ElementShapes, Steps};
-use crate::block_gru::forward::{Sequence, forward_scratch};
+use crate::block_gru::forward::{GruSequence, forward_scratch};
 use crate::gru::step::GruStep;
 use crate::ops::{PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
@@ -163,7 +163,7 @@ pub(crate) fn compute<E: Storage>(
     let (_, batch, cell) = h.dim();
     let lengths = Lengths::new(ArrayView1::from(lengths));
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), x.dim().2));
-    let sequence = Sequence {
+    let sequence = GruSequence {
         lengths,
         x,
         h_prev,

@@ -4,7 +4,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewD, ArrayViewMut2, Arr
 
 use super::lstm::{LstmCellShapes, broadcast};
 use super::steps::{self, ElementShapes, Steps};
-use crate::block_lstm::forward::{Sequence, forward_scratch};
+use crate::block_lstm::forward::{LstmSequence, forward_scratch};
 use crate::lstm::Attributes;
 use crate::lstm::step::{ICFO, LstmStep};
 use crate::ops::{PartialShape, Sizes};
@@ -215,7 +215,7 @@ pub(crate) fn compute<E: Storage>(
     let step = LstmStep { attributes, order: ICFO, b, peepholes };
     let lengths = Lengths::new(ArrayView1::from(lengths));
     let sequence =
-        Sequence { lengths, x, cs_prev: first.view(), h_prev, w_x: Some(w_x), w_h, step };
+        LstmSequence { lengths, x, cs_prev: first.view(), h_prev, w_x: Some(w_x), w_h, step };
     let outputs = [i, cs.view_mut(), f, o, ci, co, h.view_mut()];
     sequence.compute(context, outputs, None, scratch);
     last_states(lengths, h_prev, h.view(), h_last);

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Zip, s};
 
-use super::bands::{band_rows, bands, cut, for_each_band, turn};
-use super::steps::{all_rows, parts, state_before};
-use super::{At, ColumnSums, Lengths, Rows, sums_len};
-use crate::tiles::{self, Tiling};
+use super::bands::{band_rows, cut, for_each_band, steps_of_slice};
+use super::lengths::{At, Lengths, Rows};
+use super::steps::{all_rows, state_before};
+use super::sums::{ColumnSums, sums_len};
+use crate::tiles::{self, Tiling, parts};
 use crate::{Context, Storage};
 
 /// The gradient of the steps of a cell: it reads `I` tensors, works in place of `K` others, and ends with the gradients
@@ -26,7 +27,7 @@ pub(crate) trait CellGrad<E, const I: usize, const K: usize, const N: usize>: Sy
 
     /// The gradients with respect to the states before step 0. `d` and `carried` are what it has left; `d` is none if
     /// no row had a step.
-    fn first(
+    fn finish(
         &self,
         at: At<'_>,
         d: Option<ArrayView2<'_, f32>>,
@@ -69,8 +70,8 @@ pub(crate) struct Backward<'a, 'o, E, const I: usize, const K: usize, const N: u
 /// the one after it.
 pub(crate) const D_STEPS: usize = 2;
 
-/// How many elements of scratch memory [`backward()`] needs for so many gates, where it has room for the gradients with
-/// respect to products of so many steps.
+/// How many elements of scratch memory [`backward()`] needs for `gates` gates, where it has room for the gradients with
+/// respect to products of `d_steps` steps.
 pub(crate) fn backward_scratch(
     d_steps: usize,
     (batch, cells): (usize, usize),
@@ -108,27 +109,27 @@ where
     let bands = work.bands(rows).zip(memory);
     let mut bands: Vec<_> =
         bands.map(|(work, (([d], carried), sums))| Band::new(work, d, carried, sums)).collect();
-    let at_once = turn(cost).clamp(1, steps.max(1));
+    let at_once = steps_of_slice(cost).clamp(1, steps.max(1));
     for steps in parts(0..steps, at_once).rev() {
         let cost = cost.saturating_mul(steps.len() as u64);
         for_each_band(context, cost, bands.iter_mut().collect(), |context, band| {
             band.steps(context, cell, steps.clone());
         });
     }
-    for_each_band(context, cost, bands, |context, band| band.first(context, cell));
+    for_each_band(context, cost, bands, |context, band| band.finish(context, cell));
     let d = ArrayView3::from_shape(shape, d).expect("of this size");
     (d_steps >= steps).then(|| all_rows(d, 0..steps))
 }
 
 impl<E: Storage, const I: usize, const K: usize, const N: usize> Backward<'_, '_, E, I, K, N> {
-    /// Bands of so many rows of the batch.
+    /// Bands of `rows` rows of the batch.
     fn bands<'b>(&'b mut self, rows: usize) -> impl Iterator<Item = Backward<'b, 'b, E, I, K, N>> {
         let Backward { lengths, first, states, saved, last_grad, .. } = *self;
         let batch = first.nrows();
         let mut grads =
             self.first_grads.each_mut().map(|to| to.axis_chunks_iter_mut(Axis(0), rows));
         let in_place = cut(&mut self.in_place, rows);
-        bands(batch, rows).zip(in_place).map(move |(rows, in_place)| {
+        parts(0..batch, rows).zip(in_place).map(move |(rows, in_place)| {
             let of_steps = |tensor: ArrayView3<'b, E>| tensor.slice_move(s![.., rows.clone(), ..]);
             Backward {
                 lengths: lengths.rows(rows.clone()),
@@ -202,11 +203,11 @@ impl<'b, E: Storage, const I: usize, const K: usize, const N: usize> Band<'b, E,
         }
     }
 
-    fn first(self, context: &Context<'_>, cell: &impl CellGrad<E, I, K, N>) {
+    fn finish(self, context: &Context<'_>, cell: &impl CellGrad<E, I, K, N>) {
         let Band { work, d, carried, .. } = self;
         let lengths = work.lengths;
         let d = (lengths.longest() > 0).then(|| d.index_axis(Axis(0), 0));
         let at = At { context, rows: Rows { lengths, t: 0 } };
-        cell.first(at, d, carried.view(), work.first_grads);
+        cell.finish(at, d, carried.view(), work.first_grads);
     }
 }

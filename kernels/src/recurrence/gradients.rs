@@ -5,8 +5,8 @@ use std::slice;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
-use super::steps::clear_from;
-use super::{Lengths, Rows, all_rows, all_rows_mut};
+use super::lengths::{Lengths, Rows};
+use super::steps::{all_rows, all_rows_mut, clear_from};
 use crate::gemm::{self, LeftLayout, Right, Target, Tile};
 use crate::tiles::{self, Place};
 use crate::{Context, Storage};
@@ -109,7 +109,7 @@ pub(crate) fn weight_gradients<'a, 'o, E: Storage, D: Storage>(
             let rows = steps.start * batch..steps.end * batch;
             let valid = valid.as_ref().map(|valid| &valid[rows.clone()]);
             let d = tiles::rows(d, rows);
-            add_transposed(tile, place, left, valid, d, transposed);
+            add_tn(tile, place, left, valid, d, transposed);
         };
         match left {
             Left::Input => add(x, 0..steps),
@@ -124,7 +124,7 @@ pub(crate) fn weight_gradients<'a, 'o, E: Storage, D: Storage>(
 
 /// Adds `left^T @ d` of some rows to a tile, or its transpose. Rows of `left` that are false in `valid` count as zeros.
 /// Where the transpose is computed, `left` has no gaps.
-fn add_transposed<E: Storage, D: Storage>(
+fn add_tn<E: Storage, D: Storage>(
     tile: &mut Tile<'_>,
     place: &Place,
     left: ArrayView2<'_, E>,
@@ -134,8 +134,8 @@ fn add_transposed<E: Storage, D: Storage>(
 ) {
     let rows = place.rows.clone();
     if transposed {
-        tile.add_transposed(tiles::columns(d, rows), None, left);
+        tile.add_tn(tiles::columns(d, rows), None, left);
     } else {
-        tile.add_transposed(tiles::columns(left, rows), valid, d);
+        tile.add_tn(tiles::columns(left, rows), valid, d);
     }
 }

@@ -1,40 +1,34 @@
 //! Products that every step of a sequence has.
 
-use std::array;
 use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
-use super::Rows;
+use super::grouped;
+use super::lengths::Rows;
 use crate::executor::for_each;
-use crate::gemm::{self, Interleaved, PackedWeights, Right, Tile, weights_len};
-use crate::simd::Simd;
+use crate::gemm::{self, PackedWeights, Right, StepShape, Tile, weights_len};
 use crate::tiles::{Place, Tiling};
+use crate::tuning::PACKED_STEPS;
 use crate::{Context, Isa, Storage};
-
-/// The number of steps from which on packing the weights pays.
-const WORTH_PACKING: usize = 9;
 
 /// Weights that a factor of every step is multiplied by, for `G` gates of each cell, in tiles of cells.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<'w, E, const G: usize> {
     pub(crate) tiling: Tiling,
-    weights: Factor<'w, E, G>,
+    weights: Factor<'w, E>,
     depth: usize,
     cells: usize,
-    /// The cells of a group, if steps are computed group by group.
-    group: Option<usize>,
 }
 
 #[derive(Clone, Copy)]
-enum Factor<'w, E, const G: usize> {
+enum Factor<'w, E> {
     Packed(PackedWeights<'w>),
-    Interleaved(Interleaved<'w, G>),
     Plain(Right<'w, E>),
 }
 
 impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
-    /// How many elements of memory packed weights of so many terms need.
+    /// How many elements of memory packed weights of `depth` terms for `cells` cells need.
     pub(crate) fn memory(depth: usize, cells: usize) -> usize {
         weights_len(depth, G, cells)
     }
@@ -43,106 +37,35 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     pub(crate) fn plain<'f: 'w>(tiling: Tiling, weights: ArrayView2<'f, E>) -> Self {
         let (depth, columns) = weights.dim();
         let weights = Factor::Plain(Right::of(weights.reborrow()));
-        let cells = columns / G;
-        Product { tiling, weights, depth, cells, group: None }
+        Product { tiling, weights, depth, cells: columns / G }
     }
 
     /// The same weights, packed: constants of the call once and for all, others into memory of [`Product::memory`].
     pub(crate) fn packed(self, context: &Context<'w>, memory: &'w mut [f32]) -> Self {
-        if let Some(kept) = self.kept(context) {
-            return kept;
-        }
-        let Product { tiling, depth, cells, .. } = self;
-        let Factor::Plain(right) = self.weights else { return self };
-        let strips = |cells: &Range<usize>| self.strips(cells);
-        let weights = PackedWeights::pack(context, tiling, (depth, cells), right, strips, memory);
-        Product { weights: Factor::Packed(weights), ..self }
+        self.packed_in(context, Some(memory)).unwrap_or(self)
     }
 
     /// The same weights, packed, if they are a constant of the call.
     pub(super) fn kept(&self, context: &Context<'w>) -> Option<Self> {
+        self.packed_in(context, None)
+    }
+
+    fn packed_in(&self, context: &Context<'w>, memory: Option<&'w mut [f32]>) -> Option<Self> {
         let Product { tiling, depth, cells, .. } = *self;
         let Factor::Plain(right) = self.weights else { return None };
         let strips = |cells: &Range<usize>| self.strips(cells);
-        let weights = PackedWeights::kept(context, tiling, (depth, cells), right, strips)?;
+        let weights = PackedWeights::pack(context, tiling, (depth, cells), right, strips, memory)?;
         Some(Product { weights: Factor::Packed(weights), ..*self })
     }
 
-    /// [`Product::packed`] if that pays in so many steps.
+    /// [`Product::packed`] if that pays in `steps` steps.
     pub(crate) fn packed_for(
         self,
         context: &Context<'w>,
         steps: usize,
         memory: &'w mut [f32],
     ) -> Self {
-        if steps < WORTH_PACKING { self } else { self.packed(context, memory) }
-    }
-
-    /// [`Product::packed_for`], for steps that are computed group by group of cells if their rows are few: in phases of
-    /// products with so many gates each, of which this is one. Tiles then have whole blocks.
-    pub(crate) fn grouped_for(
-        self,
-        context: &Context<'w>,
-        steps: usize,
-        gates: &[usize],
-        memory: &'w mut [f32],
-    ) -> Self {
-        let Product { tiling, depth, cells, .. } = self;
-        let widths = gates.iter().map(|&gates| gemm::block_width(context.isa, tiling.rows, gates));
-        let widest = widths.collect::<Option<Vec<_>>>().and_then(|widths| widths.into_iter().max());
-        let pays = !E::IS_HALF && steps >= WORTH_PACKING;
-        let (Factor::Plain(right), Some(widest), true) = (self.weights, widest, pays) else {
-            return self.packed_for(context, steps, memory);
-        };
-        let tiling = if cells <= tiling.columns {
-            tiling
-        } else {
-            gemm::group_tiling(context, (tiling.rows, cells), gates.iter().sum(), widest)
-        };
-        // Tiles have whole blocks, whose widths are powers of 2.
-        let most =
-            if cells <= tiling.columns { widest } else { 1 << tiling.columns.trailing_zeros() };
-        let width = gemm::block_width(context.isa, tiling.rows, G).expect("one of the widths");
-        let width = width.min(most);
-        // A row by itself takes as long as its weights are read, so the equation of few cells runs beside that.
-        let least = if tiling.rows == 1 { 32 } else { 64 };
-        let group = widest.min(most).max(least);
-        let (strips, at_once) = (self.strips(&(0..cells)), tiling.columns.next_multiple_of(width));
-        let size = (depth, width, at_once);
-        let weights = Interleaved::kept(context, size, right, &strips)
-            .unwrap_or_else(|| Interleaved::pack(context, size, right, strips, memory));
-        Product { tiling, weights: Factor::Interleaved(weights), group: Some(group), ..self }
-    }
-
-    /// The cells of a group, after [`Product::grouped_for`], if there are groups.
-    pub(crate) fn group_width(&self) -> Option<usize> {
-        self.group
-    }
-
-    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, or zeros, and its products.
-    /// Sums of a row are `pitch` apart from those of the next.
-    #[inline(always)]
-    pub(crate) fn sum_group<'l, S: Simd>(
-        &self,
-        simd: S,
-        cells: &Range<usize>,
-        rows: impl Iterator<Item = (Option<&'l [f32]>, &'l [E])> + Clone,
-        (sums, pitch): (&mut [f32], usize),
-    ) {
-        let Factor::Interleaved(weights) = self.weights else { unreachable!("not in groups") };
-        let size = gemm::padded(cells.len());
-        for ((known, _), sums) in rows.clone().zip(sums.chunks_mut(pitch)) {
-            let gates = sums.chunks_exact_mut(size).take(G);
-            let Some(known) = known else {
-                gates.for_each(|sums| sums.fill(0.0));
-                continue;
-            };
-            for (columns, to) in self.strips(cells).into_iter().zip(gates) {
-                copy_padded(simd, &known[columns], to);
-            }
-        }
-        let left = rows.map(|(_, left)| E::as_f32(left).expect("elements of type f32"));
-        weights.add(simd, cells, left, (sums, pitch));
+        if steps < PACKED_STEPS { self } else { self.packed(context, memory) }
     }
 
     /// How many columns the weights have.
@@ -157,7 +80,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
 
     /// The columns of all gates that belong to some cells.
     fn strips(&self, cells: &Range<usize>) -> [Range<usize>; G] {
-        array::from_fn(|gate| gate * self.cells + cells.start..gate * self.cells + cells.end)
+        grouped::strips(self.cells, cells)
     }
 
     /// The product with a left factor, or zeros without one: see [`Sum`].
@@ -185,7 +108,6 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         let left = place.rows_of(left);
         match self.weights {
             Factor::Packed(weights) => tile.add(left, weights.at(place)),
-            Factor::Interleaved(_) => unreachable!("multiplied group by group"),
             Factor::Plain(weights) => tile.add(left, weights),
         }
     }
@@ -198,54 +120,46 @@ impl<'w, E: Storage> Product<'w, E, 1> {
         rows: usize,
         weights: ArrayView2<'f, E>,
     ) -> Self {
-        let tiling = gemm::step_tiling(context, (rows, weights.ncols()), 1);
+        let tiling = gemm::step_tiling(context, StepShape::new((rows, weights.ncols()), 1));
         Product::plain(tiling, weights)
     }
 }
 
-/// Copies some sums, filled up to whole vectors with zeros.
-#[inline(always)]
-pub(crate) fn copy_padded<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
-    for (to, from) in to.chunks_exact_mut(S::LANES).zip(from.chunks(S::LANES)) {
-        simd.store(simd.load(from), to);
-    }
-}
-
 /// Products of x, computed before the step.
-pub(crate) enum Known<'s> {
+pub(crate) enum InputProducts<'s> {
     /// A column for each of the weights' columns.
     Matrix(ArrayViewMut2<'s, f32>),
     /// What the sums of all cells begin with: as a tile has them, for each of the weights.
     Sums([&'s mut [f32]; 2]),
 }
 
-impl<'s> Known<'s> {
+impl<'s> InputProducts<'s> {
     /// The same for a shorter time.
-    pub(super) fn reborrow<'b>(self) -> Known<'b>
+    pub(super) fn reborrow<'b>(self) -> InputProducts<'b>
     where
         Self: 'b,
     {
         match self {
-            Known::Matrix(matrix) => Known::Matrix(matrix.reborrow()),
-            Known::Sums(sums) => Known::Sums(sums),
+            InputProducts::Matrix(matrix) => InputProducts::Matrix(matrix.reborrow()),
+            InputProducts::Sums(sums) => InputProducts::Sums(sums),
         }
     }
 
-    /// Those with the first weights, which have so many columns, and those with the second.
+    /// Splits after `columns`: products with the first weights, then with the second.
     pub(crate) fn split(self, columns: usize) -> [Self; 2] {
         match self {
-            Known::Matrix(matrix) => {
-                <[_; 2]>::from(matrix.split_at(Axis(1), columns)).map(Known::Matrix)
+            InputProducts::Matrix(matrix) => {
+                <[_; 2]>::from(matrix.split_at(Axis(1), columns)).map(InputProducts::Matrix)
             }
-            Known::Sums(sums) => sums.map(|sums| Known::Sums([sums, &mut []])),
+            InputProducts::Sums(sums) => sums.map(|sums| InputProducts::Sums([sums, &mut []])),
         }
     }
 
     /// Those of a single gate, `[rows, cells]`.
     pub(crate) fn of_gate(self, (rows, cells): (usize, usize)) -> ArrayViewMut2<'s, f32> {
         match self {
-            Known::Matrix(matrix) => matrix,
-            Known::Sums([sums, _]) => {
+            InputProducts::Matrix(matrix) => matrix,
+            InputProducts::Sums([sums, _]) => {
                 let sums = ArrayViewMut2::from_shape((rows, gemm::padded(cells)), sums);
                 sums.expect("a tile of a gate").split_at(Axis(1), cells).0
             }
@@ -257,7 +171,7 @@ impl<'s> Known<'s> {
 pub(crate) enum Input<'s, E> {
     Zeros,
     /// Products of x.
-    Known(Known<'s>),
+    Products(InputProducts<'s>),
     /// x, and its weights.
     Product(ArrayView2<'s, E>, ArrayView2<'s, E>),
 }
@@ -270,7 +184,7 @@ impl<E> Input<'_, E> {
     {
         match self {
             Input::Zeros => Input::Zeros,
-            Input::Known(products) => Input::Known(products.reborrow()),
+            Input::Products(products) => Input::Products(products.reborrow()),
             Input::Product(x, weights) => Input::Product(x.reborrow(), weights.reborrow()),
         }
     }
@@ -329,7 +243,7 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
     }
 
     fn whole(self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G])) {
-        let Input::Known(Known::Sums([sums, _])) = self.input else {
+        let Input::Products(InputProducts::Sums([sums, _])) = self.input else {
             return self.at(isa, place, work);
         };
         let sum = Sum { input: Input::Zeros, ..self };
@@ -344,8 +258,11 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, A, E, G
     fn add_to(&self, tile: &mut Tile<'_>, place: &Place) {
         match &self.input {
             Input::Zeros => {}
-            Input::Known(Known::Matrix(products)) => tile.set(place.rows_of(products.view())),
-            Input::Known(Known::Sums(_)) => unreachable!("sums of a step that is cut into tiles"),
+            Input::Products(InputProducts::Matrix(products)) => {
+                tile.set(place.rows_of(products.view()))
+            }
+            // The sums of the only tile.
+            Input::Products(InputProducts::Sums([sums, _])) => tile.set_sums(sums),
             &Input::Product(x, weights) => tile.add(place.rows_of(x), Right::RowMajor(weights)),
         }
         for (product, left) in self.products.into_iter().zip(self.left) {

@@ -4,26 +4,14 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
 
-use super::Lengths;
+use super::lengths::Lengths;
 use crate::Storage;
-
-/// Rows of a sequence's input whose products are computed at once: enough for packing the weights to
-/// cost little, and few enough for the products to stay in cache.
-const ROWS_AT_ONCE: usize = 256;
+use crate::tuning::INPUT_ROWS;
 
 /// Steps of a sequence that are computed at once, and before them the products of their inputs. Between such blocks
 /// threads can turn to other work.
 pub(super) fn steps_at_once(time: usize, batch: usize) -> usize {
-    (ROWS_AT_ONCE / batch.max(1)).clamp(1, time.max(1))
-}
-
-/// Steps in parts of so many; the last one may have fewer.
-pub(super) fn parts(
-    steps: Range<usize>,
-    size: usize,
-) -> impl DoubleEndedIterator<Item = Range<usize>> {
-    let end = steps.end;
-    steps.step_by(size).map(move |start| start..end.min(start + size))
+    (INPUT_ROWS / batch.max(1)).clamp(1, time.max(1))
 }
 
 /// Steps `steps` of a time-major tensor, one row for each row of the batch in each.

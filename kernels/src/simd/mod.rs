@@ -194,18 +194,23 @@ impl Isa {
     /// How many `f32` a vector holds.
     #[must_use]
     pub fn lanes(self) -> usize {
-        struct Lanes;
+        self.vectors().lanes
+    }
 
-        impl WithSimd for Lanes {
-            type Output = usize;
+    /// How many vectors fit in registers.
+    #[must_use]
+    pub fn registers(self) -> usize {
+        self.vectors().registers
+    }
 
-            #[inline(always)]
-            fn run<S: Simd>(self, _: S) -> usize {
-                S::LANES
-            }
+    fn vectors(self) -> Vectors {
+        match self.0 {
+            Kind::Portable(simd) => Vectors::of(simd),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2(simd) => Vectors::of(simd),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512(simd) => Vectors::of(simd),
         }
-
-        self.run(Lanes)
     }
 
     /// Runs `work`, compiled for this instruction set.
@@ -218,5 +223,17 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(simd) => simd.enter(work),
         }
+    }
+}
+
+/// The vectors of an instruction set.
+struct Vectors {
+    lanes: usize,
+    registers: usize,
+}
+
+impl Vectors {
+    fn of<S: Simd>(_: S) -> Self {
+        Vectors { lanes: S::LANES, registers: S::REGISTERS }
     }
 }

@@ -3,7 +3,8 @@
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis, ShapeBuilder, s};
 
 use super::{
-    Cell, Gradients, Parameters, ParametersMut, gru_weights, projection_len, rnn_sums_len, sizes,
+    Gradients, LayerCell, Parameters, ParametersMut, gru_weights, projection_len, rnn_sums_len,
+    sizes,
 };
 use crate::block_lstm::grad::GradProjection;
 use crate::cudnn_rnn::memory::Arena;
@@ -16,7 +17,7 @@ use crate::recurrence::{
 use crate::rnn::RnnGrad;
 use crate::{Context, block_gru, block_lstm};
 
-impl Cell<'_> {
+impl LayerCell<'_> {
     /// All steps, from the last to the first. At least one row has a step. `d_h` is the gradient with respect to the
     /// outputs, zero where a row has ended, and `c_last_grad` that with respect to the last state of the cells of
     /// an LSTM. Neither `saved` nor `d_h` is left as it was.
@@ -53,7 +54,7 @@ impl Cell<'_> {
         gradients: Gradients<'_>,
         memory: Memory<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
+        let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
         let Parameters { w, r, .. } = parameters;
         let [h] = self.parts_mut(saved);
         let activation = network.layout.mode.activation();
@@ -101,7 +102,7 @@ impl Cell<'_> {
         gradients: Gradients<'_>,
         memory: Memory<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
+        let LayerCell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
         let Parameters { w, r, p, .. } = parameters;
         let Network { layout, time, batch } = network;
         let zeros = memory.zeros((time, batch));
@@ -120,7 +121,7 @@ impl Cell<'_> {
                 (zeros, Some(GradProjection { weights, h_grad, memory: projection }))
             }
         };
-        let sequence = block_lstm::grad::GradSequence {
+        let sequence = block_lstm::grad::LstmGradSequence {
             lengths,
             order: IFCO,
             x,
@@ -177,11 +178,11 @@ impl Cell<'_> {
         gradients: Gradients<'_>,
         memory: Memory<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
+        let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
         let Parameters { w, r, .. } = parameters;
         let units = network.layout.num_units;
         let [r_gate, u, c, hc, h] = self.parts_mut(saved);
-        let sequence = block_gru::grad::GradSequence {
+        let sequence = block_gru::grad::GruGradSequence {
             lengths,
             x,
             h_prev,

@@ -8,7 +8,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 use super::layout::Places;
 use super::memory::total;
 use super::{Layout, Mode, Network};
-use crate::gemm::{self, weights_len};
+use crate::gemm::{self, StepShape, weights_len};
 use crate::ops::Sizes;
 use crate::recurrence::{self, Lengths, Product, products_len};
 use crate::rnn::Activation;
@@ -16,7 +16,7 @@ use crate::{block_gru, block_lstm};
 
 /// One direction of a layer, with its inputs in the order of the direction.
 #[derive(Clone, Copy)]
-pub(super) struct Cell<'a> {
+pub(super) struct LayerCell<'a> {
     pub(super) network: Network,
     pub(super) lengths: Lengths<'a>,
     pub(super) x: ArrayView3<'a, f32>,
@@ -96,7 +96,7 @@ impl<'a> ParametersMut<'a> {
     }
 }
 
-/// How many elements of scratch memory [`Cell::forward`] needs.
+/// How many elements of scratch memory [`LayerCell::forward`] needs.
 pub(super) fn forward_scratch(network: &Network) -> usize {
     // All layers have this memory in turn.
     let sizes = Sizes { input_size: network.layout.most_columns(), ..sizes(network) };
@@ -110,7 +110,7 @@ pub(super) fn forward_scratch(network: &Network) -> usize {
     total([network.layout.rows(), projection_len(network), steps])
 }
 
-/// How many elements of scratch memory [`Cell::backward`] needs.
+/// How many elements of scratch memory [`LayerCell::backward`] needs.
 pub(super) fn backward_scratch(network: &Network) -> usize {
     let (sizes, units) = (sizes(network), network.layout.num_units);
     let weights = weights_len(network.layout.rows(), 1, units);
@@ -142,7 +142,7 @@ fn rnn_weights_len(network: &Network) -> usize {
 /// How many elements of memory the sums over the batch of a simple network need.
 fn rnn_sums_len(network: &Network) -> usize {
     let shape = (network.batch, network.layout.num_units);
-    recurrence::sums_len(1, shape, gemm::step_rows(shape, 1))
+    recurrence::sums_len(1, shape, gemm::step_rows(StepShape::new(shape, 1)))
 }
 
 fn sizes(network: &Network) -> Sizes {
@@ -162,16 +162,16 @@ impl Mode {
     }
 }
 
-impl<'a> Cell<'a> {
+impl<'a> LayerCell<'a> {
     /// The same for a shorter time.
-    fn reborrow<'b>(&self) -> Cell<'b>
+    fn reborrow<'b>(&self) -> LayerCell<'b>
     where
         'a: 'b,
     {
         let Parameters { w, r, p, biases } = self.parameters;
         let (r, biases) = (r.reborrow(), biases.reborrow());
         let [w, p] = [w, p].map(|matrix| matrix.map(|matrix| matrix.reborrow()));
-        Cell {
+        LayerCell {
             network: self.network,
             lengths: self.lengths,
             x: self.x.reborrow(),
