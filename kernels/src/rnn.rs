@@ -1,11 +1,13 @@
 //! The simple recurrent network over a sequence: `h' = act(x @ w_x + h @ w_h + b)`, with a length for each row of the
 //! batch. It is a part of [`crate::cudnn_rnn`], in `f32`.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView1, ArrayViewMut2};
 
 use crate::activation;
 use crate::elementwise::{Computed, Elements, Equation};
-use crate::recurrence::{At, CellGrad, GradStep, Input, Phase, Product, Step, StepCell, TiledCell};
+use crate::recurrence::{
+    CellGrad, GradStep, Input, Phase, Product, Step, StepCell, StepsLeft, TiledCell,
+};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -59,7 +61,7 @@ impl StepCell<f32, 0, 1> for Rnn<'_, '_> {
 impl TiledCell<f32, 0, 1> for Rnn<'_, '_> {
     fn step(
         &self,
-        step: Step<'_, f32, 1>,
+        step: Step<'_, '_, f32, 1>,
         _: [ArrayViewMut2<'_, f32>; 0],
         outputs: [ArrayViewMut2<'_, f32>; 1],
     ) {
@@ -107,13 +109,8 @@ impl CellGrad<f32, 1, 1, 1> for RnnGrad<'_> {
         Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
     }
 
-    fn finish(
-        &self,
-        at: At<'_>,
-        d: Option<ArrayView2<'_, f32>>,
-        _: ArrayView2<'_, f32>,
-        [h_prev_grad]: [ArrayViewMut2<'_, f32>; 1],
-    ) {
+    fn finish(&self, left: StepsLeft<'_>, [h_prev_grad]: [ArrayViewMut2<'_, f32>; 1]) {
+        let StepsLeft { at, d, .. } = left;
         self.product.of(at.rows, d).store(at.context, h_prev_grad, None);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) const MC: usize = 192;
 /// Most rows of a tile whose left factor is given by its transpose. Not measured apart.
 pub(crate) const PANEL_ROWS: usize = 96;
 
-/// Rows of packed columns in one turn of the micro-kernel's loop, with AVX2. With AVX-512 the loop is not unrolled: the
+/// Rows of packed columns at a time in the micro-kernel's loop, with AVX2. With AVX-512 the loop is not unrolled: the
 /// compiler would keep accumulators in memory, which was much slower (Emerald Rapids).
 pub(crate) const UNROLL_ROWS: usize = 4;
 
@@ -123,7 +123,7 @@ pub(crate) const STEP_SUMS_FLOATS: usize = 48 << 10;
 pub(crate) const SINGLE_STEP_SUMS_FLOATS: usize = 144 << 10;
 
 /// The most weights of a step that stay in the second level cache of every thread: with more, tiles are as high as
-/// possible. Bands of all rows in place of half of them made no difference beyond (Zen 3).
+/// possible. Bands of all rows in place of half of them made no difference with larger weights (Zen 3).
 pub(crate) const HELD_WEIGHTS_FLOATS: usize = 256 << 10;
 
 /// The least rows of a tile where the weights are that small. Not measured apart.
@@ -136,8 +136,8 @@ pub(crate) const LEAST_ROWS_OF_SMALL_WEIGHTS: usize = 4;
 /// difference on one thread (Emerald Rapids).
 pub(crate) const ROW_TILES: usize = 4;
 
-/// Backward steps of at most so many rows take as long as large weights are read. The next step begins with the tiles
-/// that this one has read last, so these are a part of a cache.
+/// Backward steps of at most [`Rereading::rows`] take as long as large weights are read. The next step begins with the
+/// tiles that this one has read last, so these are a part of a cache.
 pub(crate) const REREADING: Rereading =
     Rereading { rows: 4, least_weights_floats: 512 << 10, columns: 128 };
 
@@ -171,11 +171,11 @@ pub(crate) const WHOLE_ROWS_MULTIPLY_ADDS: usize = 3 << 19;
 
 // Sequences.
 
-/// From so many steps on packing the weights of the state pays, also where it is done once and for all, as of
+/// Steps from which on packing the weights of the state pays, also where it is done once and for all, as of
 /// constants. Not measured apart.
 pub(crate) const PACKED_STEPS: usize = 9;
 
-/// From so many rows of x in all steps on its weights are packed once, and not with each product. Not measured apart.
+/// Rows of x in all steps from which on its weights are packed once, and not with each product. Not measured apart.
 pub(crate) const PACKED_INPUT_ROWS: usize = 1024;
 
 /// Rows of x whose products are computed at once: enough for packing the weights to cost little, and few enough for the

@@ -10,9 +10,9 @@ use crate::tuning::KEPT_BYTES;
 pub(crate) const SPARE: usize = LINE / size_of::<f32>();
 
 thread_local! {
-    /// Buffers of this thread that are not in use. They are kept from tile to tile, because allocating and
-    /// clearing a buffer costs more than the products of a small tile. There are at most as many as were in
-    /// use at a time, which is four: one for some steps, and two for each of two tiles. None is larger than [`KEPT_BYTES`].
+    /// Buffers of this thread that are not in use. They are kept from tile to tile, because allocating and clearing a
+    /// buffer costs more than the products of a small tile. There are at most as many as were in use at a time, which
+    /// is four: one for some steps, and two for each of two tiles. None is larger than [`KEPT_BYTES`].
     static FREE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 

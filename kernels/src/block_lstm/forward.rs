@@ -130,25 +130,18 @@ impl<E: Storage> LstmSequence<'_, E> {
         let tiling = gemm::sequence_tiling(context, StepShape::new((batch, cells), 4), steps);
         let w_x = self.w_x.as_ref().map(slice::from_ref);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [cs_prev, h_prev] };
+        let product = Product::plain(tiling, w_h);
         let Some(projection) = projection else {
             let outputs = recurrence::Outputs { kept: [i, f, o, ci, co], states: [cs, h] };
-            let grouping = Grouping::new::<E>(context, tiling, (cells, steps), &[4]);
-            let Some(grouping) = grouping else {
-                let product = Product::plain(tiling, w_h).packed_for(context, steps, weights);
-                return recurrence::forward(
-                    context,
-                    &Lstm { step, product },
-                    &sequence,
-                    outputs,
-                    products,
-                );
-            };
-            let product = GroupedProduct::new(context, grouping, w_h, weights);
-            let cell = GroupedLstm { step, grouping, product };
-            return recurrence::forward_in_groups(context, &cell, &sequence, outputs, products);
+            if let Some(grouping) = Grouping::new::<E>(context, tiling, (cells, steps), &[4]) {
+                let product = GroupedProduct::new(context, grouping, w_h, weights);
+                let cell = GroupedLstm { step, grouping, product };
+                return recurrence::forward_in_groups(context, &cell, &sequence, outputs, products);
+            }
+            let cell = Lstm { step, product: product.packed_for(context, steps, weights) };
+            return recurrence::forward(context, &cell, &sequence, outputs, products);
         };
-        let product = Product::plain(tiling, w_h).packed_for(context, steps, weights);
-        let lstm = Lstm { step, product };
+        let lstm = Lstm { step, product: product.packed_for(context, steps, weights) };
         let Projection { weights, h: projected, memory } = projection;
         let projection = Product::of_rows(context, batch, weights).packed(context, memory);
         let outputs = recurrence::Outputs { kept: [i, f, o, ci, co, h], states: [cs, projected] };

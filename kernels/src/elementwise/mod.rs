@@ -27,8 +27,8 @@ pub(crate) struct Elements<V, const I: usize, const O: usize, const W: usize = 0
 pub(crate) type Computed<V, const O: usize, const W: usize = 0, const R: usize = 0> =
     ([V; O], [V; W], [V; R]);
 
-/// What is computed from the elements at one place of `I` inputs: the elements there of `O` outputs
-/// and of `W` matrices that are in `f32` whatever the element type (`f32_operands`), and the terms of `R` sums over the batch.
+/// What is computed from the elements at one place of `I` inputs: the elements there of `O` outputs and of `W` matrices
+/// that are in `f32` whatever the element type (`f32_operands`), and the terms of `R` sums over the batch.
 pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, const W: usize = 0>:
     Copy + Send + Sync
 {
@@ -65,20 +65,13 @@ pub(crate) fn map<E, Q, const I: usize, const O: usize, const R: usize>(
     if tiling.is_one_tile(shape) {
         return run(isa, equation, inputs, outputs, sums);
     }
-    let outputs = tiling.split_each(outputs).zip(tiling.split_each(sums));
-    let tiles = tiling
-        .places(shape)
-        .zip(outputs)
-        .map(|(place, (outputs, sums))| (inputs.map(|input| place.of(input)), outputs, sums));
+    let places = tiling.places(shape).map(|place| inputs.map(|input| place.of(input)));
+    let tiles = places.zip(tiling.split_each(outputs)).zip(tiling.split_each(sums));
     let elements = tiling.rows.min(shape.0) * tiling.columns.min(shape.1);
-    for_each(
-        executor,
-        (PASS_CYCLES_PER_ELEMENT * elements) as u64,
-        tiles.collect(),
-        |(inputs, outputs, sums)| {
-            run(isa, equation, inputs, outputs, sums);
-        },
-    );
+    let cost = (PASS_CYCLES_PER_ELEMENT * elements) as u64;
+    for_each(executor, cost, tiles.collect(), |((inputs, outputs), sums)| {
+        run(isa, equation, inputs, outputs, sums);
+    });
 }
 
 /// [`map`] on one of its tiles.
@@ -132,8 +125,6 @@ where
     E: Storage,
     Q: Equation<I, O, R, W>,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let (rows, columns) = self.outputs[0].dim();
@@ -209,8 +200,6 @@ where
     E: Storage,
     Q: Equation<I, O, R, W>,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let columns = self.outputs[0].len();

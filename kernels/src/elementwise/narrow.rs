@@ -11,8 +11,8 @@ use crate::simd::{MOST_LANES, Simd};
 use crate::tiles::{row, row_mut};
 use crate::tuning::JOINED_ELEMENTS;
 
-/// Whether vectors of rows of so many elements are empty by a quarter or more, or such a row is a single vector, whose
-/// operations wait for each other.
+/// Whether vectors of rows of `columns` elements are empty by a quarter or more, or such a row is a single vector,
+/// whose operations wait for each other.
 pub(super) fn is_narrow<S: Simd>(columns: usize) -> bool {
     columns <= S::LANES || 4 * columns <= 3 * columns.next_multiple_of(S::LANES)
 }

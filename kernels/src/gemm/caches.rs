@@ -11,7 +11,8 @@ pub(super) fn second_level() -> usize {
     *BYTES.get_or_init(|| told().unwrap_or(least).clamp(least, most))
 }
 
-/// What the processor tells of it, if that is the same on every core: results must not depend on the core that is asked.
+/// What the processor tells of it, if that is the same on every core: results must not depend on the core that is
+/// asked.
 #[cfg(target_arch = "x86_64")]
 fn told() -> Option<usize> {
     /// Of leaf 7, EDX: there are cores of several kinds (Intel's manual, volume 2, CPUID).

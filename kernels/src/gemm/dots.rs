@@ -51,9 +51,7 @@ pub(super) struct CopyBlocks<'f, 't, E> {
     pub(super) to: &'t mut [f32],
 }
 
-impl<E: Storage> WithSimd for CopyBlocks<'_, '_, E> {
-    type Output = usize;
-
+impl<E: Storage> WithSimd<usize> for CopyBlocks<'_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> usize {
         let (rows, depth) = self.from.dim();
@@ -82,8 +80,6 @@ pub(super) struct AddDots<'r, 's, 'l, E> {
 }
 
 impl<E: Storage> WithSimd for AddDots<'_, '_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let height = height(S::REGISTERS, self.strip.rows);

@@ -16,8 +16,6 @@ pub(super) struct AddFewRows<'r, 's, 'l> {
 }
 
 impl WithSimd for AddFewRows<'_, '_, '_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let AddFewRows { mut strip, right } = self;

@@ -108,8 +108,8 @@ impl GroupSums {
 const _: () = assert!(align_of::<GroupSums>() == LINE);
 
 impl<'a, const G: usize> Interleaved<'a, G> {
-    /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of [`weights_len`].
-    /// `strips` are those of all cells; `at_once` cells, whole blocks, are a task.
+    /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of
+    /// [`weights_len`]. `strips` are those of all cells; `at_once` cells, whole blocks, are a task.
     pub(crate) fn pack<E: Storage>(
         context: &Context<'a>,
         (depth, width, at_once): (usize, usize, usize),
@@ -184,8 +184,6 @@ struct Block<'b> {
 struct Wide<'b, const N: usize>(Block<'b>);
 
 impl<const N: usize> WithSimd for Wide<'_, N> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         with_height!(self.0.rows.len(), M if is_block(S::REGISTERS, M, N) => self.add::<S, M>(simd));
@@ -256,8 +254,6 @@ struct Pack<'r, 't, E, const G: usize> {
 }
 
 impl<E: Storage, const G: usize> WithSimd for Pack<'_, '_, E, G> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Pack { right, depth, width, strips, cells: all, to } = self;

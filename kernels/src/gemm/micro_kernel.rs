@@ -95,7 +95,8 @@ pub(super) trait Columns<S: Simd, const V: usize>: Sized {
     /// The next row.
     fn next(&mut self, simd: S) -> [S::F32; V];
 
-    /// Adds the first of `depth` terms, where the loop over rows takes [`UNROLL_ROWS`] of them at a time; returns how many.
+    /// Adds the first of `depth` terms, where the loop over rows takes [`UNROLL_ROWS`] of them at a time; returns how
+    /// many.
     #[inline(always)]
     fn add_unrolled<const M: usize>(
         &mut self,
@@ -156,11 +157,11 @@ impl<S: Simd, P: Prefetch, const V: usize> Columns<S, V> for Packed<'_, P> {
             return 0;
         }
         let size = UNROLL_ROWS * V * S::LANES;
-        let (turns, rest) = self.data.split_at(depth / UNROLL_ROWS * size);
+        let (whole, rest) = self.data.split_at(depth / UNROLL_ROWS * size);
         self.data = rest;
-        for (turn, rows) in (0..depth / UNROLL_ROWS).zip(turns.chunks_exact(size)) {
+        for (n, rows) in (0..depth / UNROLL_ROWS).zip(whole.chunks_exact(size)) {
             self.prefetch.fetch_unrolled(simd);
-            let (k, mut rows) = (UNROLL_ROWS * turn, Packed { data: rows, prefetch: NoPrefetch });
+            let (k, mut rows) = (UNROLL_ROWS * n, Packed { data: rows, prefetch: NoPrefetch });
             // One by one: the compiler would keep the sums of a loop over these in memory.
             add_term(simd, left, k, rows.next(simd), sums);
             add_term(simd, left, k + 1, rows.next(simd), sums);
@@ -364,7 +365,8 @@ pub(super) fn add<S: Simd, const M: usize, const V: usize>(
     sums: &mut [f32],
     pitch: usize,
 ) {
-    // An iterator over the rows of sums would have a length of its own: the loop would stay one, and the block in memory.
+    // An iterator over the rows of sums would have a length of its own: the loop would stay one, and the block in
+    // memory.
     for (m, row) in block.iter().enumerate() {
         let sums = &mut sums[m * pitch..][..V * S::LANES];
         for (v, &sum) in row.iter().enumerate() {

@@ -1,9 +1,9 @@
 //! Sums of matrix products, tile by tile, for right factors that several rows share.
 //!
-//! A tile is some rows of the result and one or more strips of its columns, which need not be neighbours. A step of
-//! an LSTM has a strip for each gate, of the same cells: so the elementwise part of the step finds all that it
-//! needs while the sums are in cache. Products are added to the tile in slices of up to [`KC`](crate::tuning::KC) terms, each from a
-//! packed copy of the right factor's slice, in the order in which the micro-kernel reads it. Few rows read an
+//! A tile is some rows of the result and one or more strips of its columns, which need not be neighbours. A step of an
+//! LSTM has a strip for each gate, of the same cells: so the elementwise part of the step finds all that it needs while
+//! the sums are in cache. Products are added to the tile in slices of up to [`KC`](crate::tuning::KC) terms, each from
+//! a packed copy of the right factor's slice, in the order in which the micro-kernel reads it. Few rows read an
 //! unpacked right factor instead. A transposed right factor that is used once, by few rows, is multiplied by dot
 //! products of unpacked rows.
 //!

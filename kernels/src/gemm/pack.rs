@@ -43,8 +43,8 @@ pub(super) fn packed_slices<'t>(
     })
 }
 
-/// Packs a slice as groups of `vectors` vectors of columns, one after the other, each `[k][column]`. The columns are those
-/// of the tile's sums, so that a group may have the end of a run of strips and the start of the next.
+/// Packs a slice as groups of `vectors` vectors of columns, one after the other, each `[k][column]`. The columns are
+/// those of the tile's sums, so that a group may have the end of a run of strips and the start of the next.
 pub(super) fn pack_slice<E: Storage>(
     isa: Isa,
     right: Right<'_, E>,
@@ -77,8 +77,6 @@ struct Pack<'r, 't, E> {
 }
 
 impl<E: Storage> WithSimd for Pack<'_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Pack { right, slice, columns, place, pitch, vectors, to } = self;
@@ -233,8 +231,6 @@ pub(super) struct CopyPanel<'f, 't, E> {
 }
 
 impl<E: Storage> WithSimd for CopyPanel<'_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         for (k, to) in self.to.iter_mut().enumerate().take(self.from.nrows()) {
@@ -259,8 +255,6 @@ pub(super) struct CopyRows<'f, 't, E> {
 }
 
 impl<E: Storage> WithSimd for CopyRows<'_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let mut rows = self.to.chunks_exact_mut(self.pitch.max(1));

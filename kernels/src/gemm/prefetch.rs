@@ -51,8 +51,9 @@ impl<const LINES: usize, const LEVEL: usize> Prefetch for PrefetchCursor<LINES, 
     }
 }
 
-/// Packed data, which has no gaps: up to a line with each row, and one with each [`UNROLL_ROWS`]. Where there are four blocks of rows
-/// or more, these are all its lines. Where there are fewer, products were no slower without requests for the others.
+/// Packed data, which has no gaps: up to a line with each row, and one with each [`UNROLL_ROWS`]. Where there are four
+/// blocks of rows or more, these are all its lines. Where there are fewer, products were no slower without requests for
+/// the others.
 #[derive(Clone, Copy)]
 pub(super) struct PackedSteps(PrefetchCursor<1>);
 

@@ -46,8 +46,6 @@ pub(super) struct AddSwept<'r, 's, 'l, 't> {
 }
 
 impl WithSimd for AddSwept<'_, '_, '_, '_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let AddSwept { strip, right, memory } = self;

@@ -13,7 +13,8 @@ pub(crate) struct Tile<'t> {
     pub(super) isa: Isa,
     pub(super) rows: usize,
     pub(super) strips: Strips<'t>,
-    /// Sums in a row: runs of strips that are neighbours, each filled up to a multiple of [`UNIT`](crate::tuning::UNIT).
+    /// Sums in a row: runs of strips that are neighbours, each filled up to a multiple of
+    /// [`UNIT`](crate::tuning::UNIT).
     pub(super) pitch: usize,
     /// `[rows, pitch]`
     pub(super) sums: &'t mut [f32],
@@ -123,6 +124,13 @@ impl Tile<'_> {
         }
     }
 
+    /// Adds a matrix of the tile's shape, if its strips are neighbours.
+    pub(crate) fn add_matrix<E: Storage>(&mut self, from: ArrayView2<'_, E>) {
+        let isa = self.isa;
+        let [to] = self.strips_mut();
+        isa.run(Transfer { from, to, add: true });
+    }
+
     /// Makes zeros of sums that only stand for them.
     pub(super) fn clear_blank(&mut self) {
         if std::mem::take(&mut self.blank) {
@@ -146,39 +154,37 @@ impl Tile<'_> {
         outs: [ArrayViewMut2<'_, E>; N],
     ) {
         let isa = self.isa;
-        for (sums, out) in self.strips().zip(outs) {
-            isa.run(Store { sums, out, add: false });
+        for (from, to) in self.strips().zip(outs) {
+            isa.run(Transfer { from, to, add: false });
         }
     }
 
     fn write<E: Storage>(&mut self, out: ArrayViewMut2<'_, E>, add: bool) {
         let (isa, mut rest) = (self.isa, out);
-        for sums in self.strips() {
-            let (out, after) = rest.split_at(Axis(1), sums.ncols());
+        for from in self.strips() {
+            let (to, after) = rest.split_at(Axis(1), from.ncols());
             rest = after;
-            isa.run(Store { sums, out, add });
+            isa.run(Transfer { from, to, add });
         }
     }
 }
 
-/// Writes the sums of a strip of a tile.
-struct Store<'s, 'o, E> {
-    sums: ArrayView2<'s, f32>,
-    out: ArrayViewMut2<'o, E>,
-    /// Whether they are added to what is there.
+/// Writes a matrix, such as the sums of a strip of a tile, to another one.
+struct Transfer<'f, 't, A, B> {
+    from: ArrayView2<'f, A>,
+    to: ArrayViewMut2<'t, B>,
+    /// Whether it is added to what is there.
     add: bool,
 }
 
-impl<E: Storage> WithSimd for Store<'_, '_, E> {
-    type Output = ();
-
+impl<A: Storage, B: Storage> WithSimd for Transfer<'_, '_, A, B> {
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
-        for at in 0..self.sums.nrows() {
-            let from = row(self.sums, at).chunks(S::LANES);
-            for (from, to) in from.zip(row_mut(&mut self.out, at).chunks_mut(S::LANES)) {
-                let sums = simd.load(from);
-                E::store(simd, if self.add { sums + E::load(simd, to) } else { sums }, to);
+        for at in 0..self.from.nrows() {
+            let from = row(self.from, at).chunks(S::LANES);
+            for (from, to) in from.zip(row_mut(&mut self.to, at).chunks_mut(S::LANES)) {
+                let from = A::load(simd, from);
+                B::store(simd, if self.add { B::load(simd, to) + from } else { from }, to);
             }
         }
     }

@@ -32,7 +32,7 @@ impl StepShape {
         self.cells.saturating_mul(self.cells).saturating_mul(self.products)
     }
 
-    /// Tiles of some rows and of the columns that threads need: whole units, and at most so many.
+    /// Tiles of `tile_rows` rows and of the columns that threads need: whole units, and at most `most_columns`.
     fn tiling(
         self,
         context: &Context<'_>,
@@ -46,8 +46,8 @@ impl StepShape {
     }
 }
 
-/// Tiles of a step whose weights are packed: rows of the batch by cells. No tile has more columns than an elementwise pass
-/// with sums over the batch can have.
+/// Tiles of a step whose weights are packed: rows of the batch by cells. No tile has more columns than an elementwise
+/// pass with sums over the batch can have.
 pub(crate) fn step_tiling(context: &Context<'_>, shape: StepShape) -> Tiling {
     let rows = step_rows(shape);
     let rereads = shape.rows <= REREADING.rows
@@ -58,8 +58,8 @@ pub(crate) fn step_tiling(context: &Context<'_>, shape: StepShape) -> Tiling {
     shape.tiling(context, rows, most, UNIT)
 }
 
-/// [`step_tiling`] for steps whose rows need nothing of each other, and have no sums over the batch: where the weights are
-/// small, each thread has rows of its own, and all cells.
+/// [`step_tiling`] for steps whose rows need nothing of each other, and have no sums over the batch: where the weights
+/// are small, each thread has rows of its own, and all cells.
 pub(crate) fn sequence_tiling(context: &Context<'_>, shape: StepShape, steps: usize) -> Tiling {
     let (batch, weights) = (shape.rows, shape.weights());
     let threads = context.executor.threads().max(1);
@@ -72,8 +72,8 @@ pub(crate) fn sequence_tiling(context: &Context<'_>, shape: StepShape, steps: us
     Tiling { rows: even(batch, rows, 1), columns: padded(shape.cells).max(UNIT) }
 }
 
-/// Tiles of a step of a few rows that is computed group by group of cells: a tile for each thread if that is enough work.
-/// Tiles have whole blocks of `block` cells, or of fewer where that makes them more even.
+/// Tiles of a step of a few rows that is computed group by group of cells: a tile for each thread if that is enough
+/// work. Tiles have whole blocks of `block` cells, or of fewer where that makes them more even.
 pub(crate) fn group_tiling(context: &Context<'_>, shape: StepShape, block: usize) -> Tiling {
     let tiling = |block| shape.tiling(context, shape.rows, shape.cells, block);
     let [whole, narrower] = [block, block.min(NR)].map(tiling);
@@ -140,8 +140,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// As many tiles as threads, or a multiple of that, if they have enough work. An element of a product does not depend
-    /// on how wide its tile is.
+    /// As many tiles as threads, or a multiple of that, if they have enough work. An element of a product does not
+    /// depend on how wide its tile is.
     fn tiling(self, context: &Context<'_>) -> Tiling {
         let Cut { rows, columns, depth, tile_rows, most_columns, unit } = self;
         let most = most_columns.max(2 * NR);
@@ -180,7 +180,8 @@ pub(crate) fn padded(columns: usize) -> usize {
     columns.checked_next_multiple_of(UNIT).unwrap_or(usize::MAX)
 }
 
-/// Tiles of a product with packed constants. Their width does not depend on the rows, so that one copy serves all calls.
+/// Tiles of a product with packed constants. Their width does not depend on the rows, so that one copy serves all
+/// calls.
 pub(crate) fn constant_tiling((rows, columns): (usize, usize)) -> Tiling {
     Tiling { rows: most_rows(rows), columns: even(columns, CONSTANT_COLUMNS, UNIT) }
 }

@@ -54,8 +54,8 @@ pub(crate) fn packed_strips<'a, E: Storage>(
     packed.map_or(right, |data| Right::Packed { data, vectors })
 }
 
-/// What `fill` packs of a right factor, of this length: kept where that is a constant of the call, otherwise in `memory`
-/// if there is any.
+/// What `fill` packs of a right factor, of this length: kept where that is a constant of the call, otherwise in
+/// `memory` if there is any.
 pub(super) fn packed<'a, E: Storage>(
     context: &Context<'a>,
     right: Right<'_, E>,
@@ -73,8 +73,8 @@ pub(super) fn packed<'a, E: Storage>(
     })
 }
 
-/// Packs a right factor for some tiles, which have at most `columns` columns: for the strips of each, and into its memory. A
-/// slice of a tile is a task.
+/// Packs a right factor for some tiles, which have at most `columns` columns: for the strips of each, and into its
+/// memory. A slice of a tile is a task.
 fn pack_tiles<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send>(
     context: &Context<'_>,
     (depth, columns): (usize, usize),
@@ -104,8 +104,8 @@ pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, t
 }
 
 impl<'a> PackedWeights<'a> {
-    /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of [`weights_len`],
-    /// if there is any. `strips` are those of the tiles that have these cells.
+    /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of
+    /// [`weights_len`], if there is any. `strips` are those of the tiles that have these cells.
     pub(crate) fn pack<E: Storage, const GATES: usize>(
         context: &Context<'a>,
         tiling: Tiling,

@@ -62,8 +62,8 @@ pub fn block_cell_grad(
     Ok(())
 }
 
-/// The rows that a task computes all of, where it has little to do: with few cells, parallel sections and copies of factors
-/// would take longer than the products. They depend on the shapes alone, as the order of additions does.
+/// The rows that a task computes all of, where it has little to do: with few cells, parallel sections and copies of
+/// factors would take longer than the products. They depend on the shapes alone, as the order of additions does.
 fn rows_at_once(&Sizes { batch, input_size, cell_size, .. }: &Sizes) -> Option<usize> {
     let rows = gemm::most_rows(batch);
     let weights = input_size.checked_add(cell_size)?.checked_mul(cell_size)?.checked_mul(3)?;
@@ -133,7 +133,8 @@ fn reset_gate(
     let tiling = gemm::transposed_tiling(context, h_prev.dim(), depth);
     let Context { isa, executor, .. } = *context;
     let cost = gemm::cost(tiling, 1, depth);
-    for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
+    let tiles = tiling.places(h_prev.dim()).zip(tiling.split_each(outputs));
+    for_each(executor, cost, tiles.collect(), |(place, outputs)| {
         gemm::tile_at(isa, &place, |tile| {
             tile.add_nt(place.rows_of(d_c_bar), w_c_state);
             let [h_prev, r, u, d_h] = [h_prev, r, u, d_h].map(|input| place.of(input));

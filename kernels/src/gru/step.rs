@@ -90,7 +90,7 @@ impl<E: Storage> StepCell<E, 4, 1> for Gru<'_, '_, E> {
 impl<E: Storage> TiledCell<E, 4, 1> for Gru<'_, '_, E> {
     fn step(
         &self,
-        step: Step<'_, E, 1>,
+        step: Step<'_, '_, E, 1>,
         [r, u, c, hc]: [ArrayViewMut2<'_, E>; 4],
         [h]: [ArrayViewMut2<'_, E>; 1],
     ) {

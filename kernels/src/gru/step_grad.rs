@@ -5,15 +5,15 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use super::step;
 use crate::Storage;
 use crate::elementwise::{Computed, Elements, Equation};
-use crate::recurrence::{At, CellGrad, GradStep, Input, Phase, Product, Rows, Sum};
+use crate::recurrence::{CellGrad, GradStep, Input, Phase, Product, Rows, StepsLeft, Sum};
 use crate::simd::Simd;
 use crate::tiles::Tiling;
 
 /// Sums over the batch: the gradients of b_r, b_u, b_c and b_hc.
 pub(crate) const BIAS_SUMS: usize = 4;
 
-/// The gradient of [`Gru`](super::step::Gru). It reads the gradient with respect to h, and works in place of r, u, c and
-/// hc: they become d_r_bar, d_u_bar, d_c_bar and, where the reset comes after the product, d_hc.
+/// The gradient of [`Gru`](super::step::Gru). It reads the gradient with respect to h, and works in place of r, u, c
+/// and hc: they become d_r_bar, d_u_bar, d_c_bar and, where the reset comes after the product, d_hc.
 pub(crate) struct GruGrad<'w, E> {
     pub(crate) reset_after: bool,
     /// The transposes of the weights of the state, for the gates and for the candidate.
@@ -28,7 +28,7 @@ impl<'w, E: Storage> GruGrad<'w, E> {
         &'s self,
         of: Rows<'s>,
         d: Option<ArrayView2<'s, f32>>,
-    ) -> Sum<'s, 'w, f32, E, 1, 2> {
+    ) -> Sum<'s, 'w, 's, 's, f32, E, 1, 2> {
         let parts = d.map(|d| d.split_at(Axis(1), d.ncols() / 3 * 2));
         let gates = parts.map(|(gates, _)| gates);
         let candidate = parts.map(|(_, candidate)| candidate).filter(|_| self.reset_after);
@@ -76,13 +76,8 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
         .run(at, self.candidate.of(at.rows, Some(d_candidate.view())));
     }
 
-    fn finish(
-        &self,
-        at: At<'_>,
-        d: Option<ArrayView2<'_, f32>>,
-        carried: ArrayView2<'_, f32>,
-        [h_prev_grad]: [ArrayViewMut2<'_, E>; 1],
-    ) {
+    fn finish(&self, left: StepsLeft<'_>, [h_prev_grad]: [ArrayViewMut2<'_, E>; 1]) {
+        let StepsLeft { at, d, carried } = left;
         self.state_backprop(at.rows, d).store(at.context, h_prev_grad, Some(carried));
     }
 }

@@ -80,12 +80,8 @@ struct Ordered<P> {
 }
 
 impl<P: Products<4>> Products<4> for Ordered<P> {
-    fn tiling(&self) -> Tiling {
-        self.products.tiling()
-    }
-
-    fn cost(&self) -> u64 {
-        self.products.cost()
+    fn tiles(&self) -> (Tiling, u64) {
+        self.products.tiles()
     }
 
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 4])) {
@@ -104,7 +100,7 @@ pub(crate) struct Lstm<'a, 'w, E> {
 }
 
 impl<E: Storage> Lstm<'_, '_, E> {
-    fn run(&self, step: Step<'_, E, 2>, outputs: [ArrayViewMut2<'_, E>; 7]) {
+    fn run(&self, step: Step<'_, '_, E, 2>, outputs: [ArrayViewMut2<'_, E>; 7]) {
         let Step { at, products, before: [cs_prev, h_prev] } = step;
         let products = self.product.after(Input::Products(products), at.rows, Some(h_prev));
         self.step.run(at, products, cs_prev, outputs);
@@ -122,7 +118,7 @@ impl<E: Storage> StepCell<E, 5, 2> for Lstm<'_, '_, E> {
 impl<E: Storage> TiledCell<E, 5, 2> for Lstm<'_, '_, E> {
     fn step(
         &self,
-        step: Step<'_, E, 2>,
+        step: Step<'_, '_, E, 2>,
         [i, f, o, ci, co]: [ArrayViewMut2<'_, E>; 5],
         [cs, h]: [ArrayViewMut2<'_, E>; 2],
     ) {
@@ -213,7 +209,7 @@ impl<E: Storage> StepCell<E, 6, 2> for Projected<'_, '_, '_, E> {
 impl<E: Storage> TiledCell<E, 6, 2> for Projected<'_, '_, '_, E> {
     fn step(
         &self,
-        step: Step<'_, E, 2>,
+        step: Step<'_, '_, E, 2>,
         [i, f, o, ci, co, mut output]: [ArrayViewMut2<'_, E>; 6],
         [cs, h]: [ArrayViewMut2<'_, E>; 2],
     ) {

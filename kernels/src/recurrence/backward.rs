@@ -25,15 +25,18 @@ pub(crate) trait CellGrad<E, const I: usize, const K: usize, const N: usize>: Sy
     /// One step: what is left in place becomes zero in rows that do not have it.
     fn step(&self, step: GradStep<'_, E, I>, in_place: [ArrayViewMut2<'_, E>; K]);
 
-    /// The gradients with respect to the states before step 0. `d` and `carried` are what it has left; `d` is none if
-    /// no row had a step.
-    fn finish(
-        &self,
-        at: At<'_>,
-        d: Option<ArrayView2<'_, f32>>,
-        carried: ArrayView2<'_, f32>,
-        states: [ArrayViewMut2<'_, E>; N],
-    );
+    /// The gradients with respect to the states before step 0.
+    fn finish(&self, left: StepsLeft<'_>, states: [ArrayViewMut2<'_, E>; N]);
+}
+
+/// What the backward steps have left.
+pub(crate) struct StepsLeft<'s> {
+    /// Step 0.
+    pub(crate) at: At<'s>,
+    /// Gradients with respect to its products; none if no row had a step.
+    pub(crate) d: Option<ArrayView2<'s, f32>>,
+    /// As in [`GradStep`].
+    pub(crate) carried: ArrayView2<'s, f32>,
 }
 
 /// What a backward step reads and hands on.
@@ -42,8 +45,8 @@ pub(crate) struct GradStep<'s, E, const I: usize> {
     /// The state of [`Backward::first`] before the step.
     pub(crate) before: ArrayView2<'s, E>,
     pub(crate) saved: [ArrayView2<'s, E>; I],
-    /// Gradients with respect to products, `[rows, GATES * cells]`: those of the step after, if any row had it, and those
-    /// of this step, which stay as they are in rows that do not have it.
+    /// Gradients with respect to products, `[rows, GATES * cells]`: those of the step after, if any row had it, and
+    /// those of this step, which stay as they are in rows that do not have it.
     pub(crate) d_next: Option<ArrayView2<'s, f32>>,
     pub(crate) d: ArrayViewMut2<'s, f32>,
     /// The part of the gradient with respect to the state that does not go through products, `[rows, cells]`: that of
@@ -66,8 +69,8 @@ pub(crate) struct Backward<'a, 'o, E, const I: usize, const K: usize, const N: u
     pub(crate) first_grads: [ArrayViewMut2<'o, E>; N],
 }
 
-/// The least steps whose gradients with respect to products [`backward()`] needs memory for: the one that it computes, and
-/// the one after it.
+/// The least steps whose gradients with respect to products [`backward()`] needs memory for: the one that it computes,
+/// and the one after it.
 pub(crate) const D_STEPS: usize = 2;
 
 /// How many elements of scratch memory [`backward()`] needs for `gates` gates, where it has room for the gradients with
@@ -82,9 +85,9 @@ pub(crate) fn backward_scratch(
     d.saturating_add(carried)
 }
 
-/// All steps. `sums` is memory of [`sums_len`], and `scratch` of [`backward_scratch`]. What comes back are the gradients
-/// with respect to products of all steps, `[steps * batch, GATES * cells]`, zero in rows that do not have the step, if
-/// there is room for so many.
+/// All steps. `sums` is memory of [`sums_len`], and `scratch` of [`backward_scratch`]. What comes back are the
+/// gradients with respect to products of all steps, `[steps * batch, GATES * cells]`, zero in rows that do not have the
+/// step, if there is room for them.
 pub(crate) fn backward<'m, E, C, const I: usize, const K: usize, const N: usize>(
     context: &Context<'_>,
     cell: &C,
@@ -208,6 +211,6 @@ impl<'b, E: Storage, const I: usize, const K: usize, const N: usize> Band<'b, E,
         let lengths = work.lengths;
         let d = (lengths.longest() > 0).then(|| d.index_axis(Axis(0), 0));
         let at = At { context, rows: Rows { lengths, t: 0 } };
-        cell.finish(at, d, carried.view(), work.first_grads);
+        cell.finish(StepsLeft { at, d, carried: carried.view() }, work.first_grads);
     }
 }

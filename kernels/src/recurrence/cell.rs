@@ -23,17 +23,17 @@ pub(crate) trait TiledCell<E, const K: usize, const N: usize>: StepCell<E, K, N>
     /// One step: what it keeps, and the states that it leaves. Rows that do not have it become zero.
     fn step(
         &self,
-        step: Step<'_, E, N>,
+        step: Step<'_, '_, E, N>,
         kept: [ArrayViewMut2<'_, E>; K],
         states: [ArrayViewMut2<'_, E>; N],
     );
 }
 
 /// What a step is computed from.
-pub(crate) struct Step<'s, E, const N: usize> {
+pub(crate) struct Step<'s, 'x, E, const N: usize> {
     pub(crate) at: At<'s>,
     /// Products of its x with the weights of all gates.
-    pub(crate) products: InputProducts<'s>,
+    pub(crate) products: InputProducts<'x>,
     /// The states that enter it.
     pub(crate) before: [ArrayView2<'s, E>; N],
 }

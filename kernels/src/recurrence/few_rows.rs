@@ -1,8 +1,7 @@
-//! Steps of few rows: group by group of cells, the products, and then what completes them. What is the same in all steps
-//! is set up once, because such a step takes as long as some hundred instructions for each matrix.
+//! Steps of few rows: group by group of cells, the products, and then what completes them. What is the same in all
+//! steps is set up once, because such a step takes as long as some hundred instructions for each matrix.
 
 use std::array;
-use std::mem;
 use std::ops::Range;
 use std::slice::ChunksExact;
 
@@ -10,12 +9,12 @@ use ndarray::iter::AxisIterMut;
 use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis, Ix1, Ix2};
 
 use super::cell::StepCell;
-use super::forward::{Band, Outputs, Sequence, Way, all_steps};
+use super::forward::{Band, BandStep, Outputs, Sequence, Way, all_steps};
 use super::lengths::{At, Lengths, Rows};
 use crate::executor::for_each;
 use crate::gemm::{GroupSums, groups, padded};
 use crate::simd::{Simd, WithSimd};
-use crate::tiles::{Place, row};
+use crate::tiles::row;
 use crate::tuning::GROUPED_ROWS;
 use crate::{Context, Storage};
 
@@ -57,28 +56,22 @@ pub(crate) fn forward_in_groups<E, C, const K: usize, const N: usize>(
     E: Storage,
     C: GroupedCell<E, K, N>,
 {
-    all_steps(context, &ByGroups(cell), sequence, outputs, memory);
+    all_steps::<ByGroups, _, _, K, N>(context, cell, sequence, outputs, memory);
 }
 
 /// Group by group of cells.
-struct ByGroups<'c, C>(&'c C);
+struct ByGroups;
 
-impl<E, C, const K: usize, const N: usize> Way<E, K, N> for ByGroups<'_, C>
+impl<C, E, const K: usize, const N: usize> Way<C, E, K, N> for ByGroups
 where
     E: Storage,
     C: GroupedCell<E, K, N>,
 {
-    type Cell = C;
-
     const CUTS_STEPS: bool = false;
 
-    fn cell(&self) -> &C {
-        self.0
-    }
-
     fn steps(
-        &self,
         context: &Context<'_>,
+        cell: &C,
         band: &mut Band<'_, E, K, N>,
         steps: Range<usize>,
         [first, second]: [&mut [f32]; 2],
@@ -91,7 +84,7 @@ where
         });
         let mut states: [_; N] = array::from_fn(|_| states.next().expect("as many states"));
         context.isa.run(FewRows {
-            cell: self.0,
+            cell,
             lengths,
             shape: entering[0].dim(),
             products: [first.chunks_exact(len[0]), second.chunks_exact(len[1])],
@@ -102,26 +95,15 @@ where
         });
     }
 
-    fn step(
-        &self,
-        At { context, rows: of_step }: At<'_>,
-        products: ArrayViewMut2<'_, f32>,
-        before: [ArrayView2<'_, E>; N],
-        kept: [ArrayViewMut2<'_, E>; K],
-        states: [ArrayViewMut2<'_, E>; N],
-    ) {
-        let (cell, isa, (tiling, cost)) = (self.0, context.isa, self.0.tiles());
+    fn step(cell: &C, products: ArrayViewMut2<'_, f32>, step: BandStep<'_, E, K, N>) {
+        let BandStep { at: At { context, rows: of_step }, before, kept, states } = step;
+        let (isa, (tiling, cost)) = (context.isa, cell.tiles());
         let products = products.view();
         let outputs = tiling.split_each(kept).zip(tiling.split_each(states));
         let parts = tiling.places(before[0].dim()).zip(outputs);
-        let parts = parts.map(|(Place { columns: cells, .. }, (kept, states))| StepPart {
-            cell,
-            of_step,
-            products,
-            before,
-            cells,
-            kept,
-            states,
+        let parts = parts.map(|(place, (kept, states))| {
+            let cells = place.columns;
+            StepPart { cell, of_step, products, before, cells, kept, states }
         });
         for_each(context.executor, cost, parts.collect(), |part| isa.run(part));
     }
@@ -207,52 +189,29 @@ where
     E: Storage,
     C: GroupedCell<E, K, N>,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let FewRows { cell, lengths, shape, mut before, mut kept, mut states, .. } = self;
+        let FewRows {
+            cell, lengths, shape: (batch, cells), mut before, mut kept, mut states, ..
+        } = self;
         let mut products = self.products;
         let mut memory = GroupSums::zeros();
         for t in self.steps {
             let mut after = states.each_mut().map(next);
-            let step = WholeStep {
-                products: products.each_mut().map(|steps| steps.next().unwrap_or_default()),
-                before,
-                kept: kept.each_mut().map(OfSteps::next),
-                states: after.each_mut().map(|state| &mut **state),
-            };
-            let mut rows = [const { None }; GROUPED_ROWS];
-            let count = RowStep::collect(step.rows(shape), Rows { lengths, t }, &mut rows);
-            let groups = groups(0..shape.1, cell.group_width(), t % 2 == 1);
-            compute(simd, cell, &mut rows[..count], groups, &mut memory);
+            let mut of_kept = kept.each_mut().map(OfSteps::next);
+            let mut of_states = after.each_mut().map(|state| &mut **state);
+            let products = products.each_mut().map(|steps| steps.next().unwrap_or_default());
+            let lens = products.map(|products| products.len() / batch);
+            let of_rows = (0..batch).map(|b| RowStep {
+                products: array::from_fn(|n| &products[n][b * lens[n]..(b + 1) * lens[n]]),
+                before: before.map(|state| &state[b * cells..(b + 1) * cells]),
+                start: 0,
+                kept: of_kept.each_mut().map(|rest| split_off(rest, cells)),
+                states: of_states.each_mut().map(|rest| split_off(rest, cells)),
+            });
+            compute(simd, cell, of_rows, Rows { lengths, t }, 0..cells, &mut memory);
             before = after.map(|state| &*state);
         }
-    }
-}
-
-/// All rows of a step, one after the other.
-struct WholeStep<'s, E, const K: usize, const N: usize> {
-    products: [&'s [f32]; 2],
-    before: [&'s [E]; N],
-    kept: [&'s mut [E]; K],
-    states: [&'s mut [E]; N],
-}
-
-impl<'s, E, const K: usize, const N: usize> WholeStep<'s, E, K, N> {
-    #[inline(always)]
-    fn rows(
-        mut self,
-        (batch, cells): (usize, usize),
-    ) -> impl Iterator<Item = RowStep<'s, E, K, N>> {
-        let lens = self.products.map(|products| products.len() / batch);
-        (0..batch).map(move |b| RowStep {
-            products: array::from_fn(|n| &self.products[n][b * lens[n]..(b + 1) * lens[n]]),
-            before: self.before.map(|state| &state[b * cells..(b + 1) * cells]),
-            start: 0,
-            kept: self.kept.each_mut().map(|rest| split_off(rest, cells)),
-            states: self.states.each_mut().map(|rest| split_off(rest, cells)),
-        })
     }
 }
 
@@ -287,21 +246,25 @@ impl<'s, E: Storage, const K: usize, const N: usize> RowStep<'s, E, K, N> {
 
 /// Computes some cells of the rows that have a step, group by group.
 #[inline(always)]
-fn compute<S, E, C, const K: usize, const N: usize>(
+fn compute<'s, S, E, C, const K: usize, const N: usize>(
     simd: S,
     cell: &C,
-    rows: &mut [Option<RowStep<'_, E, K, N>>],
-    groups: impl Iterator<Item = Range<usize>>,
+    all_rows: impl Iterator<Item = RowStep<'s, E, K, N>>,
+    of_step: Rows<'_>,
+    cells: Range<usize>,
     memory: &mut GroupSums,
 ) where
     S: Simd,
     E: Storage,
     C: GroupedCell<E, K, N>,
 {
+    let mut rows = [const { None }; GROUPED_ROWS];
+    let count = RowStep::collect(all_rows, of_step, &mut rows);
+    let rows = &mut rows[..count];
     if rows.is_empty() {
         return;
     }
-    for group in groups {
+    for group in groups(cells, cell.group_width(), of_step.t % 2 == 1) {
         let pitch = C::SUMS * padded(group.len());
         let sums = &mut memory.0[..rows.len() * pitch];
         cell.sums(simd, rows, &group, sums);
@@ -328,8 +291,6 @@ where
     E: Storage,
     C: GroupedCell<E, K, N>,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let StepPart { cell, of_step, products, before, cells, mut kept, mut states } = self;
@@ -344,10 +305,7 @@ where
             kept: kept.each_mut().map(next_row),
             states: states.each_mut().map(next_row),
         });
-        let mut of_rows = [const { None }; GROUPED_ROWS];
-        let count = RowStep::collect(rows, of_step, &mut of_rows);
-        let groups = groups(cells.clone(), cell.group_width(), of_step.t % 2 == 1);
-        compute(simd, cell, &mut of_rows[..count], groups, &mut GroupSums::zeros());
+        compute(simd, cell, rows, of_step, cells.clone(), &mut GroupSums::zeros());
     }
 }
 
@@ -360,7 +318,5 @@ fn next_row<'s, E>(rows: &mut AxisIterMut<'s, E, Ix1>) -> &'s mut [E] {
 /// The first elements of a slice, which becomes the others.
 #[inline(always)]
 fn split_off<'a, T>(rest: &mut &'a mut [T], len: usize) -> &'a mut [T] {
-    let (part, after) = mem::take(rest).split_at_mut(len);
-    *rest = after;
-    part
+    rest.split_off_mut(..len).expect("as many elements")
 }

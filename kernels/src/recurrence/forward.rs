@@ -10,63 +10,46 @@ use super::cell::{Step, StepCell, TiledCell};
 use super::input::{self, InputWeights, pack_strips, worth_packing};
 use super::lengths::{At, Lengths, Rows};
 use super::product::InputProducts;
-use super::steps::{all_rows, all_rows_mut, at_step, clear_from, state_before, steps_at_once};
+use super::steps::{all_rows, at_step, clear_from, state_before, steps_at_once};
 use crate::gemm::{self, Right};
 use crate::ops::Sizes;
 use crate::tiles::{self, Tiling, parts};
 use crate::tuning::{BAND_INPUT_ROWS, BAND_SUMS_FLOATS};
 use crate::{Context, Storage, workspace};
 
-/// How the steps of a cell are computed.
-pub(super) trait Way<E, const K: usize, const N: usize>: Sync {
-    type Cell: StepCell<E, K, N>;
-
+/// How the steps of cells `C` are computed.
+pub(super) trait Way<C, E, const K: usize, const N: usize> {
     /// Whether the steps of a single band can be cut for several threads.
     const CUTS_STEPS: bool;
-
-    fn cell(&self) -> &Self::Cell;
 
     /// Some steps of a band with all cells. `sums` are the products of their x, of `len` elements for each step: they
     /// become the sums of the steps where they are.
     fn steps(
-        &self,
         context: &Context<'_>,
+        cell: &C,
         band: &mut Band<'_, E, K, N>,
         steps: Range<usize>,
         sums: [&mut [f32]; 2],
         len: [usize; 2],
     );
 
-    /// One step, whose products of x are known: what it keeps, and the states that it leaves.
-    fn step(
-        &self,
-        at: At<'_>,
-        products: ArrayViewMut2<'_, f32>,
-        before: [ArrayView2<'_, E>; N],
-        kept: [ArrayViewMut2<'_, E>; K],
-        states: [ArrayViewMut2<'_, E>; N],
-    );
+    /// One step, whose products of x are known.
+    fn step(cell: &C, products: ArrayViewMut2<'_, f32>, step: BandStep<'_, E, K, N>);
 }
 
 /// Tile by tile.
-struct ByTiles<'c, C>(&'c C);
+struct ByTiles;
 
-impl<E, C, const K: usize, const N: usize> Way<E, K, N> for ByTiles<'_, C>
+impl<C, E, const K: usize, const N: usize> Way<C, E, K, N> for ByTiles
 where
     E: Storage,
     C: TiledCell<E, K, N>,
 {
-    type Cell = C;
-
     const CUTS_STEPS: bool = true;
 
-    fn cell(&self) -> &C {
-        self.0
-    }
-
     fn steps(
-        &self,
         context: &Context<'_>,
+        cell: &C,
         band: &mut Band<'_, E, K, N>,
         steps: Range<usize>,
         [first, second]: [&mut [f32]; 2],
@@ -75,23 +58,12 @@ where
         let mut products = [first.chunks_exact_mut(len[0]), second.chunks_exact_mut(len[1])];
         for t in steps {
             let sums = products.each_mut().map(|sums| sums.next().unwrap_or_default());
-            band.step(context, t, |at, before, kept, states| {
-                let products = InputProducts::Sums(sums);
-                self.0.step(Step { at, products, before }, kept, states);
-            });
+            band.step(context, t, |step| step.compute(cell, InputProducts::Sums(sums)));
         }
     }
 
-    fn step(
-        &self,
-        at: At<'_>,
-        products: ArrayViewMut2<'_, f32>,
-        before: [ArrayView2<'_, E>; N],
-        kept: [ArrayViewMut2<'_, E>; K],
-        states: [ArrayViewMut2<'_, E>; N],
-    ) {
-        let products = InputProducts::Matrix(products.reborrow());
-        self.0.step(Step { at, products, before }, kept, states);
+    fn step(cell: &C, products: ArrayViewMut2<'_, f32>, step: BandStep<'_, E, K, N>) {
+        step.compute(cell, InputProducts::Matrix(products));
     }
 }
 
@@ -132,17 +104,21 @@ pub(crate) fn forward<E: Storage, C: TiledCell<E, K, N>, const K: usize, const N
     outputs: Outputs<'_, E, K, N>,
     memory: &mut [f32],
 ) {
-    all_steps(context, &ByTiles(cell), sequence, outputs, memory);
+    all_steps::<ByTiles, _, _, K, N>(context, cell, sequence, outputs, memory);
 }
 
 /// [`forward()`] in some way.
-pub(super) fn all_steps<E: Storage, W: Way<E, K, N>, const K: usize, const N: usize>(
+pub(super) fn all_steps<W, C, E, const K: usize, const N: usize>(
     context: &Context<'_>,
-    way: &W,
+    cell: &C,
     sequence: &Sequence<'_, E, N>,
     mut outputs: Outputs<'_, E, K, N>,
     memory: &mut [f32],
-) {
+) where
+    W: Way<C, E, K, N>,
+    C: StepCell<E, K, N>,
+    E: Storage,
+{
     let Sequence { lengths, x, w_x, first } = *sequence;
     let (time, (batch, cells)) = (x.dim().0, first[0].dim());
     let steps = lengths.longest();
@@ -151,64 +127,67 @@ pub(super) fn all_steps<E: Storage, W: Way<E, K, N>, const K: usize, const N: us
     if batch == 0 || cells == 0 {
         return;
     }
-    let (tiling, cost) = way.cell().tiles();
+    let (tiling, cost) = cell.tiles();
     let rows = band_rows(tiling, (batch, cells));
     if cells <= tiling.columns {
-        let sums = Sums::new(W::Cell::GATES, cells, (rows, steps));
+        let sums = Sums::new(C::GATES, cells, (rows, steps));
         // A single band would leave other threads without work.
         let threads = if W::CUTS_STEPS { context.executor.threads() } else { 1 };
         if sums.fit && (rows < batch || threads <= 1) {
-            return by_bands(context, way, sequence, outputs, (rows, &sums), memory);
+            let bands = (rows, &sums);
+            return by_bands::<W, _, _, K, N>(context, cell, sequence, outputs, bands, memory);
         }
     }
-    let (at_once, pitch) = (steps_at_once(time, batch), batch * W::Cell::OF_X * cells);
+    let (at_once, pitch) = (steps_at_once(time, batch), batch * C::OF_X * cells);
     // Packed weights begin with a cache line.
     let (products, memory) = memory.split_at_mut(gemm::padded(at_once * pitch));
     let w_x =
         InputWeights::new(context, at_once * batch, w_x, worth_packing(memory, steps * batch));
     for steps in parts(0..steps, at_once) {
-        let shape = (steps.len(), batch, W::Cell::OF_X * cells);
+        let shape = (steps.len(), batch, C::OF_X * cells);
         let products = &mut products[..steps.len() * pitch];
         let products = ArrayViewMut3::from_shape(shape, products).expect("of this size");
         let mut products = [products];
-        let of_steps = all_rows_mut(products[0].view_mut(), 0..steps.len());
+        let of_steps = all_rows(products[0].view_mut(), 0..steps.len());
         w_x.multiply(context, all_rows(x, steps.clone()), of_steps);
         let cost = cost.saturating_mul(steps.len() as u64);
         let bands = outputs.bands(sequence, rows).zip(cut(&mut products, rows)).collect();
         for_each_band(context, cost, bands, |context, (mut band, [mut products])| {
             for (t, products) in steps.clone().zip(products.outer_iter_mut()) {
-                band.step(context, t, |at, before, kept, states| {
-                    way.step(at, products, before, kept, states);
-                });
+                band.step(context, t, |step| W::step(cell, products, step));
             }
         });
     }
 }
 
 /// All steps, where none of them needs what another row computes: band by band of `rows` rows.
-fn by_bands<E: Storage, W: Way<E, K, N>, const K: usize, const N: usize>(
+fn by_bands<W, C, E, const K: usize, const N: usize>(
     context: &Context<'_>,
-    way: &W,
+    cell: &C,
     sequence: &Sequence<'_, E, N>,
     mut outputs: Outputs<'_, E, K, N>,
     (rows, sums): (usize, &Sums),
     memory: &mut [f32],
-) {
+) where
+    W: Way<C, E, K, N>,
+    C: StepCell<E, K, N>,
+    E: Storage,
+{
     let Sequence { lengths, x, w_x, first } = *sequence;
     let (batch, cells) = first[0].dim();
     let w_x = w_x.map(|w_x| {
         let memory = worth_packing(memory, lengths.longest() * batch);
         pack_strips(context, rows * sums.at_once, w_x, &sums.columns, memory)
     });
-    let of_x = gemm::cost(Tiling { rows, columns: cells }, W::Cell::OF_X, x.len_of(Axis(2)));
-    let cost = way.cell().tiles().1.saturating_add(of_x);
+    let of_x = gemm::cost(Tiling { rows, columns: cells }, C::OF_X, x.len_of(Axis(2)));
+    let cost = cell.tiles().1.saturating_add(of_x);
     let slice = steps_of_slice(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
     let slice = slice - slice % sums.at_once;
     for steps in parts(0..lengths.longest(), slice) {
         let cost = cost.saturating_mul(steps.len() as u64);
         let bands = outputs.bands(sequence, rows).collect();
         for_each_band(context, cost, bands, |context, mut band| {
-            band.steps(context, way, steps.clone(), sums, w_x.as_deref());
+            band.steps::<W, _>(context, cell, steps.clone(), sums, w_x.as_deref());
         });
     }
 }
@@ -247,6 +226,22 @@ pub(super) struct Band<'b, E, const K: usize, const N: usize> {
     pub(super) states: [ArrayViewMut3<'b, E>; N],
 }
 
+/// A step of a [`Band`]: the states that enter it, what it keeps, and the states that it leaves.
+pub(super) struct BandStep<'s, E, const K: usize, const N: usize> {
+    pub(super) at: At<'s>,
+    pub(super) before: [ArrayView2<'s, E>; N],
+    pub(super) kept: [ArrayViewMut2<'s, E>; K],
+    pub(super) states: [ArrayViewMut2<'s, E>; N],
+}
+
+impl<E, const K: usize, const N: usize> BandStep<'_, E, K, N> {
+    /// The step of a cell, tile by tile.
+    fn compute(self, cell: &impl TiledCell<E, K, N>, products: InputProducts<'_>) {
+        let BandStep { at, before, kept, states } = self;
+        cell.step(Step { at, products, before }, kept, states);
+    }
+}
+
 impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
     /// Bands of `rows` rows of the batch.
     fn bands<'b, 's: 'b>(
@@ -260,7 +255,7 @@ impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
         ranges.zip(parts).map(move |(rows, (kept, states))| Band {
             lengths: lengths.rows(rows.clone()),
             x: x.slice_move(s![.., rows.clone(), ..]),
-            first: first.map(|state| tiles::rows(state.reborrow(), rows.clone())),
+            first: first.map(|state| tiles::rows(state, rows.clone())),
             kept,
             states,
         })
@@ -269,10 +264,10 @@ impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
 
 impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
     /// Some steps. The products of x of several at once become the sums of the steps where they are.
-    fn steps(
+    fn steps<W: Way<C, E, K, N>, C>(
         &mut self,
         context: &Context<'_>,
-        way: &impl Way<E, K, N>,
+        cell: &C,
         steps: Range<usize>,
         Sums { columns, pitch, at_once, .. }: &Sums,
         w_x: Option<&[Right<'_, E>]>,
@@ -288,7 +283,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
                     [&mut first[..known.len() * len[0]], &mut second[..known.len() * len[1]]];
                 self.products(context, known.clone(), [&mut *first, &mut *second], columns, w_x);
                 let len = len.map(|len| len.max(1));
-                way.steps(context, self, known.clone(), [first, second], len);
+                W::steps(context, cell, self, known.clone(), [first, second], len);
                 (known.end..steps.end).for_each(|t| self.clear(t));
             }
         });
@@ -318,18 +313,8 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         }
     }
 
-    /// Calls `work` with the states that enter step `t`, and what it writes; if no row has the step, that becomes zero.
-    fn step(
-        &mut self,
-        context: &Context<'_>,
-        t: usize,
-        work: impl FnOnce(
-            At<'_>,
-            [ArrayView2<'_, E>; N],
-            [ArrayViewMut2<'_, E>; K],
-            [ArrayViewMut2<'_, E>; N],
-        ),
-    ) {
+    /// Calls `work` with step `t`; if no row has it, what it writes becomes zero.
+    fn step(&mut self, context: &Context<'_>, t: usize, work: impl FnOnce(BandStep<'_, E, K, N>)) {
         let Band { lengths, first, .. } = *self;
         if t >= lengths.longest() {
             return self.clear(t);
@@ -337,7 +322,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         let (_, kept) = at_step(&mut self.kept, t);
         let (done, states) = at_step(&mut self.states, t);
         let before = array::from_fn(|n| state_before(t, first[n], done[n].view()));
-        work(At { context, rows: Rows { lengths, t } }, before, kept, states);
+        work(BandStep { at: At { context, rows: Rows { lengths, t } }, before, kept, states });
     }
 
     /// A step that no row has.

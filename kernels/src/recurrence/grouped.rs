@@ -59,8 +59,8 @@ pub(crate) struct GroupedProduct<'w, const G: usize> {
 }
 
 impl<'w, const G: usize> GroupedProduct<'w, G> {
-    /// Weights `[depth, G * cells]`, gate by gate, which may lie in memory as their transpose. They are packed: constants
-    /// of the call once and for all, others into `memory`, of [`Product::memory`](super::Product::memory).
+    /// Weights `[depth, G * cells]`, gate by gate, which may lie in memory as their transpose. They are packed:
+    /// constants of the call once and for all, others into `memory`, of [`Product::memory`](super::Product::memory).
     pub(crate) fn new<'f: 'w, E: Storage>(
         context: &Context<'w>,
         grouping: Grouping,
@@ -68,7 +68,7 @@ impl<'w, const G: usize> GroupedProduct<'w, G> {
         memory: &'w mut [f32],
     ) -> Self {
         let Grouping { tiling, most, .. } = grouping;
-        let ((depth, columns), right) = (weights.dim(), Right::of(weights.reborrow()));
+        let ((depth, columns), right) = (weights.dim(), Right::of(weights));
         let cells = columns / G;
         let width = gemm::block_width(context.isa, tiling.rows, G).expect("one of the widths");
         let width = width.min(most);

@@ -57,16 +57,7 @@ where
     {
         let Phase { equation, inputs, outputs, f32_operands, sums } = self;
         let (At { context, rows }, isa) = (at, at.context.isa);
-        let complete =
-            |PhaseTile { place, outputs, f32_operands, sums }: PhaseTile<'_, E, O, W, R>,
-             strips: [ArrayViewMut2<'_, f32>; G]| {
-                let mut all = strips.into_iter().chain(f32_operands);
-                let f32_operands =
-                    array::from_fn::<_, ALL, _>(|_| all.next().expect("as many matrices"));
-                let tile = PhaseTile { place, outputs, f32_operands, sums };
-                tile.apply(isa, rows, equation, inputs);
-            };
-        let (tiling, shape) = (products.tiling(), outputs[0].dim());
+        let ((tiling, cost), shape) = (products.tiles(), outputs[0].dim());
         let mut sums = sums.of_tiles(tiling.columns, shape.1);
         let mut sums = || match R {
             0 => [(); R].map(|()| Default::default()),
@@ -78,54 +69,58 @@ where
         if tiling.is_one_tile(shape) {
             let place = Place { rows: 0..shape.0, columns: 0..shape.1 };
             let tile = PhaseTile { place: place.clone(), outputs, f32_operands, sums: sums() };
-            return products.whole(isa, &place, |strips| complete(tile, strips));
+            return products
+                .whole(isa, &place, |strips| tile.complete((isa, rows), equation, inputs, strips));
         }
-        let matrices = tiling.split_each(outputs).zip(tiling.split_each(f32_operands));
-        let tiles = tiling.places(shape).zip(matrices);
-        let tile = |(place, (outputs, f32_operands))| PhaseTile {
-            place,
-            outputs,
-            f32_operands,
-            sums: sums(),
-        };
-        let mut tiles: Vec<_> = tiles.map(tile).collect();
+        let tiles = tiling.places(shape).zip(tiling.split_each(outputs));
+        let tiles = tiles.zip(tiling.split_each(f32_operands));
+        let mut tiles: Vec<_> = tiles
+            .map(|((place, outputs), f32_operands)| PhaseTile {
+                place,
+                outputs,
+                f32_operands,
+                sums: sums(),
+            })
+            .collect();
         // What the last step has read last is still in the cache. Several threads have their own tiles each.
         if rows.t % 2 == 1 && context.executor.threads() <= 1 {
             tiles.reverse();
         }
-        for_each(context.executor, products.cost(), tiles, |tile| {
+        for_each(context.executor, cost, tiles, |tile| {
             let place = tile.place.clone();
-            products.at(isa, &place, |strips| complete(tile, strips));
+            products.at(isa, &place, |strips| tile.complete((isa, rows), equation, inputs, strips));
         });
     }
 }
 
 impl<E: Storage, const O: usize, const W: usize, const R: usize> PhaseTile<'_, E, O, W, R> {
-    fn apply<Q, const I: usize>(
-        mut self,
-        isa: Isa,
-        of_step: Rows<'_>,
+    fn complete<Q, const I: usize, const G: usize, const ALL: usize>(
+        self,
+        (isa, of_step): (Isa, Rows<'_>),
         equation: Q,
         inputs: [ArrayView2<'_, E>; I],
+        strips: [ArrayViewMut2<'_, f32>; G],
     ) where
-        Q: Equation<I, O, R, W>,
+        Q: Equation<I, O, R, ALL>,
     {
-        let Place { rows, columns } = self.place.clone();
+        let PhaseTile { place, mut outputs, f32_operands, mut sums } = self;
+        let mut all = strips.into_iter().chain(f32_operands);
+        let mut f32_operands: [_; ALL] = array::from_fn(|_| all.next().expect("as many matrices"));
+        let Place { rows, columns } = place.clone();
         let mut spans = of_step.spans(rows.clone()).peekable();
         if spans.next_if(|span| span.have_step && span.rows == rows).is_some() {
-            let inputs = inputs.map(|input| self.place.of(input));
-            let PhaseTile { outputs, f32_operands, sums, .. } = self;
+            let inputs = inputs.map(|input| place.of(input));
             return isa.run(elementwise::Pass { equation, inputs, outputs, f32_operands, sums });
         }
         for span in spans {
             let slice = Slice::from(span.rows.start - rows.start..span.rows.end - rows.start);
-            let mut outputs = self.outputs.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+            let mut outputs = outputs.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
             if span.have_step {
                 let place = Place { rows: span.rows, columns: columns.clone() };
                 let inputs = inputs.map(|input| place.of(input));
                 let f32_operands =
-                    self.f32_operands.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
-                let sums = self.sums.each_mut().map(|sum| &mut **sum);
+                    f32_operands.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+                let sums = sums.each_mut().map(|sum| &mut **sum);
                 isa.run(elementwise::Pass { equation, inputs, outputs, f32_operands, sums });
             } else {
                 outputs.iter_mut().for_each(|output| output.fill(E::ZERO));

@@ -36,7 +36,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     /// Weights `[depth, G * cells]`, gate by gate, which may lie in memory as their transpose, as they are.
     pub(crate) fn plain<'f: 'w>(tiling: Tiling, weights: ArrayView2<'f, E>) -> Self {
         let (depth, columns) = weights.dim();
-        let weights = Factor::Plain(Right::of(weights.reborrow()));
+        let weights = Factor::Plain(Right::of(weights));
         Product { tiling, weights, depth, cells: columns / G }
     }
 
@@ -84,23 +84,22 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     }
 
     /// The product with a left factor, or zeros without one: see [`Sum`].
-    pub(crate) fn of<'p, 'l: 'p, A>(
+    pub(crate) fn of<'p, 'l, A>(
         &'p self,
         of: Rows<'p>,
         left: Option<ArrayView2<'l, A>>,
-    ) -> Sum<'p, 'w, A, E, G, 1> {
+    ) -> Sum<'p, 'w, 'p, 'l, A, E, G, 1> {
         self.after(Input::Zeros, of, left)
     }
 
     /// The same, added to an input.
-    pub(crate) fn after<'p, 'i: 'p, 'l: 'p, A>(
+    pub(crate) fn after<'p, 'i, 'l, A>(
         &'p self,
         input: Input<'i, E>,
         of: Rows<'p>,
         left: Option<ArrayView2<'l, A>>,
-    ) -> Sum<'p, 'w, A, E, G, 1> {
-        let left = [left.map(|left| left.reborrow())];
-        Sum { of, input: input.reborrow(), products: [self], left }
+    ) -> Sum<'p, 'w, 'i, 'l, A, E, G, 1> {
+        Sum { of, input, products: [self], left: [left] }
     }
 
     /// Adds the product of the rows of `left` at `place`.
@@ -134,17 +133,6 @@ pub(crate) enum InputProducts<'s> {
 }
 
 impl<'s> InputProducts<'s> {
-    /// The same for a shorter time.
-    pub(super) fn reborrow<'b>(self) -> InputProducts<'b>
-    where
-        Self: 'b,
-    {
-        match self {
-            InputProducts::Matrix(matrix) => InputProducts::Matrix(matrix.reborrow()),
-            InputProducts::Sums(sums) => InputProducts::Sums(sums),
-        }
-    }
-
     /// Splits after `columns`: products with the first weights, then with the second.
     pub(crate) fn split(self, columns: usize) -> [Self; 2] {
         match self {
@@ -176,26 +164,10 @@ pub(crate) enum Input<'s, E> {
     Product(ArrayView2<'s, E>, ArrayView2<'s, E>),
 }
 
-impl<E> Input<'_, E> {
-    /// The same for a shorter time.
-    fn reborrow<'b>(self) -> Input<'b, E>
-    where
-        Self: 'b,
-    {
-        match self {
-            Input::Zeros => Input::Zeros,
-            Input::Products(products) => Input::Products(products.reborrow()),
-            Input::Product(x, weights) => Input::Product(x.reborrow(), weights.reborrow()),
-        }
-    }
-}
-
 /// Matrices of products, `G` gates of all cells, tile by tile.
 pub(crate) trait Products<const G: usize>: Sync {
-    fn tiling(&self) -> Tiling;
-
-    /// The processor cycles that a tile may take.
-    fn cost(&self) -> u64;
+    /// How they are cut, and the processor cycles that a tile may take.
+    fn tiles(&self) -> (Tiling, u64);
 
     /// Gives `work` those of a tile. Rows that do not have the step may hold anything.
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G]));
@@ -210,29 +182,26 @@ pub(crate) trait Products<const G: usize>: Sync {
 }
 
 /// An input, and products of `M` left factors with weights.
-pub(crate) struct Sum<'p, 'w, A, E, const G: usize, const M: usize> {
+pub(crate) struct Sum<'p, 'w, 'i, 'l, A, E, const G: usize, const M: usize> {
     /// The step that the left factors belong to: in rows that do not have it, the products are zero, also where weights
     /// are not finite.
     pub(crate) of: Rows<'p>,
-    pub(crate) input: Input<'p, E>,
+    pub(crate) input: Input<'i, E>,
     pub(crate) products: [&'p Product<'w, E, G>; M],
     /// None for zeros.
-    pub(crate) left: [Option<ArrayView2<'p, A>>; M],
+    pub(crate) left: [Option<ArrayView2<'l, A>>; M],
 }
 
 impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
-    for Sum<'_, '_, A, E, G, M>
+    for Sum<'_, '_, '_, '_, A, E, G, M>
 {
-    fn tiling(&self) -> Tiling {
-        self.products[0].tiling
-    }
-
-    fn cost(&self) -> u64 {
+    fn tiles(&self) -> (Tiling, u64) {
+        let tiling = self.products[0].tiling;
         let of_input = match &self.input {
-            Input::Product(x, _) => gemm::cost(self.tiling(), G, x.ncols()),
+            Input::Product(x, _) => gemm::cost(tiling, G, x.ncols()),
             _ => 0,
         };
-        self.products.iter().map(|product| product.cost()).sum::<u64>() + of_input
+        (tiling, self.products.iter().map(|product| product.cost()).sum::<u64>() + of_input)
     }
 
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G])) {
@@ -254,7 +223,7 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
     }
 }
 
-impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, A, E, G, M> {
+impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, '_, '_, A, E, G, M> {
     fn add_to(&self, tile: &mut Tile<'_>, place: &Place) {
         match &self.input {
             Input::Zeros => {}
@@ -275,7 +244,7 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, A, E, G
     }
 }
 
-impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, A, E, 1, M> {
+impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, '_, '_, A, E, 1, M> {
     /// Sets `out` to the sums, and to those of `carried` where there is one.
     pub(crate) fn store<O: Storage>(
         &self,
@@ -303,8 +272,8 @@ impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, A, E, 1, M> {
         work: impl Fn(&mut Tile<'_>, &Place, ArrayViewMut2<'_, O>) + Sync,
     ) {
         let Context { isa, executor, .. } = *context;
-        let tiles = self.tiling().tiles(out).collect();
-        for_each(executor, self.cost(), tiles, |(place, out)| {
+        let (tiling, cost) = self.tiles();
+        for_each(executor, cost, tiling.tiles(out).collect(), |(place, out)| {
             gemm::tile_at(isa, &place, |tile| {
                 self.add_to(tile, &place);
                 work(tile, &place, out);
@@ -315,12 +284,9 @@ impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, A, E, 1, M> {
 
 /// Products of gates, and those of another gate.
 impl<A: Products<2>, B: Products<1>> Products<3> for (A, B) {
-    fn tiling(&self) -> Tiling {
-        self.0.tiling()
-    }
-
-    fn cost(&self) -> u64 {
-        self.0.cost() + self.1.cost()
+    fn tiles(&self) -> (Tiling, u64) {
+        let ((tiling, cost), (_, other)) = (self.0.tiles(), self.1.tiles());
+        (tiling, cost + other)
     }
 
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 3])) {

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+use ndarray::{
+    ArrayBase, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Ix2, Ix3, RawData, Slice,
+};
 
 use super::lengths::Lengths;
 use crate::Storage;
@@ -15,17 +17,10 @@ pub(super) fn steps_at_once(time: usize, batch: usize) -> usize {
 }
 
 /// Steps `steps` of a time-major tensor, one row for each row of the batch in each.
-pub(crate) fn all_rows<T>(mut tensor: ArrayView3<'_, T>, steps: Range<usize>) -> ArrayView2<'_, T> {
-    tensor.slice_axis_inplace(Axis(0), Slice::from(steps));
-    let (steps, batch, columns) = tensor.dim();
-    tensor.into_shape_with_order((steps * batch, columns)).expect("a tensor without gaps")
-}
-
-/// [`all_rows`] of a tensor to be written.
-pub(crate) fn all_rows_mut<T>(
-    mut tensor: ArrayViewMut3<'_, T>,
+pub(crate) fn all_rows<S: RawData>(
+    mut tensor: ArrayBase<S, Ix3>,
     steps: Range<usize>,
-) -> ArrayViewMut2<'_, T> {
+) -> ArrayBase<S, Ix2> {
     tensor.slice_axis_inplace(Axis(0), Slice::from(steps));
     let (steps, batch, columns) = tensor.dim();
     tensor.into_shape_with_order((steps * batch, columns)).expect("a tensor without gaps")

@@ -67,7 +67,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn store_f16(self, vector: Self::F32, to: &mut [f16]);
 
     /// Runs `work` in a function of its own, compiled for the instruction set: a call in place of one more copy.
-    fn enter<W: WithSimd>(self, work: W) -> W::Output;
+    fn enter<W: WithSimd<T>, T>(self, work: W) -> T;
 
     /// Prefetches the cache line at `address`, which need not be valid, into the first level cache.
     fn prefetch(self, address: *const u8);
@@ -115,13 +115,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn sum(self, vector: Self::F32) -> f32;
 }
 
-/// A piece of work that is compiled once for each instruction set.
-pub trait WithSimd {
-    /// What it returns.
-    type Output;
-
+/// A piece of work that is compiled once for each instruction set, and returns a `T`.
+pub trait WithSimd<T = ()> {
     /// Does the work. Implementations are `#[inline(always)]`.
-    fn run<S: Simd>(self, simd: S) -> Self::Output;
+    fn run<S: Simd>(self, simd: S) -> T;
 }
 
 /// An instruction set that this processor has.
@@ -194,28 +191,18 @@ impl Isa {
     /// How many `f32` a vector holds.
     #[must_use]
     pub fn lanes(self) -> usize {
-        self.vectors().lanes
+        self.run(Vectors).0
     }
 
     /// How many vectors fit in registers.
     #[must_use]
     pub fn registers(self) -> usize {
-        self.vectors().registers
-    }
-
-    fn vectors(self) -> Vectors {
-        match self.0 {
-            Kind::Portable(simd) => Vectors::of(simd),
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2(simd) => Vectors::of(simd),
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512(simd) => Vectors::of(simd),
-        }
+        self.run(Vectors).1
     }
 
     /// Runs `work`, compiled for this instruction set.
     #[inline]
-    pub fn run<W: WithSimd>(self, work: W) -> W::Output {
+    pub fn run<W: WithSimd<T>, T>(self, work: W) -> T {
         match self.0 {
             Kind::Portable(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
@@ -226,14 +213,12 @@ impl Isa {
     }
 }
 
-/// The vectors of an instruction set.
-struct Vectors {
-    lanes: usize,
-    registers: usize,
-}
+/// The lanes of a vector, and how many vectors fit in registers.
+struct Vectors;
 
-impl Vectors {
-    fn of<S: Simd>(_: S) -> Self {
-        Vectors { lanes: S::LANES, registers: S::REGISTERS }
+impl WithSimd<(usize, usize)> for Vectors {
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> (usize, usize) {
+        (S::LANES, S::REGISTERS)
     }
 }

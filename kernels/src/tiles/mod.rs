@@ -91,18 +91,6 @@ impl Tiling {
         self.places(matrix.dim()).zip(self.split(matrix))
     }
 
-    /// The tiles of matrices of one shape with their places.
-    pub(crate) fn tiles_of<T, const N: usize>(
-        self,
-        matrices: [ArrayViewMut2<'_, T>; N],
-    ) -> Vec<(Place, [ArrayViewMut2<'_, T>; N])> {
-        let (rows, columns) = matrices[0].dim();
-        if self.is_one_tile((rows, columns)) && !matrices[0].is_empty() {
-            return vec![(Place { rows: 0..rows, columns: 0..columns }, matrices)];
-        }
-        self.places((rows, columns)).zip(self.split_each(matrices)).collect()
-    }
-
     /// The tiles of matrices of one shape, in the order of [`Tiling::places`], of which there are no more.
     pub(crate) fn split_each<'m, T, const N: usize>(
         self,

@@ -2,12 +2,12 @@
 
 use std::slice;
 
-use ndarray::{ArrayView1, ArrayViewMut3, s};
+use ndarray::{ArrayView1, s};
 
-use super::{LayerCell, gru_weights, projection_len, rnn_weights_len};
+use super::{LayerCell, Parameters, gru_weights, projection_len, rnn_weights_len};
 use crate::block_lstm::forward::Projection;
+use crate::cudnn_rnn::Mode;
 use crate::cudnn_rnn::memory::Arena;
-use crate::cudnn_rnn::{Mode, Network};
 use crate::gemm::{self, StepShape};
 use crate::gru::step::GruStep;
 use crate::lstm::step::{IFCO, LstmStep};
@@ -50,8 +50,7 @@ impl LayerCell<'_> {
     ) {
         let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
         let activation = network.layout.mode.activation();
-        let w_x = parameters.w.map(|w| w.reversed_axes());
-        let w_h = parameters.r.reversed_axes();
+        let Parameters { w_x, w_h, .. } = parameters;
         let b = b.reborrow();
         let [h] = self.parts_mut(saved);
         let (weights, products) = scratch.rest().split_at_mut(rnn_weights_len(&network));
@@ -72,17 +71,16 @@ impl LayerCell<'_> {
         mut scratch: Arena<'_>,
     ) {
         let LayerCell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
-        let Network { layout, time, batch } = network;
+        let layout = network.layout;
         let b = b.reborrow();
         let step = LstmStep { attributes: PLAIN, order: IFCO, b, peepholes: [b; 3] };
-        let w_x = parameters.w.map(|w| w.reversed_axes());
-        let w_h = parameters.r.reversed_axes();
+        let Parameters { w_x, w_h, .. } = parameters;
         let cs_prev = c_prev;
         let (cells, h) = saved.split_at_mut(layout.mode.saved() * network.cells());
         let memory = scratch.take(projection_len(&network));
-        let projection = parameters.p.map(|p| Projection {
-            weights: p.reversed_axes(),
-            h: ArrayViewMut3::from_shape((time, batch, layout.num_proj), h).expect("of this size"),
+        let projection = parameters.projection.map(|weights| Projection {
+            weights,
+            h: network.steps_mut(layout.num_proj, h),
             memory,
         });
         block_lstm::forward::LstmSequence { lengths, x, cs_prev, h_prev, w_x, w_h, step }.compute(
@@ -102,9 +100,8 @@ impl LayerCell<'_> {
     ) {
         let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
         let units = network.layout.num_units;
-        let gates = |w| gru_weights(w, units);
-        let w_x = parameters.w.map(|w| gates(w.reversed_axes()));
-        let w_h = gates(parameters.r.reversed_axes());
+        let w_x = parameters.w_x.map(|w_x| gru_weights(w_x, units));
+        let w_h = gru_weights(parameters.w_h, units);
         let b_ru = b.slice_move(s![..2 * units]).reborrow();
         let [b_c, b_hc] = [0, 1].map(|n| parameters.biases.slice_move(s![n, 2 * units..]));
         let step = GruStep { b_ru, b_c, b_hc: Some(b_hc) };

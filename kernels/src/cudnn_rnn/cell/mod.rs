@@ -26,17 +26,17 @@ pub(super) struct LayerCell<'a> {
     pub(super) parameters: Parameters<'a>,
 }
 
-/// The parameters of a pseudo-layer.
+/// The parameters of a pseudo-layer: transposes of the buffer's matrices.
 #[derive(Clone, Copy)]
 pub(super) struct Parameters<'a> {
-    /// `[gates * num_units, inputs]`, none where x is taken as it is.
-    pub(super) w: Option<ArrayView2<'a, f32>>,
-    /// `[gates * num_units, output_size]`
-    pub(super) r: ArrayView2<'a, f32>,
-    /// `[num_proj, num_units]`, if there is a projection.
-    pub(super) p: Option<ArrayView2<'a, f32>>,
+    /// `[inputs, gates * num_units]`, none where x is taken as it is.
+    w_x: Option<ArrayView2<'a, f32>>,
+    /// `[output_size, gates * num_units]`
+    w_h: ArrayView2<'a, f32>,
+    /// `[num_units, num_proj]`, if there is a projection.
+    projection: Option<ArrayView2<'a, f32>>,
     /// `[2, gates * num_units]`
-    pub(super) biases: ArrayView2<'a, f32>,
+    biases: ArrayView2<'a, f32>,
 }
 
 /// The gradients with respect to the parameters and the inputs of a pseudo-layer.
@@ -50,9 +50,9 @@ pub(super) struct Gradients<'a> {
 
 /// Memory of the shapes of [`Parameters`].
 pub(super) struct ParametersMut<'a> {
-    w: Option<ArrayViewMut2<'a, f32>>,
-    r: ArrayViewMut2<'a, f32>,
-    p: Option<ArrayViewMut2<'a, f32>>,
+    w_x: Option<ArrayViewMut2<'a, f32>>,
+    w_h: ArrayViewMut2<'a, f32>,
+    projection: Option<ArrayViewMut2<'a, f32>>,
     biases: ArrayViewMut2<'a, f32>,
 }
 
@@ -68,9 +68,9 @@ impl<'a> Parameters<'a> {
         let view =
             |shape, range| ArrayView2::from_shape(shape, &params[range]).expect("of this size");
         Parameters {
-            w: layout.has_w(layer).then(|| view(w_shape, w)),
-            r: view(r_shape, r),
-            p: (layout.num_proj > 0).then(|| view(p_shape, p)),
+            w_x: layout.has_w(layer).then(|| view(w_shape, w).reversed_axes()),
+            w_h: view(r_shape, r).reversed_axes(),
+            projection: (layout.num_proj > 0).then(|| view(p_shape, p).reversed_axes()),
             biases: view(biases_shape, biases),
         }
     }
@@ -90,9 +90,10 @@ impl<'a> ParametersMut<'a> {
             .zip(layout.shapes(layer))
             .map(|(part, shape)| ArrayViewMut2::from_shape(shape, part).expect("of this size"));
         let mut next = || views.next().expect("one for each");
-        let (w, r, p, biases) = (next(), next(), next(), next());
-        let p = (layout.num_proj > 0).then_some(p);
-        ParametersMut { w: layout.has_w(layer).then_some(w), r, p, biases }
+        let [w_x, w_h, projection] = [(); 3].map(|()| next().reversed_axes());
+        let (w_x, biases) = (layout.has_w(layer).then_some(w_x), next());
+        let projection = (layout.num_proj > 0).then_some(projection);
+        ParametersMut { w_x, w_h, projection, biases }
     }
 }
 
@@ -168,16 +169,16 @@ impl<'a> LayerCell<'a> {
     where
         'a: 'b,
     {
-        let Parameters { w, r, p, biases } = self.parameters;
-        let (r, biases) = (r.reborrow(), biases.reborrow());
-        let [w, p] = [w, p].map(|matrix| matrix.map(|matrix| matrix.reborrow()));
+        let Parameters { w_x, w_h, projection, biases } = self.parameters;
+        let (w_h, biases) = (w_h.reborrow(), biases.reborrow());
+        let [w_x, projection] = [w_x, projection].map(|w| w.map(|w| w.reborrow()));
         LayerCell {
             network: self.network,
             lengths: self.lengths,
             x: self.x.reborrow(),
             h_prev: self.h_prev.reborrow(),
             c_prev: self.c_prev.reborrow(),
-            parameters: Parameters { w, r, p, biases },
+            parameters: Parameters { w_x, w_h, projection, biases },
         }
     }
 
@@ -186,11 +187,10 @@ impl<'a> LayerCell<'a> {
         &self,
         saved: &'s mut [f32],
     ) -> [ArrayViewMut3<'s, f32>; N] {
-        let Network { layout, time, batch } = self.network;
         let mut parts = saved.chunks_exact_mut(self.network.cells());
         std::array::from_fn(|_| {
             let part = parts.next().expect("memory for all");
-            ArrayViewMut3::from_shape((time, batch, layout.num_units), part).expect("of this size")
+            self.network.steps_mut(self.network.layout.num_units, part)
         })
     }
 }
