@@ -227,7 +227,7 @@ pool_test = $(shell find tests/pool -name "*.cc" -o -name "*.h")
 
 lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of Rust, C++ and Python
 	cargo fmt --all --check
-	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
+	cargo clippy --locked --package blockcell-kernels --all-targets --features bench_internals -- -D warnings
 	cargo clippy --locked --package blockcell-graphs --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
 	cargo fmt --manifest-path fuzz/Cargo.toml --check

@@ -17,7 +17,8 @@
 //!        h' = (1 - i) * n + i * h
 //! ```
 //!
-//! With a projection of an LSTM, `P (o * tanh(c'))` stands for `h'`. With `skip_input`, x itself stands for `W x` in the first layer. The layout of the buffer is in [`Layout`].
+//! With a projection of an LSTM, `P (o * tanh(c'))` stands for `h'`. With `skip_input`, x itself stands for `W x` in
+//! the first layer. The layout of the buffer is in [`Layout`].
 //!
 //! Sequences are computed by the kernels of [`crate::block_lstm`] and [`crate::block_gru`], and one for simple
 //! networks, always in `f32`.

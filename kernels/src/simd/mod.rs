@@ -67,7 +67,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn store_f16(self, vector: Self::F32, to: &mut [f16]);
 
     /// Runs `work` in a function of its own, compiled for the instruction set: a call in place of one more copy.
-    fn enter<W: WithSimd>(self, work: W) -> W::Output;
+    fn enter<W: WithSimd<T>, T>(self, work: W) -> T;
 
     /// Prefetches the cache line at `address`, which need not be valid, into the first level cache.
     fn prefetch(self, address: *const u8);
@@ -115,13 +115,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn sum(self, vector: Self::F32) -> f32;
 }
 
-/// A piece of work that is compiled once for each instruction set.
-pub trait WithSimd {
-    /// What it returns.
-    type Output;
-
+/// A piece of work that is compiled once for each instruction set, and returns a `T`.
+pub trait WithSimd<T = ()> {
     /// Does the work. Implementations are `#[inline(always)]`.
-    fn run<S: Simd>(self, simd: S) -> Self::Output;
+    fn run<S: Simd>(self, simd: S) -> T;
 }
 
 /// An instruction set that this processor has.
@@ -194,23 +191,18 @@ impl Isa {
     /// How many `f32` a vector holds.
     #[must_use]
     pub fn lanes(self) -> usize {
-        struct Lanes;
+        self.run(Vectors).0
+    }
 
-        impl WithSimd for Lanes {
-            type Output = usize;
-
-            #[inline(always)]
-            fn run<S: Simd>(self, _: S) -> usize {
-                S::LANES
-            }
-        }
-
-        self.run(Lanes)
+    /// How many vectors fit in registers.
+    #[must_use]
+    pub fn registers(self) -> usize {
+        self.run(Vectors).1
     }
 
     /// Runs `work`, compiled for this instruction set.
     #[inline]
-    pub fn run<W: WithSimd>(self, work: W) -> W::Output {
+    pub fn run<W: WithSimd<T>, T>(self, work: W) -> T {
         match self.0 {
             Kind::Portable(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
@@ -218,5 +210,15 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(simd) => simd.enter(work),
         }
+    }
+}
+
+/// The lanes of a vector, and how many vectors fit in registers.
+struct Vectors;
+
+impl WithSimd<(usize, usize)> for Vectors {
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> (usize, usize) {
+        (S::LANES, S::REGISTERS)
     }
 }

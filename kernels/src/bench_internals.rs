@@ -1,11 +1,11 @@
-//! What `benches/layers.rs` measures: products and activations by themselves. They are no part of the crate's
-//! interface, and exist only with the feature `layers`.
+//! What `benches/products.rs` measures: products and activations by themselves. They are no part of the crate's
+//! interface, and exist only with the feature `bench_internals`.
 
 use std::slice;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
-use crate::elementwise::{Equation, Pass};
+use crate::elementwise::{Computed, Elements, Equation, Pass};
 use crate::gemm::{self, Right};
 use crate::simd::Simd;
 use crate::{Isa, activation};
@@ -76,7 +76,7 @@ impl Product {
                 Factors::Transpose => tile.add(left, Right::Transposed(right)),
                 Factors::Dots => tile.add_dots(left, right),
                 Factors::Columns => {
-                    tile.add_transposed(left, None, right);
+                    tile.add_tn(left, None, right);
                 }
             }
             tile.store(out.view_mut());
@@ -105,13 +105,8 @@ impl Equation<1, 1> for Activation {
     const PAIR_VECTORS: bool = true;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [x]: [S::F32; 1],
-        _: [S::F32; 1],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 1], [S::F32; 0], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 1, 1>) -> Computed<S::F32, 1> {
+        let Elements { inputs: [x], .. } = at;
         let y = match self {
             Activation::Sigmoid => activation::sigmoid(simd, x),
             Activation::Tanh => activation::tanh(simd, x),

@@ -1,14 +1,14 @@
-//! The layers below the kernels, by themselves: products and activations, on one thread, with every
+//! What is below the kernels, by itself: products and activations, on one thread, with every
 //! instruction set of the machine.
 //!
-//! `cargo bench --features layers --bench layers -- product/avx512` runs a part of them.
+//! `cargo bench --features bench_internals --bench products -- product/avx512` runs a part of them.
 
 mod common;
 
 use std::hint::black_box;
 
 use blockcell_kernels::Isa;
-use blockcell_kernels::layers::{Activation, Factors, Product};
+use blockcell_kernels::bench_internals::{Activation, Factors, Product};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::Array2;
 use rand::rngs::SmallRng;
@@ -73,8 +73,8 @@ fn activations(criterion: &mut Criterion) {
 }
 
 criterion_group! {
-    name = layers;
+    name = parts;
     config = common::short(20);
     targets = products, activations
 }
-criterion_main!(layers);
+criterion_main!(parts);

@@ -8,16 +8,27 @@ mod narrow;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::executor::for_each;
-use crate::simd::{LINE, Simd, Twice, WithSimd};
+use crate::simd::{Simd, Twice, WithSimd};
 use crate::tiles::{Tiling, row, row_mut};
+use crate::tuning::{
+    PASS_CYCLES_PER_ELEMENT, PASS_ELEMENTS, STORE_AHEAD_BYTES, SUM_COLUMNS, SUM_ROWS,
+};
 use crate::{Context, Isa, Storage};
 
+/// The elements at one place that an equation reads, as vectors.
+pub(crate) struct Elements<V, const I: usize, const O: usize, const W: usize = 0> {
+    pub(crate) inputs: [V; I],
+    /// The previous contents of the outputs, for those that are updated in place.
+    pub(crate) before: [V; O],
+    pub(crate) f32_operands: [V; W],
+}
+
 /// New elements of `O` outputs and `W` matrices in `f32`, and the terms of `R` sums.
-pub(crate) type Computed<V, const O: usize, const W: usize, const R: usize> =
+pub(crate) type Computed<V, const O: usize, const W: usize = 0, const R: usize = 0> =
     ([V; O], [V; W], [V; R]);
 
-/// What is computed from the elements at one place of `I` inputs: the elements there of `O` outputs
-/// and of `W` matrices that are in `f32` whatever the element type (`f32_operands`), and the terms of `R` sums over the batch.
+/// What is computed from the elements at one place of `I` inputs: the elements there of `O` outputs and of `W` matrices
+/// that are in `f32` whatever the element type (`f32_operands`), and the terms of `R` sums over the batch.
 pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, const W: usize = 0>:
     Copy + Send + Sync
 {
@@ -28,31 +39,9 @@ pub(crate) trait Equation<const I: usize, const O: usize, const R: usize = 0, co
     /// not written.
     const READ_ONLY: usize = 0;
 
-    /// The equation on vectors. `before` holds the previous contents of the outputs, for those that
-    /// are updated in place, and `f32_operands` those of these matrices. Implementations are
-    /// `#[inline(always)]`.
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        inputs: [S::F32; I],
-        before: [S::F32; O],
-        f32_operands: [S::F32; W],
-    ) -> Computed<S::F32, O, W, R>;
+    /// The equation on vectors. Implementations are `#[inline(always)]`.
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, I, O, W>) -> Computed<S::F32, O, W, R>;
 }
-
-/// Elements in a tile: some 10 microseconds of memory traffic.
-const TILE: usize = 1 << 13;
-
-/// Columns in a tile that has sums, of which a task keeps one for each column on its stack.
-pub(crate) const SUM_COLUMNS: usize = 256;
-
-/// Rows that are summed by themselves before they are added to the total: the rounding error grows
-/// with this and the number of such groups, not with the whole batch.
-const SUM_ROWS: usize = 64;
-
-/// How far ahead of a store its cache line is prefetched, in bytes. The hardware prefetches lines that are read in
-/// order, but stores retire one after the other and wait for each line that is not in the cache.
-const AHEAD: usize = 2 * LINE;
 
 /// Applies `equation` to matrices of one shape, whose rows are contiguous.
 ///
@@ -76,17 +65,11 @@ pub(crate) fn map<E, Q, const I: usize, const O: usize, const R: usize>(
     if tiling.is_one_tile(shape) {
         return run(isa, equation, inputs, outputs, sums);
     }
-    let mut outputs = outputs.map(|output| tiling.split(output));
-    let mut sums = sums.map(|sum| tiling.split(sum));
-    let tiles = tiling.places(shape).map(|place| {
-        let inputs = inputs.map(|input| place.of(input));
-        let outputs = outputs.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
-        let sums = sums.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
-        (inputs, outputs, sums)
-    });
-    // A dozen streams of four bytes from the second level cache: some 3 cycles an element.
-    let cost = 3 * tiling.rows.min(shape.0) * tiling.columns.min(shape.1);
-    for_each(executor, cost as u64, tiles.collect(), |(inputs, outputs, sums)| {
+    let places = tiling.places(shape).map(|place| inputs.map(|input| place.of(input)));
+    let tiles = places.zip(tiling.split_each(outputs)).zip(tiling.split_each(sums));
+    let elements = tiling.rows.min(shape.0) * tiling.columns.min(shape.1);
+    let cost = (PASS_CYCLES_PER_ELEMENT * elements) as u64;
+    for_each(executor, cost, tiles.collect(), |((inputs, outputs), sums)| {
         run(isa, equation, inputs, outputs, sums);
     });
 }
@@ -114,11 +97,11 @@ fn run<E, Q, const I: usize, const O: usize, const R: usize>(
 }
 
 fn row_tiling((_, columns): (usize, usize)) -> Tiling {
-    Tiling { rows: (TILE / columns.max(1)).max(1), columns: usize::MAX }
+    Tiling { rows: (PASS_ELEMENTS / columns.max(1)).max(1), columns: usize::MAX }
 }
 
 fn column_tiling((rows, _): (usize, usize)) -> Tiling {
-    let columns = (4 * TILE / rows.max(1)).next_multiple_of(64).clamp(64, SUM_COLUMNS);
+    let columns = (4 * PASS_ELEMENTS / rows.max(1)).next_multiple_of(64).clamp(64, SUM_COLUMNS);
     Tiling { rows: usize::MAX, columns }
 }
 
@@ -142,8 +125,6 @@ where
     E: Storage,
     Q: Equation<I, O, R, W>,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let (rows, columns) = self.outputs[0].dim();
@@ -219,8 +200,6 @@ where
     E: Storage,
     Q: Equation<I, O, R, W>,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let columns = self.outputs[0].len();
@@ -280,8 +259,8 @@ where
             prefetch_after(simd, f32_operands, at);
         }
         let zero = simd.splat(0.0);
-        let (mut values, mut before, mut f32_operands) = ([zero; I], [zero; O], [zero; W]);
-        for (value, input) in values.iter_mut().zip(self.inputs) {
+        let (mut inputs, mut before, mut f32_operands) = ([zero; I], [zero; O], [zero; W]);
+        for (value, input) in inputs.iter_mut().zip(self.inputs) {
             *value = E::load(simd, &input[at..at + len]);
         }
         for (before, output) in before.iter_mut().zip(&self.outputs) {
@@ -290,8 +269,8 @@ where
         for (value, f32_operands) in f32_operands.iter_mut().zip(&self.f32_operands) {
             *value = simd.load(&f32_operands[at..at + len]);
         }
-        let (results, f32_operands, terms) =
-            self.equation.apply(simd, values, before, f32_operands);
+        let elements = Elements { inputs, before, f32_operands };
+        let (results, f32_operands, terms) = self.equation.apply(simd, elements);
         for (output, result) in self.outputs.iter_mut().zip(results) {
             E::store(simd, result, &mut output[at..at + len]);
         }
@@ -305,10 +284,10 @@ where
     }
 }
 
-/// Prefetches the line [`AHEAD`] of element `at`, which may be past the row's end.
+/// Prefetches the line [`STORE_AHEAD_BYTES`] of element `at`, which may be past the row's end.
 #[inline(always)]
 fn prefetch_after<S: Simd, T>(simd: S, row: &[T], at: usize) {
-    simd.prefetch(row.as_ptr().wrapping_add(at).wrapping_byte_add(AHEAD).cast());
+    simd.prefetch(row.as_ptr().wrapping_add(at).wrapping_byte_add(STORE_AHEAD_BYTES).cast());
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl<'m> ColumnSums<'m> {
         ColumnSums { memory: &mut *self.memory, all: self.all, first }
     }
 
-    /// The memory in which tiles of so many columns add up, row by row.
+    /// The memory in which tiles of `columns` columns add up, row by row.
     pub(super) fn of_tiles<const N: usize>(
         self,
         columns: usize,

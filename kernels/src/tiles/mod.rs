@@ -58,6 +58,15 @@ pub(crate) fn columns<T>(
     matrix
 }
 
+/// A range in parts of `size`; the last one may be smaller.
+pub(crate) fn parts(
+    range: Range<usize>,
+    size: usize,
+) -> impl DoubleEndedIterator<Item = Range<usize>> + Clone {
+    let end = range.end;
+    range.step_by(size).map(move |start| start..end.min(start.saturating_add(size)))
+}
+
 impl Tiling {
     /// Whether a matrix is a single tile, and cutting it can be left out.
     pub(crate) fn is_one_tile(self, (rows, columns): (usize, usize)) -> bool {
@@ -68,11 +77,9 @@ impl Tiling {
     /// many rows it has.
     pub(crate) fn places(self, (rows, columns): (usize, usize)) -> impl Iterator<Item = Place> {
         let rows = if columns == 0 { 0 } else { rows };
-        let cuts = |n: usize, size: usize| {
-            (0..n.div_ceil(size)).map(move |k| k * size..((k + 1).saturating_mul(size)).min(n))
-        };
-        cuts(rows, self.rows).flat_map(move |rows| {
-            cuts(columns, self.columns).map(move |columns| Place { rows: rows.clone(), columns })
+        parts(0..rows, self.rows).flat_map(move |rows| {
+            parts(0..columns, self.columns)
+                .map(move |columns| Place { rows: rows.clone(), columns })
         })
     }
 
@@ -84,20 +91,15 @@ impl Tiling {
         self.places(matrix.dim()).zip(self.split(matrix))
     }
 
-    /// The tiles of matrices of one shape with their places.
-    pub(crate) fn tiles_of<T, const N: usize>(
+    /// The tiles of matrices of one shape, in the order of [`Tiling::places`], of which there are no more.
+    pub(crate) fn split_each<'m, T, const N: usize>(
         self,
-        matrices: [ArrayViewMut2<'_, T>; N],
-    ) -> Vec<(Place, [ArrayViewMut2<'_, T>; N])> {
-        let (rows, columns) = matrices[0].dim();
-        if self.is_one_tile((rows, columns)) && !matrices[0].is_empty() {
-            return vec![(Place { rows: 0..rows, columns: 0..columns }, matrices)];
-        }
-        let places = self.places((rows, columns));
+        matrices: [ArrayViewMut2<'m, T>; N],
+    ) -> impl Iterator<Item = [ArrayViewMut2<'m, T>; N]> {
         let mut tiles = matrices.map(|matrix| self.split(matrix));
-        let mut next =
-            || tiles.each_mut().map(|tiles| tiles.next().expect("a tile for each place"));
-        places.map(|place| (place, next())).collect()
+        iter::repeat_with(move || {
+            tiles.each_mut().map(|tiles| tiles.next().expect("a tile for each place"))
+        })
     }
 
     /// The tiles of `matrix` in the order of [`Tiling::places`].
