@@ -24,5 +24,5 @@ values=build/java/$minor
 [ $trains = no ] || "$python" examples/java/make_losses.py "$values"
 
 echo "Java: $module, on build/$minor/libblockcell.so"
-exec mvn --quiet --batch-mode --no-transfer-progress --file examples/java --projects "$module" --also-make \
+exec mvn --quiet --batch-mode --no-transfer-progress --file examples/java --projects "$module" \
   compile exec:exec -Dlibrary="build/$minor/libblockcell.so" -Dvalues="$values"

@@ -16,14 +16,7 @@ final class EagerCall {
     try (EagerSession session = EagerSession.create()) {
       Ops tf = Ops.create(session);
       Map<String, Operand<?>> inputs = new LinkedHashMap<>();
-      call.inputs()
-          .forEach(
-              (name, value) ->
-                  inputs.put(
-                      name,
-                      value.isLong()
-                          ? tf.constantOf(Tensors.longs(value))
-                          : tf.constantOf(Tensors.floats(value))));
+      call.inputs().forEach((name, value) -> inputs.put(name, tf.constantOf(Tensors.of(value))));
       Map<String, Array> arrays = new HashMap<>();
       BlockOps.create(tf.scope(), call, new Inputs(inputs))
           .forEach((name, output) -> arrays.put(name, Tensors.array(output.asTensor())));

@@ -6,36 +6,32 @@ import org.tensorflow.Operation;
 import org.tensorflow.OperationBuilder;
 import org.tensorflow.Output;
 import org.tensorflow.op.Scope;
-import org.tensorflow.op.core.BlockLSTM;
-import org.tensorflow.op.core.BlockLSTMGrad;
-import org.tensorflow.op.core.BlockLSTMGradV2;
-import org.tensorflow.op.core.BlockLSTMV2;
-import org.tensorflow.op.core.GRUBlockCell;
-import org.tensorflow.op.core.GRUBlockCellGrad;
-import org.tensorflow.op.core.LSTMBlockCell;
-import org.tensorflow.op.core.LSTMBlockCellGrad;
+import org.tensorflow.op.core.*;
+import org.tensorflow.op.nn.*;
 
-/** Adds the op of a case to a graph, by its class where this API has one. */
+/**
+ * Adds the op of a case to a graph, or runs it in an eager session, by its class where all APIs
+ * have one. The classes are in op.core in 1.15.0, and in op.nn in later APIs. There, BlockLSTM and
+ * BlockLSTMGrad are other ops: see {@link LstmClasses}.
+ */
 final class BlockOps {
   private BlockOps() {}
 
   /** Returns the op's outputs by TensorFlow's names. */
-  static Map<String, Output<Float>> create(Scope scope, Case call, Inputs in) {
+  static Map<String, Output<?>> create(Scope scope, Case call, Inputs in) {
     return switch (call.op()) {
       case "GRUBlockCell" -> gruBlockCell(scope, in);
       case "GRUBlockCellGrad" -> gruBlockCellGrad(scope, in);
       case "LSTMBlockCell" -> lstmBlockCell(scope, call, in);
       case "LSTMBlockCellGrad" -> lstmBlockCellGrad(scope, call, in);
-      case "BlockLSTM" -> blockLSTM(scope, call, in);
-      case "BlockLSTMGrad" -> blockLSTMGrad(scope, call, in);
-      case "BlockLSTMV2" -> blockLSTMV2(scope, call, in);
-      case "BlockLSTMGradV2" -> blockLSTMGradV2(scope, call, in);
+      case LstmClasses.BLOCK_LSTM -> blockLSTM(scope, call, in);
+      case LstmClasses.BLOCK_LSTM_GRAD -> blockLSTMGrad(scope, call, in);
       default -> byName(scope, call, in);
     };
   }
 
-  private static Map<String, Output<Float>> gruBlockCell(Scope scope, Inputs in) {
-    GRUBlockCell<Float> op =
+  private static Map<String, Output<?>> gruBlockCell(Scope scope, Inputs in) {
+    var op =
         GRUBlockCell.create(
             scope,
             in.get("x"),
@@ -51,8 +47,8 @@ final class BlockOps {
         "h", op.h());
   }
 
-  private static Map<String, Output<Float>> gruBlockCellGrad(Scope scope, Inputs in) {
-    GRUBlockCellGrad<Float> op =
+  private static Map<String, Output<?>> gruBlockCellGrad(Scope scope, Inputs in) {
+    var op =
         GRUBlockCellGrad.create(
             scope,
             in.get("x"),
@@ -72,9 +68,8 @@ final class BlockOps {
         "d_r_bar_u_bar", op.dRBarUBar());
   }
 
-  private static Map<String, Output<Float>> lstmBlockCell(
-      Scope scope, Case call, Inputs in) {
-    LSTMBlockCell<Float> op =
+  private static Map<String, Output<?>> lstmBlockCell(Scope scope, Case call, Inputs in) {
+    var op =
         LSTMBlockCell.create(
             scope,
             in.get("x"),
@@ -98,9 +93,8 @@ final class BlockOps {
         "h", op.h());
   }
 
-  private static Map<String, Output<Float>> lstmBlockCellGrad(
-      Scope scope, Case call, Inputs in) {
-    LSTMBlockCellGrad<Float> op =
+  private static Map<String, Output<?>> lstmBlockCellGrad(Scope scope, Case call, Inputs in) {
+    var op =
         LSTMBlockCellGrad.create(
             scope,
             in.get("x"),
@@ -128,9 +122,8 @@ final class BlockOps {
         "wco_grad", op.wcoGrad());
   }
 
-  private static Map<String, Output<Float>> blockLSTM(
-      Scope scope, Case call, Inputs in) {
-    BlockLSTM<Float> op =
+  private static Map<String, Output<?>> blockLSTM(Scope scope, Case call, Inputs in) {
+    var op =
         BlockLSTM.create(
             scope,
             in.length("seq_len_max"),
@@ -142,9 +135,7 @@ final class BlockOps {
             in.get("wcf"),
             in.get("wco"),
             in.get("b"),
-            BlockLSTM.forgetBias(call.attribute("forget_bias")),
-            BlockLSTM.cellClip(call.attribute("cell_clip")),
-            BlockLSTM.usePeephole(call.isOn("use_peephole")));
+            LstmClasses.options(call));
     return Map.of(
         "i", op.i(),
         "cs", op.cs(),
@@ -155,9 +146,8 @@ final class BlockOps {
         "h", op.h());
   }
 
-  private static Map<String, Output<Float>> blockLSTMGrad(
-      Scope scope, Case call, Inputs in) {
-    BlockLSTMGrad<Float> op =
+  private static Map<String, Output<?>> blockLSTMGrad(Scope scope, Case call, Inputs in) {
+    var op =
         BlockLSTMGrad.create(
             scope,
             in.length("seq_len_max"),
@@ -190,70 +180,9 @@ final class BlockOps {
         "b_grad", op.bGrad());
   }
 
-  private static Map<String, Output<Float>> blockLSTMV2(
-      Scope scope, Case call, Inputs in) {
-    BlockLSTMV2<Float> op =
-        BlockLSTMV2.create(
-            scope,
-            in.length("seq_len_max"),
-            in.get("x"),
-            in.get("cs_prev"),
-            in.get("h_prev"),
-            in.get("w"),
-            in.get("wci"),
-            in.get("wcf"),
-            in.get("wco"),
-            in.get("b"),
-            BlockLSTMV2.cellClip(call.attribute("cell_clip")),
-            BlockLSTMV2.usePeephole(call.isOn("use_peephole")));
-    return Map.of(
-        "i", op.i(),
-        "cs", op.cs(),
-        "f", op.f(),
-        "o", op.o(),
-        "ci", op.ci(),
-        "co", op.co(),
-        "h", op.h());
-  }
-
-  private static Map<String, Output<Float>> blockLSTMGradV2(
-      Scope scope, Case call, Inputs in) {
-    BlockLSTMGradV2<Float> op =
-        BlockLSTMGradV2.create(
-            scope,
-            in.length("seq_len_max"),
-            in.get("x"),
-            in.get("cs_prev"),
-            in.get("h_prev"),
-            in.get("w"),
-            in.get("wci"),
-            in.get("wcf"),
-            in.get("wco"),
-            in.get("b"),
-            in.get("i"),
-            in.get("cs"),
-            in.get("f"),
-            in.get("o"),
-            in.get("ci"),
-            in.get("co"),
-            in.get("h"),
-            in.get("cs_grad"),
-            in.get("h_grad"),
-            call.isOn("use_peephole"));
-    return Map.of(
-        "x_grad", op.xGrad(),
-        "cs_prev_grad", op.csPrevGrad(),
-        "h_prev_grad", op.hPrevGrad(),
-        "w_grad", op.wGrad(),
-        "wci_grad", op.wciGrad(),
-        "wcf_grad", op.wcfGrad(),
-        "wco_grad", op.wcoGrad(),
-        "b_grad", op.bGrad());
-  }
-
   /** How any op is added by its name; inputs and outputs come in the op's order. */
-  private static Map<String, Output<Float>> byName(Scope scope, Case call, Inputs in) {
-    OperationBuilder builder = scope.env().opBuilder(call.op(), scope.makeOpName(call.op()));
+  private static Map<String, Output<?>> byName(Scope scope, Case call, Inputs in) {
+    OperationBuilder builder = Api.opBuilder(scope, call.op());
     in.operands().values().forEach(operand -> builder.addInput(operand.asOutput()));
     call.attributes().keySet().forEach(
         name -> {
@@ -264,7 +193,7 @@ final class BlockOps {
           }
         });
     Operation op = builder.build();
-    Map<String, Output<Float>> outputs = new LinkedHashMap<>();
+    Map<String, Output<?>> outputs = new LinkedHashMap<>();
     call.outputs().keySet().forEach(name -> outputs.put(name, op.output(outputs.size())));
     return outputs;
   }
