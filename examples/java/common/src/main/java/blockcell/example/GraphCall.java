@@ -41,7 +41,7 @@ final class GraphCall implements AutoCloseable {
               (name, value) ->
                   inputs.put(
                       name, temporaries.contains(name) ? graph.sum(value) : graph.feed(value)));
-      return graph.fetch(BlockOps.create(graph.scope, call, new Inputs(inputs)));
+      return graph.fetch(BlockOps.create(graph.scope, call, inputs));
     }
   }
 

@@ -18,7 +18,7 @@ final class EagerCall {
       Map<String, Operand<?>> inputs = new LinkedHashMap<>();
       call.inputs().forEach((name, value) -> inputs.put(name, tf.constantOf(Tensors.of(value))));
       Map<String, Array> arrays = new HashMap<>();
-      BlockOps.create(tf.scope(), call, new Inputs(inputs))
+      BlockOps.create(tf.scope(), call, inputs)
           .forEach((name, output) -> arrays.put(name, Tensors.array(output.asTensor())));
       return arrays;
     }
