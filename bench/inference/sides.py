@@ -1,30 +1,26 @@
 """The sides of the comparison: see `blockcell_tools.bench.side`."""
 
 import os
-import platform
 import re
 from collections import defaultdict
 
 import numpy as np
 
 import blockcell
-from bench.inference.nets import BIDIRECTIONAL, KERAS2, KERAS3
-from bench.sessions import GraphSide
+from bench.inference.nets import BIDIRECTIONAL, KERAS2, KERAS3, Net
 from blockcell import block_gru_ops
 from blockcell_tools.bench.graphs import library_info
+from blockcell_tools.bench.side import serve
+from blockcell_tools.bench.tensorflow_side import TensorFlowSide, WithLibrary
+from blockcell_tools.bench.worker import answer
 
 
 class LoopError(Exception):
     """The library has rewritten something else than it should have."""
 
 
-class TensorFlow(GraphSide):
+class TensorFlow(TensorFlowSide):
     """The loop without the library."""
-
-    def about(self):
-        """Versions."""
-        versions = {"tensorflow": self._tf.__version__, "python": platform.python_version()}
-        return {"versions": versions}
 
     def prepare(self, net, arrays):
         """Makes the graph, and runs it once."""
@@ -61,18 +57,15 @@ class TensorFlow(GraphSide):
         return found[: len(inputs)], found[len(inputs) :]
 
 
-class Ours(TensorFlow):
+class Ours(WithLibrary, TensorFlow):
     """The loop with the library."""
 
     REWRITE = "1"
 
     def __init__(self, name, job):
         """Loads the library."""
-        super().__init__(name, job)
         os.environ["BLOCKCELL_REWRITE"] = self.REWRITE
-        # Workers run without, for others to compare kernels. It switches the graph passes off, too.
-        os.environ.pop("BLOCKCELL_OVERRIDE", None)
-        self._module = blockcell.load(job["library"])
+        super().__init__(name, job)
         self._rewritten = {}
 
     def _info(self):
@@ -81,9 +74,7 @@ class Ours(TensorFlow):
 
     def about(self):
         """Versions, instruction set, and what was put into the graph, by op."""
-        info = self._info()
-        versions = dict(super().about()["versions"], blockcell=info["version"])
-        return {"versions": versions, "isa": info["isa"], "rewritten": self._rewritten}
+        return dict(super().about(), rewritten=self._rewritten)
 
     def prepare(self, net, arrays):
         """Makes the graph, and checks what has become of it."""
@@ -203,3 +194,9 @@ class Layer(Unrewritten):
         names = ["gates/kernel", "candidate/kernel", "gates/bias", "candidate/bias"]
         found = block_gru_ops.block_gru(x, *(weights[n] for n in names), sequence_length=lengths)
         return found.h, [found.h_last]
+
+
+SIDES = {"ours": Ours, "layer": Layer, "unrewritten": Unrewritten, "tensorflow": TensorFlow}
+
+if __name__ == "__main__":
+    answer(serve(SIDES, Net), (LoopError, blockcell.LibraryError))

@@ -35,9 +35,6 @@ RIVALS = {
 MOST_CALLS, CHAIN_SECONDS = 20, 0.05
 """Calls of a chain, and how long one need not take longer than."""
 
-LARGEST_ERROR = 2e-5
-"""How much results may differ, relative to the largest element."""
-
 
 class Net(NamedTuple):
     """A layer, what a call of it does, and its sizes."""
