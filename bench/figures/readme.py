@@ -5,7 +5,7 @@ import re
 from blockcell_tools.bench.report import at, geometric_mean, grouped, markdown_table
 
 CAPTION = """\
-How many times as fast it is with blockcell: the geometric mean, and the worst row in brackets."""
+Speed-up with blockcell: the geometric mean, and the worst row in brackets."""
 
 BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->"
 """What stands around it; the rest of the page is left alone."""
