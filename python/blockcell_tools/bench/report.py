@@ -186,8 +186,11 @@ def means(rows) -> List[Mean]:
         lambda row: row.ratio,
     )
     return [
-        Mean(*key, len(ratios), geometric_mean(ratios), min(ratios), sum(x < 1.0 for x in ratios))
-        for key, ratios in groups.items()
+        Mean(
+            *(op, variant, threads, len(ratios)),
+            *(geometric_mean(ratios), min(ratios), sum(ratio < 1.0 for ratio in ratios)),
+        )
+        for (op, variant, threads), ratios in groups.items()
     ]
 
 

@@ -24,7 +24,7 @@ final class BlockOps {
    * @return the op's outputs by TensorFlow's names
    */
   static Map<String, Output<?>> create(Scope scope, Case call, Map<String, Operand<?>> inputs) {
-    Class<?> type = OpClasses.BY_OP.get(call.op());
+    Class<?> type = Calls.CLASSES.get(call.op());
     try {
       return type == null ? byName(scope, call, inputs) : byClass(type, scope, call, inputs);
     } catch (InvocationTargetException exception) {

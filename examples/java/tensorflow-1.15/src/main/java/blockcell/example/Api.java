@@ -16,6 +16,9 @@ import org.tensorflow.op.Scope;
 
 /** What is called in another way in 1.15.0 than in later APIs, for the sources that all share. */
 final class Api {
+  /** The TensorFlow whose Keras 2 wrote the models that are served. */
+  static final String KERAS = "2.4";
+
   private Api() {}
 
   /** The builder of an op that is added by its name. */

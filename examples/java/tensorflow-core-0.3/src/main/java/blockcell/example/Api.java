@@ -16,6 +16,9 @@ import org.tensorflow.proto.framework.MetaGraphDef;
 
 /** What is called in another way in 0.3.3 than in other APIs, for the sources that all share. */
 final class Api {
+  /** The TensorFlow whose Keras 2 wrote the models that are served. */
+  static final String KERAS = "2.4";
+
   private Api() {}
 
   /** The builder of an op that is added by its name. */

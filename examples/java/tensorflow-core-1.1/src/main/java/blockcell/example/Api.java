@@ -17,6 +17,9 @@ import org.tensorflow.proto.MetaGraphDef;
 
 /** What is called in another way in 1.1.0 than in other APIs, for the sources that all share. */
 final class Api {
+  /** The TensorFlow whose Keras 2 wrote the models that are served. */
+  static final String KERAS = "2.15";
+
   private Api() {}
 
   /** The builder of an op that is added by its name. */

@@ -5,67 +5,56 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.Function;
+import java.util.TreeMap;
 import org.tensorflow.TensorFlow;
 
-/** Shows the library at work, and checks what it computes; each program calls what its API has. */
-final class Program {
+/** Shows the library at work in an API of TensorFlow, and checks what it computes. */
+public final class Main {
   private final Checks checks = new Checks();
-  private final Path library;
   private final Path values;
-  private final Path graphs;
+
+  private Main(Path values) {
+    this.values = values;
+  }
 
   /**
-   * Does nothing yet.
+   * Exits with 0 if all is well.
    *
    * @param args libblockcell.so for the TensorFlow that runs, the folder of the values, the folder
    *     of the training graphs
    */
-  Program(String[] args) {
-    library = Path.of(args[0]).toAbsolutePath();
-    values = Path.of(args[1]);
-    graphs = Path.of(args[2]);
+  public static void main(String[] args) throws IOException {
+    Main program = new Main(Path.of(args[1]));
+    program.callOps(Path.of(args[0]));
+    program.train(Path.of(args[2]));
+    program.serve();
+    System.exit(program.checks.finish());
   }
 
-  /**
-   * How an op is called.
-   *
-   * @param name what messages call it
-   * @param run returns the outputs of a call
-   */
-  record Way(String name, Function<Case, Map<String, Array>> run) {}
-
-  /**
-   * Loads the library and calls all ops.
-   *
-   * @param refusal what a malformed call throws
-   * @param ways in which ops are called
-   */
-  void callOps(Class<? extends Exception> refusal, Way... ways) throws IOException {
+  /** Loads the library, which was not loaded before, and calls all ops. */
+  private void callOps(Path library) throws IOException {
     List<Case> cases = Case.readAll(values.resolve("ops.npz"));
 
     // TensorFlow's kernel may overwrite the peephole weights before it has read them.
     Case peepholes = Case.find(cases, "LSTMBlockCellGrad");
     Set<String> weights = Set.of("wci", "wcf", "wco");
     checks.wrong("TensorFlow's kernel", peepholes, GraphCall.run(peepholes, weights));
-    TensorFlow.loadLibrary(library.toString());
+    TensorFlow.loadLibrary(library.toAbsolutePath().toString());
     checks.outputs("graph, computed weights", peepholes, GraphCall.run(peepholes, weights));
 
     checks.takenOver(GraphCall.info());
+    var ways = new TreeMap<>(Calls.WAYS);
     for (BadCall bad : BadCall.of(cases)) {
-      for (Way way : ways) {
-        checks.refused(way.name, bad, refusal, () -> way.run.apply(bad.call()));
-      }
+      ways.forEach(
+          (way, run) -> checks.refused(way, bad, Calls.REFUSAL, () -> run.apply(bad.call())));
     }
     for (Case call : cases) {
-      for (Way way : ways) {
-        checks.outputs(way.name, call, way.run.apply(call));
-      }
+      ways.forEach((way, run) -> checks.outputs(way, call, run.apply(call)));
     }
   }
 
   /** Trains the graphs and compares the losses with those of Python. */
-  void train() throws IOException {
+  private void train(Path graphs) throws IOException {
     for (String graph : Training.GRAPHS) {
       Map<String, Array> python = Npz.read(values.resolve(graph + ".npz"));
       checks.losses(
@@ -76,15 +65,10 @@ final class Program {
     }
   }
 
-  /** Serves the SavedModels that were written in a version of TensorFlow. */
-  void serve(String version) throws IOException {
+  /** Serves SavedModels of Keras 2 and compares the outputs with those of Python. */
+  private void serve() throws IOException {
     for (String layers : List.of("lstm", "both_directions", "masked")) {
-      Serving.check(checks, values.resolve("keras2").resolve(version + "-" + layers));
+      Serving.check(checks, values.resolve("keras2").resolve(Api.KERAS + "-" + layers));
     }
-  }
-
-  /** Ends the program, with 0 if all is well. */
-  void exit() {
-    System.exit(checks.finish());
   }
 }
