@@ -16,7 +16,21 @@ STACKS = [(1, 1), (2, 2)]
 
 def main():
     """Runs the comparison."""
-    arguments = parse_arguments()
+    parser = new_parser("bench.cudnn", __doc__, seconds=4.0)
+    add = parser.add_argument
+    works = [nets.FORWARD, nets.TRAINING]
+    add("--modes", nargs="+", choices=["lstm", "gru"], default=["lstm", "gru"])
+    add("--work", nargs="+", choices=works, default=works, help="default: both")
+    add(
+        "--sequences",
+        nargs="+",
+        type=sequence_shape,
+        default=[sequence_shape(shape) for shape in SHAPES],
+        metavar="TxBxC",
+        help="time, batch and units, or TxBxDxC",
+    )
+    add("--rivals", nargs="+", choices=list(NEEDS), help="default: those that are installed")
+    arguments = parser.parse_args()
     rivals = arguments.rivals or [name for name in NEEDS if importlib.util.find_spec(NEEDS[name])]
     if not rivals:
         sys.exit("bench.cudnn: neither TensorFlow 1.15 nor PyTorch is here")
@@ -35,25 +49,6 @@ def main():
         )
     ]
     comparison.run(arguments, wanted, rivals)
-
-
-def parse_arguments(words=None):
-    """Parses the command line."""
-    parser = new_parser("bench.cudnn", __doc__, seconds=4.0)
-    add = parser.add_argument
-    works = [nets.FORWARD, nets.TRAINING]
-    add("--modes", nargs="+", choices=["lstm", "gru"], default=["lstm", "gru"])
-    add("--work", nargs="+", choices=works, default=works, help="default: both")
-    add(
-        "--sequences",
-        nargs="+",
-        type=sequence_shape,
-        default=[sequence_shape(shape) for shape in SHAPES],
-        metavar="TxBxC",
-        help="time, batch and units, or TxBxDxC",
-    )
-    add("--rivals", nargs="+", choices=list(NEEDS), help="default: those that are installed")
-    return parser.parse_args(words)
 
 
 if __name__ == "__main__":

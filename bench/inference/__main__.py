@@ -12,13 +12,9 @@ ALLOWED = 1.15
 
 def cells(net, row):
     """What the tables show of a net."""
-    rewritten = ", ".join(f"{n} {short(op)}" for op, n in row["rewritten"].items())
+    rewritten = ", ".join(f"{n} {op}" for op, n in row["rewritten"].items())
+    rewritten = rewritten.replace("Blockcell", "")
     return [net.cell, net.form, rewritten, net.shape]
-
-
-def short(op):
-    """The name of an op without that of the library."""
-    return op[len("Blockcell") :] if op.startswith("Blockcell") else op
 
 
 COMPARISON = Comparison(

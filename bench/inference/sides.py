@@ -123,14 +123,18 @@ class Layer(Unrewritten):
         return [x], [output]
 
     def _keras_lstm(self, x, kernel, recurrent_kernel, bias):
-        tf = self._tf
-        shape, units = tf.shape(x), recurrent_kernel.shape[0]
-        state, peepholes = tf.zeros([shape[1], units]), tf.zeros([units])
-        call = {"seq_len_max": tf.cast(shape[0], tf.int64), "cs_prev": state, "h_prev": state}
-        call.update(dict.fromkeys(["wci", "wcf", "wco"], peepholes), x=x, b=bias)
         # A constant, as it is folded.
-        w = tf.concat([kernel, recurrent_kernel], 0)
-        return tf.raw_ops.BlockLSTMV2(**call, w=w, cell_clip=0.0, use_peephole=False).h
+        w = self._tf.concat([kernel, recurrent_kernel], 0)
+        call = self._block_lstm_call(x, w, bias, self._tf.shape(x)[0])
+        return self._tf.raw_ops.BlockLSTMV2(**call, cell_clip=0.0, use_peephole=False).h
+
+    def _block_lstm_call(self, x, w, b, steps):
+        """Inputs of `BlockLSTM`, with states of zeros and without peepholes."""
+        tf = self._tf
+        state = tf.zeros([tf.shape(x)[1], w.shape[1] // 4])
+        call = {"seq_len_max": tf.cast(steps, tf.int64), "cs_prev": state, "h_prev": state}
+        call.update(dict.fromkeys(["wci", "wcf", "wco"], tf.zeros([w.shape[1] // 4])))
+        return dict(call, x=x, w=w, b=b)
 
     def _keras_gru(self, x, kernel, recurrent_kernel, bias):
         """The columns in the order of `BlockGRU`, with biases as Keras has them."""
@@ -175,13 +179,9 @@ class Layer(Unrewritten):
     def _lstm(self, x, weights, lengths):
         """The op has one length for all rows; the rest is as `LSTMBlockFusedCell` does it."""
         tf = self._tf
-        w, b = weights["kernel"], weights["bias"]
         shape = tf.shape(x)
-        units = w.shape[1] // 4
-        state = tf.zeros([shape[1], units])
         steps = shape[0] if lengths is None else tf.reduce_max(lengths)
-        call = {"seq_len_max": tf.cast(steps, tf.int64), "cs_prev": state, "h_prev": state}
-        call.update(dict.fromkeys(["wci", "wcf", "wco"], tf.zeros([units])), x=x, w=w, b=b)
+        call = self._block_lstm_call(x, weights["kernel"], weights["bias"], steps)
         found = tf.raw_ops.BlockLSTM(**call, cell_clip=-1.0)
         if lengths is None:
             return found.h, [found.cs[-1], found.h[-1]]

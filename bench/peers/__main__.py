@@ -115,7 +115,10 @@ def measure(arguments, console):
         options = (arguments.nets, arguments.threads, arguments.library, about)
         rows_file = None
         for net, threads, sides in at_all_threads(f"{PROGRAM}.worker", _names(arguments), *options):
-            rows_file = rows_file or _open_rows(arguments, about)
+            if rows_file is None:
+                where = (arguments.output, f"peers-{about['isa']}")
+                names = ("library", "rivals", "seconds", "seed")
+                rows_file = open_rows(*where, about, arguments, names)
             progress.update(bar, description=f"{net}, {at(threads)}")
             if has(sides.abouts["ours"], net.case.op):
                 turns = _measured(rows_file, sides, net, threads, arguments)
@@ -135,11 +138,6 @@ def _names(arguments):
     """The sides to start."""
     having = dict.fromkeys(name for net in arguments.nets for name in net.sides)
     return [name for name in having if name in ("ours", *(arguments.rivals or having))]
-
-
-def _open_rows(arguments, about):
-    names = ("library", "rivals", "seconds", "seed")
-    return open_rows(arguments.output, f"peers-{about['isa']}", about, arguments, names)
 
 
 def _measured(rows_file, sides, net, threads, arguments):

@@ -67,12 +67,8 @@ class Row(NamedTuple):
         rivals = RIVALS[self.net.work]
         cells += [_milliseconds(self.seconds.get(rival)) for rival in rivals]
         for rival in rivals:
-            if rival in self.seconds:
-                cells += [
-                    "{:.2f} ({:.2f} to {:.2f})".format(self.ratio(rival), *self.quartiles(rival))
-                ]
-            else:
-                cells.append("")
+            ratios = (self.ratio(rival), *self.quartiles(rival)) if rival in self.seconds else None
+            cells.append("{:.2f} ({:.2f} to {:.2f})".format(*ratios) if ratios else "")
         return [*cells, percent(self.share), others(self.neighbours, self.threads)]
 
 
@@ -88,13 +84,7 @@ def by_rivals(rows):
 
 
 def _milliseconds(seconds):
-    return (
-        ""
-        if seconds is None
-        else f"{seconds * 1e3:,.3g}"
-        if seconds < 0.1
-        else f"{seconds * 1e3:,.0f}"
-    )
+    return "" if seconds is None else f"{seconds * 1e3:,.{'3g' if seconds < 0.1 else '0f'}}"
 
 
 class Found(NamedTuple):

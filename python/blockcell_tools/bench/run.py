@@ -1,6 +1,7 @@
 """Measures what the command line asks for."""
 
 import datetime
+import functools
 import shlex
 import sys
 from typing import Dict, List, NamedTuple
@@ -90,15 +91,18 @@ def measure(arguments, console):
         for number, threads in enumerate(arguments.threads):
             with Worker("blockcell_tools.bench.worker") as worker:
                 about.update(worker.ask(_job(arguments, threads)))
-                rows_file = rows_file or _open_rows(arguments, mode, about)
+                if rows_file is None:
+                    where = (arguments.output, stem(about, mode))
+                    rows_file = open_rows(*where, about, arguments, ("library", "seconds", "seed"))
                 there = [case for case in cases if has(about, case.op)]
                 left_out = dict.fromkeys(c.op.name for c in cases if not has(about, c.op))
                 progress.update(bar, total=len(there) * len(arguments.threads))
                 for done, case in enumerate(there, number * len(there)):
                     description = f"{case}, {at(threads)}"
                     progress.update(bar, description=description, completed=done)
-                    result = _measured(rows_file, worker, case, threads)
-                    results.append((case, threads, result))
+                    fields = encode(case)
+                    ask = functools.partial(worker.ask, {"case": fields})
+                    results.append((case, threads, rows_file.measured([fields, threads], ask)))
         progress.update(bar, completed=len(results))
         return results, left_out, _measure_memory(arguments, about, progress)
 
@@ -150,17 +154,6 @@ def stem(about, mode):
     """The first part of the names of all files that a run writes."""
     minor = ".".join(about["versions"]["tensorflow"].split(".")[:2])
     return f"tf-{minor}-{about['isa']}" + (f"-{mode}" if mode else "")
-
-
-def _open_rows(arguments, mode, about):
-    names = ("library", "seconds", "seed")
-    return open_rows(arguments.output, stem(about, mode), about, arguments, names)
-
-
-def _measured(rows_file, worker, case, threads):
-    """The result of a row: from the file if it has it, else measured, and written to it."""
-    fields = encode(case)
-    return rows_file.measured([fields, threads], lambda: worker.ask({"case": fields}))
 
 
 def has(about, op):

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiFunction;
 import org.tensorflow.Operand;
 import org.tensorflow.Operation;
 import org.tensorflow.OperationBuilder;
@@ -20,10 +21,13 @@ final class BlockOps {
   /**
    * Adds it by its class where this API has one, else by its name.
    *
-   * @param inputs by TensorFlow's names, in the op's order
+   * @param operand makes an input of its name and its value
    * @return the op's outputs by TensorFlow's names
    */
-  static Map<String, Output<?>> create(Scope scope, Case call, Map<String, Operand<?>> inputs) {
+  static Map<String, Output<?>> create(
+      Scope scope, Case call, BiFunction<String, Array, Operand<?>> operand) {
+    List<Operand<?>> inputs = new ArrayList<>();
+    call.inputs().forEach((name, value) -> inputs.add(operand.apply(name, value)));
     Class<?> type = Calls.CLASSES.get(call.op());
     try {
       return type == null ? byName(scope, call, inputs) : byClass(type, scope, call, inputs);
@@ -46,7 +50,7 @@ final class BlockOps {
    * reflection does so for each of them.
    */
   private static Map<String, Output<?>> byClass(
-      Class<?> type, Scope scope, Case call, Map<String, Operand<?>> inputs)
+      Class<?> type, Scope scope, Case call, List<Operand<?>> inputs)
       throws ReflectiveOperationException {
     Method create =
         Arrays.stream(type.getMethods())
@@ -55,7 +59,7 @@ final class BlockOps {
             .orElseThrow();
     List<Object> arguments = new ArrayList<>();
     arguments.add(scope);
-    arguments.addAll(inputs.values());
+    arguments.addAll(inputs);
     if (create.isVarArgs()) {
       arguments.add(options(create, type, call));
     } else {
@@ -94,10 +98,9 @@ final class BlockOps {
   }
 
   /** How any op is added by its name; inputs and outputs come in the op's order. */
-  private static Map<String, Output<?>> byName(
-      Scope scope, Case call, Map<String, Operand<?>> inputs) {
+  private static Map<String, Output<?>> byName(Scope scope, Case call, List<Operand<?>> inputs) {
     OperationBuilder builder = Api.opBuilder(scope, call.op());
-    inputs.values().forEach(operand -> builder.addInput(operand.asOutput()));
+    inputs.forEach(operand -> builder.addInput(operand.asOutput()));
     for (String name : call.attributes().keySet()) {
       if (call.value(name) instanceof Boolean on) {
         builder.setAttr(name, on);

@@ -2,12 +2,10 @@ package blockcell.example;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.tensorflow.Graph;
-import org.tensorflow.Operand;
 import org.tensorflow.Output;
 import org.tensorflow.Session;
 import org.tensorflow.op.Ops;
@@ -35,13 +33,11 @@ final class GraphCall implements AutoCloseable {
    */
   static Map<String, Array> run(Case call, Set<String> temporaries) {
     try (GraphCall graph = new GraphCall()) {
-      Map<String, Operand<?>> inputs = new LinkedHashMap<>();
-      call.inputs()
-          .forEach(
-              (name, value) ->
-                  inputs.put(
-                      name, temporaries.contains(name) ? graph.sum(value) : graph.feed(value)));
-      return graph.fetch(BlockOps.create(graph.scope, call, inputs));
+      return graph.fetch(
+          BlockOps.create(
+              graph.scope,
+              call,
+              (name, value) -> temporaries.contains(name) ? graph.sum(value) : graph.feed(value)));
     }
   }
 
