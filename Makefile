@@ -185,8 +185,8 @@ INFERENCE_FLAGS ?=
 
 bench-inference: .venv/.complete .venv-1.15/.complete .venv-2.4/.complete ## Time frozen graphs of TensorFlow 1.15 and SavedModels of Keras 2 and 3, in 1.15 and 2.21 (10 minutes)
 	@.venv-1.15/bin/python -m bench.inference.write
-	@PYTHONPATH=python .venv-2.4/bin/python -m bench.inference.write_keras2
-	@.venv/bin/python -m bench.inference.write_keras3
+	@PYTHONPATH=python .venv-2.4/bin/python -m bench.inference.write_keras
+	@.venv/bin/python -m bench.inference.write_keras
 	@for tf in $(INFERENCE_TF); do $(MAKE) --no-print-directory bench-inference-$$tf || exit; done  # never two at a time
 
 bench-inference-%:

@@ -19,11 +19,11 @@ SECONDS = 300
 PAGES = pages.pages()
 BLOCKS = [block for page in PAGES for block in pages.blocks(page)]
 MODULES = {
-    "bench.cudnn": ["bench/cudnn", "bench/options.py"],
+    "bench.cudnn": ["bench/cudnn", "bench/comparison.py"],
     "bench.figures": ["bench/figures"],
-    "bench.inference": ["bench/inference", "bench/options.py"],
-    "bench.peers": ["bench/peers"],
-    "bench.predict": ["bench/predict", "bench/options.py"],
+    "bench.inference": ["bench/inference", "bench/comparison.py"],
+    "bench.peers": ["bench/peers", "bench/comparison.py"],
+    "bench.predict": ["bench/predict", "bench/comparison.py"],
     "blockcell": ["python/blockcell/cli"],
 }
 """Where the options are of the modules that commands run by `python -m`: folders and files."""

@@ -2,27 +2,23 @@ package blockcell.example;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.tensorflow.Graph;
-import org.tensorflow.Operand;
 import org.tensorflow.Output;
 import org.tensorflow.Session;
 import org.tensorflow.op.Ops;
-import org.tensorflow.types.TFloat32;
-import org.tensorflow.types.TInt64;
-import org.tensorflow.types.TString;
-import org.tensorflow.types.family.TType;
+import org.tensorflow.op.Scope;
 
 /** One call of an op, in a graph and a session of its own. */
 final class GraphCall implements AutoCloseable {
   private final Graph graph = new Graph();
   private final Session session = new Session(graph);
   private final Session.Runner runner = session.runner();
-  private final Ops tf = Ops.create(graph);
-  private final List<TType> fed = new ArrayList<>();
+  private final Scope scope = Ops.create(graph).scope();
+  /** Each closes a tensor. */
+  private final List<Runnable> fed = new ArrayList<>();
 
   private GraphCall() {}
 
@@ -37,45 +33,40 @@ final class GraphCall implements AutoCloseable {
    */
   static Map<String, Array> run(Case call, Set<String> temporaries) {
     try (GraphCall graph = new GraphCall()) {
-      Map<String, Operand<?>> inputs = new LinkedHashMap<>();
-      call.inputs()
-          .forEach(
-              (name, value) ->
-                  inputs.put(
-                      name, temporaries.contains(name) ? graph.sum(value) : graph.feed(value)));
-      return graph.fetch(BlockOps.create(graph.tf.scope(), call, new Inputs(inputs)));
+      return graph.fetch(
+          BlockOps.create(
+              graph.scope,
+              call,
+              (name, value) -> temporaries.contains(name) ? graph.sum(value) : graph.feed(value)));
     }
   }
 
   /** What the library says of itself, JSON. */
   static String info() {
     try (GraphCall call = new GraphCall()) {
-      call.runner.fetch(Api.opBuilder(call.tf.scope(), "BlockcellInfo").build().output(0));
-      return Api.run(call.runner, json -> ((TString) json).getObject()).get(0);
+      call.runner.fetch(Api.opBuilder(call.scope, "BlockcellInfo").build().output(0));
+      return Api.run(call.runner, Tensors::text).get(0);
     }
   }
 
-  private Operand<?> feed(Array value) {
-    return value.isLong() ? feed(TInt64.class, Tensors.longs(value)) : feedFloats(value);
-  }
-
-  private Operand<TFloat32> feedFloats(Array value) {
-    return feed(TFloat32.class, Tensors.floats(value));
-  }
-
-  private <T extends TType> Operand<T> feed(Class<T> type, T tensor) {
-    fed.add(tensor);
-    Operand<T> placeholder = tf.placeholder(type);
+  private Output<?> feed(Array value) {
+    var tensor = Tensors.of(value);
+    fed.add(tensor::close);
+    Output<?> placeholder =
+        Api.opBuilder(scope, "Placeholder")
+            .setAttr("dtype", tensor.dataType())
+            .build()
+            .output(0);
     runner.feed(placeholder, tensor);
     return placeholder;
   }
 
-  private Operand<TFloat32> sum(Array value) {
-    Operand<TFloat32> half = feedFloats(value.half());
-    return tf.math.add(half, half);
+  private Output<?> sum(Array value) {
+    Output<?> half = feed(value.half());
+    return Api.opBuilder(scope, "Add").addInput(half).addInput(half).build().output(0);
   }
 
-  private Map<String, Array> fetch(Map<String, Output<TFloat32>> outputs) {
+  private Map<String, Array> fetch(Map<String, Output<?>> outputs) {
     List<String> names = new ArrayList<>(outputs.keySet());
     names.forEach(name -> runner.fetch(outputs.get(name)));
     List<Array> results = Api.run(runner, Tensors::array);
@@ -88,7 +79,7 @@ final class GraphCall implements AutoCloseable {
 
   @Override
   public void close() {
-    fed.forEach(TType::close);
+    fed.forEach(Runnable::run);
     session.close();
     graph.close();
   }
