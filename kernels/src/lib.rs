@@ -68,6 +68,7 @@ mod recurrence;
 mod rnn;
 mod shapes;
 pub mod simd;
+mod switch;
 mod tiles;
 
 pub use constants::{Constant, Constants, Copies};
@@ -77,6 +78,7 @@ pub use executor::{Executor, Serial};
 pub use instances::Element;
 pub use memory::OutOfMemory;
 pub use simd::Isa;
+pub use switch::switch;
 
 /// What a call runs on.
 #[derive(Clone, Copy)]

@@ -30,7 +30,7 @@ const OPS: [&str; 7] = [
 ];
 
 pub(super) fn wants_constants() -> bool {
-    crate::graphs::wants_rewrites()
+    *crate::switches::REWRITE
 }
 
 pub(super) fn packs_weights(op: &str) -> bool {
