@@ -265,6 +265,44 @@ def test_environment_is_read_in_one_place():
     assert reads == {"kernels/src/switch.rs", "src/switches.rs"}
 
 
+# Where `unsafe` is allowed.
+
+
+def crates():
+    """The folders of all crates but that of a host of TensorFlow's C interface."""
+    lists = re.findall(r"^(?:members|exclude) = \[(.*)\]$", text_of("Cargo.toml"), re.MULTILINE)
+    named = re.findall(r'"(.*?)"', " ".join(lists))
+    return [ROOT] + [ROOT / name for name in named if name != "tests/host"]
+
+
+def files_with_unsafe():
+    """The sources in Rust that allow it."""
+    for crate in crates():
+        for folder in ("src", "tests", "benches", "examples"):
+            for file in (crate / folder).rglob("*.rs"):
+                name = str(file.relative_to(ROOT))
+                is_own = not name.startswith("tests/host/")
+                if is_own and re.search(r"\ballow\([^)]*\bunsafe_code\b", text_of(name)):
+                    yield name
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("page, of_tests", [("CONTRIBUTING.md", True), ("SECURITY.md", False)])
+def test_page_names_each_file_that_allows_unsafe_code(page, of_tests):
+    (rule,) = re.findall(r"^\* `unsafe`(?:.|\n(?!\* |\n))*", text_of(page), re.MULTILINE)
+    named = re.findall(r"`([\w/.]+\.rs)`", rule)
+    allowing = [name for name in files_with_unsafe() if of_tests or "tests/" not in name]
+    assert sorted(named) == sorted(allowing) != []
+
+
+@pytest.mark.once
+def test_crates_deny_unsafe_code():
+    for crate in crates():
+        manifest = (crate / "Cargo.toml").read_text(encoding="utf-8")
+        denies = 'unsafe_code = "deny"' in manifest
+        assert denies or "[lints]\nworkspace = true" in manifest, crate
+
+
 def anchor(heading):
     """The fragment that GitHub and mkdocs give a heading."""
     words = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
