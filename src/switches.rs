@@ -27,9 +27,9 @@ pub(crate) static LOG: LazyLock<u8> = LazyLock::new(|| {
     switch(
         "BLOCKCELL_LOG",
         &[
-            ("0", 0, "nothing"),
-            ("1", 1, "what is rewritten, and what is not and why"),
-            ("2", 2, "the graphs, too"),
+            ("0", 0, "print nothing"),
+            ("1", 1, "print what is rewritten, and what is not and why"),
+            ("2", 2, "print the graphs, too"),
         ],
     )
 });
@@ -39,7 +39,7 @@ pub(crate) static CUDNN: LazyLock<Option<bool>> = LazyLock::new(|| {
     switch(
         "BLOCKCELL_CUDNN",
         &[
-            ("auto", None, "where there is no GPU"),
+            ("auto", None, "kernels of cuDNN's ops where there is no GPU"),
             ("1", Some(true), "always"),
             ("0", Some(false), "never"),
         ],
@@ -48,7 +48,10 @@ pub(crate) static CUDNN: LazyLock<Option<bool>> = LazyLock::new(|| {
 
 /// Whether threads of TensorFlow's pool move away from a processor that they would share.
 pub(crate) static MOVE_THREADS: LazyLock<bool> = LazyLock::new(|| {
-    switch("BLOCKCELL_MOVE_THREADS", &[("0", false, "threads stay"), ("1", true, "they move")])
+    switch(
+        "BLOCKCELL_MOVE_THREADS",
+        &[("0", false, "leave threads where they are"), ("1", true, "move them")],
+    )
 });
 
 // For C++.

@@ -19,7 +19,7 @@ pub fn switch<T: Copy>(name: &str, values: &[(&str, T, &str)]) -> T {
         return chosen;
     }
     let (set, known) = (set.to_string_lossy(), listed(values));
-    // Where nobody can read it, it is lost.
+    // Where stderr cannot be written to, the line is lost.
     let _ = writeln!(io::stderr(), "blockcell: {name}={set} is ignored. The values are {known}");
     default
 }
