@@ -68,6 +68,7 @@ mod recurrence;
 mod rnn;
 mod shapes;
 pub mod simd;
+mod switch;
 mod tiles;
 mod tuning;
 pub mod unfused;
@@ -81,6 +82,7 @@ pub use executor::{Executor, Serial};
 pub use instances::Element;
 pub use memory::OutOfMemory;
 pub use simd::Isa;
+pub use switch::switch;
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

@@ -33,14 +33,12 @@ mod layout;
 mod memory;
 mod prepared_inputs;
 mod rows;
-mod switch;
 
 pub use backprop::{BackpropInputs, BackpropOutputs, backprop, backprop_scratch};
 pub use canonical::{canonical_to_params, check_canonical, params_to_canonical};
 pub use check::{BackpropShapes, Network, Shapes};
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub use layout::{Layout, Region};
-pub use switch::{switch, tensorflow_flag};
 
 use crate::Error;
 

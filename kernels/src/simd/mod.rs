@@ -6,9 +6,12 @@
 //! [`Simd::enter`].
 //!
 //! A token of [`Simd`] (such as `avx512::Avx512`) can be made only after the processor was asked, so holding one
-//! proves that its instructions may be executed. That proof is what makes the intrinsics in the submodules sound.
-//! This module and its children are the only place of the crate's arithmetic where `unsafe` is allowed.
+//! proves that its instructions may be executed.
+//!
+//! This module and its children are the only place of the crate where `unsafe` is allowed.
 
+// The intrinsics are `unsafe`. Two things are relied on: the proof above, for each instruction, and for each access to memory
+// that the slice which it is given has as many elements as the instruction touches. Lanes that are masked out touch none.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -151,28 +154,16 @@ impl Isa {
     }
 
     /// The instruction set to use: the one that `BLOCKCELL_ISA` names if the processor has it, otherwise the
-    /// best. The environment is read once. If it names anything else, a line on stderr says so.
+    /// best. The environment is read once, by the rule of [`switch`](crate::switch()).
     #[must_use]
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
-            let available = Isa::available();
-            let best = available[available.len() - 1];
-            let Some(forced) = std::env::var_os(Isa::VARIABLE).filter(|value| !value.is_empty()) else {
-                return best;
-            };
-            if let Some(named) = available.iter().find(|isa| forced == isa.name()) {
-                return *named;
-            }
-            let names: Vec<_> = available.iter().map(|isa| isa.name()).collect();
-            let (variable, names) = (Isa::VARIABLE, names.join(", "));
-            eprintln!(
-                "blockcell: {variable}={} is not an instruction set of this processor, which has {names}; \
-                 {} is used",
-                forced.to_string_lossy(),
-                best.name(),
-            );
-            best
+            let meaning = |place| if place == 0 { "the best of this processor" } else { "slower" };
+            let best_first = Isa::available().into_iter().rev().enumerate();
+            let values: Vec<_> =
+                best_first.map(|(place, isa)| (isa.name(), isa, meaning(place))).collect();
+            crate::switch(Isa::VARIABLE, &values)
         })
     }
 
