@@ -63,6 +63,13 @@ pub enum Attribute {
     Other,
 }
 
+impl Attribute {
+    /// The length of a list.
+    pub(crate) fn count(number: usize) -> Attribute {
+        Attribute::Int(i64::try_from(number).expect("a graph has fewer tensors"))
+    }
+}
+
 /// A constant tensor. Those that are too large to be of interest come without their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constant {

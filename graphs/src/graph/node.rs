@@ -79,6 +79,13 @@ pub struct Node {
 }
 
 impl Node {
+    /// Attributes with names of their own.
+    pub(crate) fn named<'n>(
+        attributes: impl IntoIterator<Item = (&'n str, Attribute)>,
+    ) -> Vec<(String, Attribute)> {
+        attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
     /// The value of an attribute.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {

@@ -84,6 +84,12 @@ impl Reason {
         let name = |id| graph.node(id).name.clone();
         Reason::Consumer { node: name(node), consumer: name(consumer) }
     }
+
+    /// That a consumer of a node may run too early.
+    pub(crate) fn early(graph: &Graph, node: NodeId, consumer: NodeId) -> Reason {
+        let name = |id| graph.node(id).name.clone();
+        Reason::Early { node: name(node), consumer: name(consumer) }
+    }
 }
 
 impl fmt::Display for Reason {

@@ -7,8 +7,6 @@ use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use, ops};
 pub(crate) struct Sequence {
     /// How many steps x has. Of lists, how many h has.
     pub(crate) time: Output,
-    /// Whether x comes from a list, which may have another size than that of the outputs.
-    pub(crate) is_list: bool,
     /// How many steps to compute, at most.
     pub(crate) rounds: Vec<Output>,
     /// How many each row has, if they differ.
@@ -22,11 +20,47 @@ pub(crate) struct Sequence {
     pub(crate) needs_h: bool,
 }
 
+impl Sequence {
+    /// The node of a layer of an operation, with the name of one of its steps. It takes the first states, the weights and
+    /// what else there is as `tensors`, and has so many outputs. `attributes` come before and after those that all have.
+    pub(crate) fn node(
+        &self,
+        step: &Node,
+        op: &str,
+        [before, after]: &[Vec<(&str, Attribute)>; 2],
+        tensors: Vec<Output>,
+        outputs: usize,
+    ) -> Node {
+        let data_type = step.data_type().expect("it was found replaceable");
+        let sizes = |sizes: &[i64]| Attribute::Ints(sizes.to_vec());
+        let mut attributes =
+            vec![("T", Attribute::Type(data_type)), ("R", Attribute::count(self.rounds.len()))];
+        attributes.extend(before.iter().cloned());
+        attributes.push(("x_sizes", sizes(&self.x_sizes)));
+        attributes.push(("h_sizes", sizes(&self.h_sizes)));
+        attributes.push(("needs_h", Attribute::Bool(self.needs_h)));
+        attributes.extend(after.iter().cloned());
+        let mut inputs = vec![self.time];
+        inputs.extend(self.rounds.iter().copied().chain(self.lengths));
+        inputs.push(self.x);
+        inputs.extend(tensors);
+        Node {
+            name: step.name.clone(),
+            op: op.to_owned(),
+            device: step.device.clone(),
+            attributes: Node::named(attributes),
+            inputs,
+            output_types: vec![data_type; outputs],
+            ..Node::default()
+        }
+    }
+}
+
 /// Which inputs and outputs of a cell's step are what.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     /// The operation of the layer.
-    op: &'static str,
+    pub(crate) op: &'static str,
     /// The states: which input, and which output has the next one.
     pub(crate) states: &'static [[usize; 2]],
     /// Weights, biases and peepholes, as many as there are of them.
@@ -61,39 +95,19 @@ impl Cell {
         }
     }
 
-    /// The node of the layer whose steps are like `step`, with the name of that. It takes the first states and
-    /// the weights.
-    pub(crate) fn layer(&self, step: &Node, sequence: &Sequence, tensors: Vec<Output>) -> Node {
-        let data_type = step.data_type().expect("steps have a type");
-        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
-        let mut attributes = vec![
-            ("T", Attribute::Type(data_type)),
-            ("R", count(sequence.rounds.len())),
-            ("L", count(usize::from(sequence.lengths.is_some()))),
-            ("x_sizes", Attribute::Ints(sequence.x_sizes.clone())),
-            ("h_sizes", Attribute::Ints(sequence.h_sizes.clone())),
-            ("needs_h", Attribute::Bool(sequence.needs_h)),
-            ("lists", Attribute::Bool(sequence.is_list)),
-        ];
-        for &name in self.attributes {
-            attributes.push((name, step.attribute(name).expect("the step has it").clone()));
-        }
-        let mut inputs = vec![sequence.time];
-        inputs.extend(sequence.rounds.iter().copied().chain(sequence.lengths));
-        inputs.push(sequence.x);
-        inputs.extend(tensors);
-        Node {
-            name: step.name.clone(),
-            op: self.op.to_owned(),
-            device: step.device.clone(),
-            attributes: attributes
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-            inputs,
-            output_types: vec![data_type; 1 + self.states.len()],
-            ..Node::default()
-        }
+    /// The attributes of the layer whose steps are like `step`, before and after those of its [`Sequence`]. `is_list`
+    /// tells whether x comes from a list, which may have another size than that of the outputs.
+    pub(crate) fn attributes(
+        &self,
+        step: &Node,
+        has_lengths: bool,
+        is_list: bool,
+    ) -> [Vec<(&'static str, Attribute)>; 2] {
+        let own =
+            |&name: &&'static str| (name, step.attribute(name).expect("the step has it").clone());
+        let after = [("lists", Attribute::Bool(is_list))].into_iter();
+        let after = after.chain(self.attributes.iter().map(own)).collect();
+        [vec![("L", Attribute::count(has_lengths.into()))], after]
     }
 
     /// Whether two steps compute the same from the same tensors.
@@ -115,8 +129,8 @@ impl Cell {
     /// Whether each state of a step but h has a single reader.
     pub(crate) fn keeps(&self, graph: &Graph, step: NodeId) -> bool {
         let readers = |index: usize| {
-            let reads = |one: &&Use| matches!(**one, Use::Data { output, .. } if output == index);
-            graph.uses(step).iter().filter(reads).count()
+            let reads = |one: &Use| matches!(*one, Use::Data { output, .. } if output == index);
+            graph.uses(step).filter(reads).count()
         };
         self.states.iter().all(|&[_, output]| output == self.h || readers(output) == 1)
     }

@@ -12,6 +12,8 @@
 //! nothing is added up in truth. Where `h_prev` is known to be zero, TensorFlow's optimizers put zeros in place of
 //! the products with it.
 
+use std::collections::HashMap;
+
 use super::broadcasts::{Broadcasts, Size};
 use super::gru::Forward;
 use super::step::{Context, Step};
@@ -23,9 +25,11 @@ use crate::reading::constants::{is_zero, names_columns};
 use crate::reading::neighbours::{factors, of, other_factor, takers, unary};
 use crate::reading::stacks::pushed;
 
-/// The forward steps that begin at some places.
-pub(super) fn known(graph: &Graph, shapes: &Shapes, places: &[NodeId]) -> Vec<Forward> {
-    places.iter().filter_map(|&split| Forward::read(graph, shapes, split).ok()).collect()
+/// The forward steps that begin at some places, by their gates.
+pub(super) fn known(graph: &Graph, shapes: &Shapes, places: &[NodeId]) -> HashMap<Output, Forward> {
+    // Of two splits of the same gates, the first one counts.
+    let steps = places.iter().rev().filter_map(|&split| Forward::read(graph, shapes, split).ok());
+    steps.map(|forward| (forward.gates, forward)).collect()
 }
 
 /// Whether a node could be the gradient of two gates' pre-activations.
@@ -53,12 +57,12 @@ pub(super) fn looks_like_candidate(graph: &Graph, id: NodeId) -> bool {
 pub(super) fn rewrite(
     graph: &mut Graph,
     context: &mut Context,
-    known: &[Forward],
+    known: &HashMap<Output, Forward>,
     id: NodeId,
     report: &mut Report,
 ) -> bool {
     let gates = pushed(graph, graph.input(id, 0));
-    let Some(forward) = known.iter().find(|forward| forward.gates == gates) else { return false };
+    let Some(forward) = known.get(&gates) else { return false };
     match Backward::read(graph, forward, id) {
         Ok(backward) => backward.replace(graph, context, report),
         Err(part) => {

@@ -16,6 +16,8 @@
 //! read the output, as may be in a last step, there are zeros in place of `do`, and `dcs` is the others.
 //! What peepholes and a clip add, in brackets, is read in `lstm_grad_parts.rs`.
 
+use std::collections::HashMap;
+
 use super::broadcasts::{Broadcasts, Size};
 use super::lstm::{Forward, Saved};
 use super::step::{Context, Step};
@@ -32,11 +34,12 @@ pub(super) struct Known {
     pub(super) saved: Saved,
 }
 
-/// The forward steps that begin at some places.
-pub(super) fn known(graph: &Graph, places: &[NodeId]) -> Vec<Known> {
+/// The forward steps that begin at some places, by their input gates.
+pub(super) fn known(graph: &Graph, places: &[NodeId]) -> HashMap<Output, Known> {
     let known = |&split: &NodeId| {
         let forward = Forward::read(graph, split).ok()?;
-        Some(Known { saved: forward.saved(), forward })
+        let saved = forward.saved();
+        Some((saved.i, Known { saved, forward }))
     };
     places.iter().filter_map(known).collect()
 }
@@ -66,12 +69,12 @@ fn input_gate(graph: &Graph, concat: NodeId) -> Option<Output> {
 pub(super) fn rewrite(
     graph: &mut Graph,
     context: &mut Context,
-    known: &[Known],
+    known: &HashMap<Output, Known>,
     id: NodeId,
     report: &mut Report,
 ) -> bool {
     let i = input_gate(graph, id).map(|gate| pushed(graph, gate));
-    let Some(known) = known.iter().find(|known| Some(known.saved.i) == i) else { return false };
+    let Some(known) = i.and_then(|i| known.get(&i)) else { return false };
     match Reader::new(graph, known).read(id) {
         Ok(step) => step.replace(graph, context, report),
         Err(part) => {
