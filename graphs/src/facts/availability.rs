@@ -17,8 +17,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::graph::order::order;
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::truth;
+use crate::reading::variables::frame_name;
 
 /// A tensor with more sources counts as unknown.
 const MOST_SOURCES: usize = 64;
@@ -188,18 +189,9 @@ fn known_to_run(op: &str) -> bool {
 
 /// The frame of a loop that a merge begins, and the node by which the first round gets its value.
 fn frame(graph: &Graph, merge: NodeId) -> Option<(&str, NodeId)> {
-    let inputs = &graph.node(merge).inputs;
-    let is = |id: NodeId, ops: [&str; 2]| ops.contains(&graph.op(id));
-    let [enter, next] = inputs[..] else { return None };
-    if !is(enter.node, ["Enter", "RefEnter"])
-        || !is(next.node, ["NextIteration", "RefNextIteration"])
-    {
-        return None;
-    }
-    match graph.node(enter.node).attribute("frame_name") {
-        Some(Attribute::Text(name)) => Some((name, enter.node)),
-        _ => None,
-    }
+    let [enter, next] = graph.node(merge).inputs[..] else { return None };
+    let is_next = matches!(graph.op(next.node), "NextIteration" | "RefNextIteration");
+    Some((frame_name(graph, enter.node).filter(|_| is_next)?, enter.node))
 }
 
 /// Where both sides of one switch meet again.

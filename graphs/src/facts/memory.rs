@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use crate::graph::reason::Reason;
-use crate::graph::{Attribute, Graph, Node, NodeId, Output, ops};
+use crate::graph::{Graph, Node, NodeId, Output, ops};
 
 /// The tensors of a graph whose values may change while a step runs.
 #[derive(Debug)]
@@ -81,8 +81,6 @@ pub(crate) fn variable(node: &Node) -> Option<&str> {
     if !matches!(node.op.as_str(), "Variable" | "VariableV2") {
         return None;
     }
-    match node.attribute("shared_name") {
-        Some(Attribute::Text(name)) if !name.is_empty() => Some(name),
-        _ => Some(&node.name),
-    }
+    let shared = node.text("shared_name").filter(|name| !name.is_empty());
+    shared.or(Some(&node.name))
 }

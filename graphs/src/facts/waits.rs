@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 
 /// How many nodes before a node to look at. What lies further back counts as not before it.
 const MOST_BEFORE: usize = 1000;
@@ -91,8 +91,7 @@ impl<'g> Before<'g> {
             // From a constant that waits for nothing. In a loop it has a value in every round.
             "Enter" => {
                 let source = self.graph.node(node.inputs[0].node);
-                node.attribute("is_constant") == Some(&Attribute::Bool(true))
-                    && matches!(source.op.as_str(), "Const" | "Enter")
+                node.flag("is_constant") && matches!(source.op.as_str(), "Const" | "Enter")
             }
             _ => false,
         }

@@ -27,6 +27,12 @@ impl DataType {
         DataType(self.0 + Self::REFERENCE)
     }
 
+    /// The type without that.
+    #[must_use]
+    pub fn value(self) -> DataType {
+        DataType(self.0 % Self::REFERENCE)
+    }
+
     /// Whether a tensor of this type is a variable's own memory.
     #[must_use]
     pub fn is_reference(self) -> bool {
@@ -61,6 +67,35 @@ pub enum Attribute {
     Function(String),
     /// Something that no rewrite looks at.
     Other,
+}
+
+impl Attribute {
+    /// The element type that it is.
+    pub(super) fn data_type(&self) -> Option<DataType> {
+        match self {
+            Attribute::Type(data_type) => Some(*data_type),
+            _ => None,
+        }
+    }
+}
+
+/// Values of Rust as attributes of new nodes.
+macro_rules! from {
+    ($($variant:ident($type:ty)),+) => {
+        $(impl From<$type> for Attribute {
+            fn from(value: $type) -> Attribute {
+                Attribute::$variant(value)
+            }
+        })+
+    };
+}
+
+from!(Bool(bool), Int(i64), Float(f32), Type(DataType), Ints(Vec<i64>));
+
+impl From<usize> for Attribute {
+    fn from(count: usize) -> Attribute {
+        Attribute::Int(i64::try_from(count).expect("a graph has fewer tensors"))
+    }
 }
 
 /// A constant tensor. Those that are too large to be of interest come without their values.

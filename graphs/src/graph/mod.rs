@@ -1,6 +1,5 @@
 //! A graph as plain data, and the changes that are made to it.
 
-pub(crate) mod arity;
 mod attribute;
 mod edit;
 mod node;

@@ -1,6 +1,9 @@
-//! What rewrites know of operations.
+//! What rewrites know of operations: a row for each.
 
-use blockcell_kernels::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use blockcell_kernels::ops::{self, GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD};
 pub use blockcell_kernels::plain::{
     GRU_CELL as HALF_GRU_CELL, GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, GRU_LAYER, KERAS_GRU, KERAS_LSTM,
     LSTM_CELL, LSTM_CELL_GRAD, LSTM_LAYER,
@@ -16,37 +19,226 @@ pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
 /// The forward step of a GRU cell, which is TensorFlow's own operation. It has no half: see [`HALF_GRU_CELL`].
 pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
 
-/// The operations that rewrites put into graphs.
-pub const REPLACEMENTS: [&str; 17] = [
-    BIAS_ADD_GRAD_ADD_N,
-    HALF_GRU_CELL,
-    GRU_CELL_GRAD_C,
-    GRU_CELL_GRAD_RU,
-    GRU_LAYER,
-    KERAS_GRU,
-    KERAS_LSTM,
-    LSTM_CELL,
-    LSTM_CELL_GRAD,
-    LSTM_LAYER,
-    MAT_MUL_ADD_N,
-    MAT_MUL_SLICE,
-    "CudnnRNN",
-    "CudnnRNNBackprop",
-    "CudnnRNNBackpropV3",
-    "CudnnRNNV3",
-    GRU_CELL,
+/// What is known of an operation.
+#[derive(Debug)]
+struct Row {
+    name: &'static str,
+    /// How many inputs patterns read by number. TensorFlow makes no node with fewer; a program that describes a graph
+    /// might.
+    inputs: usize,
+    /// The attributes that patterns read, beside [`CLAIMS`].
+    attributes: &'static [&'static str],
+    /// A sum of the constants below.
+    is: u16,
+}
+
+/// See [`only_computes`].
+const COMPUTES: u16 = 1;
+/// See [`has_memory_of_its_own`].
+const OWNS: u16 = 2;
+/// It is the gradient of a cell.
+const GRADIENT: u16 = 4;
+/// Rewrites put it into graphs.
+const NEW: u16 = 8;
+/// It has a state, and does not wait for anything but its inputs.
+const PROMPT: u16 = 16;
+/// See [`is_switch`].
+const SWITCH: u16 = 32;
+/// It runs without some of its inputs, or in another round of a loop than they, or in another loop.
+const APART: u16 = 64;
+/// See [`writes_its_input`].
+const WRITES: u16 = 128;
+
+const fn row(
+    name: &'static str,
+    inputs: usize,
+    attributes: &'static [&'static str],
+    is: u16,
+) -> Row {
+    Row { name, inputs, attributes, is }
+}
+
+const fn block(op: &ops::Op, attributes: &'static [&'static str], is: u16) -> Row {
+    row(op.name, op.inputs.len(), attributes, is)
+}
+
+/// Attributes by which other compilers and kernels claim a node. They are read of every operation that has a row.
+pub const CLAIMS: [&str; 6] = [
+    "_XlaCompile",
+    "_XlaCluster",
+    "_xla_compile_id",
+    "_XlaMustCompile",
+    "_tpu_replicate",
+    "_kernel",
 ];
+
+const NONE: &[&str] = &[];
+/// The type of what the node computes.
+const T: &[&str] = &["T"];
+const OF_SLICE: &[&str] =
+    &["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    row("Add", 2, T, COMPUTES | OWNS),
+    row("AddN", 1, T, COMPUTES),
+    row("AddV2", 2, T, COMPUTES | OWNS),
+    row("AliasInplaceAdd", 0, NONE, WRITES),
+    row("AliasInplaceSub", 0, NONE, WRITES),
+    row("AliasInplaceUpdate", 0, NONE, WRITES),
+    row("Assert", 0, NONE, PROMPT),
+    row("BiasAdd", 2, &["T", "data_format"], COMPUTES | OWNS),
+    row("BiasAddGrad", 1, &["T", "data_format"], COMPUTES | OWNS),
+    row("BroadcastGradientArgs", 2, NONE, COMPUTES),
+    row("Cast", 0, NONE, 0),
+    row("ConcatV2", 3, T, COMPUTES | OWNS),
+    row("Const", 0, &["value"], COMPUTES),
+    row("ControlTrigger", 0, NONE, APART),
+    row("CudnnRNN", 0, NONE, NEW),
+    row("CudnnRNNBackprop", 0, NONE, NEW),
+    row("CudnnRNNBackpropV3", 0, NONE, NEW),
+    row("CudnnRNNV3", 0, NONE, NEW),
+    row("EmptyTensorList", 2, NONE, COMPUTES),
+    row("Enter", 1, &["frame_name", "is_constant"], COMPUTES | APART),
+    row("Exit", 1, NONE, APART),
+    row("ExpandDims", 0, NONE, 0),
+    row("Fill", 2, T, COMPUTES),
+    row("GatherV2", 0, NONE, OWNS),
+    row("Greater", 2, NONE, 0),
+    row("GreaterEqual", 2, T, COMPUTES),
+    row("HostRecv", 0, NONE, APART),
+    row("Identity", 1, T, COMPUTES),
+    row("InplaceAdd", 0, NONE, WRITES),
+    row("InplaceSub", 0, NONE, WRITES),
+    row("InplaceUpdate", 0, NONE, WRITES),
+    row("IteratorGetNext", 0, NONE, PROMPT),
+    row("IteratorV2", 0, NONE, PROMPT),
+    row("Less", 2, NONE, 0),
+    row("LessEqual", 2, T, COMPUTES),
+    row("LogicalAnd", 2, NONE, 0),
+    row("LoopCond", 1, NONE, 0),
+    row("MatMul", 2, &["T", "transpose_a", "transpose_b"], COMPUTES | OWNS),
+    row("Maximum", 2, T, COMPUTES | OWNS),
+    row("Merge", 0, NONE, APART),
+    row("Minimum", 2, T, COMPUTES | OWNS),
+    row("Mul", 2, T, COMPUTES | OWNS),
+    row("Neg", 1, T, COMPUTES | OWNS),
+    row("NextIteration", 1, NONE, APART),
+    row("NoOp", 0, NONE, 0),
+    row("OneShotIterator", 0, NONE, PROMPT),
+    row("Pack", 1, &["T", "axis"], 0),
+    row("Print", 0, NONE, PROMPT),
+    row("PrintV2", 0, NONE, PROMPT),
+    row("ReadVariableOp", 1, NONE, PROMPT),
+    row("Recv", 0, NONE, APART),
+    row("RefEnter", 1, NONE, APART),
+    row("RefExit", 1, NONE, APART),
+    row("RefMerge", 0, NONE, APART),
+    row("RefNextIteration", 1, NONE, APART),
+    row("RefSwitch", 2, NONE, SWITCH),
+    row("Relu", 0, NONE, OWNS),
+    row("Reshape", 2, T, COMPUTES),
+    row("Select", 3, T, COMPUTES),
+    row("SelectV2", 3, T, COMPUTES),
+    row("Shape", 1, T, COMPUTES),
+    row("Sigmoid", 1, T, COMPUTES | OWNS),
+    row("SigmoidGrad", 2, T, COMPUTES | OWNS),
+    row("Slice", 3, T, COMPUTES),
+    row("Snapshot", 1, T, COMPUTES),
+    row("Split", 2, &["T", "num_split"], COMPUTES),
+    row("SplitV", 0, NONE, 0),
+    row("Square", 0, NONE, OWNS),
+    row("Squeeze", 0, NONE, 0),
+    row("StackPopV2", 1, NONE, 0),
+    row("StackPushV2", 2, NONE, 0),
+    row("StridedSlice", 4, OF_SLICE, 0),
+    row("Sub", 2, T, COMPUTES | OWNS),
+    row("Sum", 2, &["T", "keep_dims"], COMPUTES),
+    row("Switch", 2, NONE, SWITCH),
+    row("Tanh", 1, T, COMPUTES | OWNS),
+    row("TanhGrad", 2, T, COMPUTES | OWNS),
+    row("TensorArrayGatherV3", 3, &["element_shape"], 0),
+    row("TensorArrayReadV3", 3, NONE, 0),
+    row("TensorArrayScatterV3", 4, NONE, 0),
+    row("TensorArraySizeV3", 2, NONE, 0),
+    row("TensorArrayV3", 1, &["dynamic_size", "element_shape"], 0),
+    row("TensorArrayWriteV3", 4, NONE, 0),
+    row("TensorListFromTensor", 2, NONE, 0),
+    row("TensorListGetItem", 3, NONE, 0),
+    row("TensorListPopBack", 2, NONE, 0),
+    row("TensorListPushBack", 2, NONE, 0),
+    row("TensorListReserve", 2, NONE, 0),
+    row("TensorListSetItem", 3, &["resize_if_index_out_of_bounds"], 0),
+    row("TensorListStack", 2, &["num_elements"], 0),
+    row("Unpack", 1, &["axis", "num"], 0),
+    row("VarHandleOp", 0, &["shape"], PROMPT),
+    row("Variable", 0, &["shape", "shared_name"], PROMPT),
+    row("VariableShape", 0, NONE, PROMPT),
+    row("VariableV2", 0, &["shape", "shared_name"], PROMPT),
+    row("ZerosLike", 1, T, COMPUTES | OWNS),
+    row("_Arg", 0, &["_handle_shapes"], PROMPT),
+    row("_FusedMatMul", 2, &["T", "transpose_a", "transpose_b", "fused_ops"], COMPUTES | OWNS),
+    row("_HostRecv", 0, NONE, APART),
+    row("_ParallelConcatUpdate", 0, NONE, WRITES),
+    row("_Recv", 0, NONE, APART),
+    row("_Retval", 0, NONE, PROMPT),
+    row("_SwitchN", 2, NONE, SWITCH),
+    row("_XlaMerge", 0, NONE, APART),
+    block(&GRU_BLOCK_CELL, T, OWNS | NEW),
+    block(&GRU_BLOCK_CELL_GRAD, NONE, OWNS | GRADIENT),
+    block(&ops::LSTM_BLOCK_CELL, NONE, OWNS),
+    block(&LSTM_BLOCK_CELL_GRAD, NONE, OWNS | GRADIENT),
+    row(BIAS_ADD_GRAD_ADD_N, 0, &["T", "N"], COMPUTES | OWNS | NEW),
+    row(GRU_CELL_GRAD_C, 4, NONE, OWNS | GRADIENT | NEW),
+    row(GRU_CELL_GRAD_RU, 4, NONE, OWNS | GRADIENT | NEW),
+    row(GRU_LAYER, 0, NONE, OWNS | NEW),
+    row(HALF_GRU_CELL, 0, T, OWNS | NEW),
+    row(KERAS_GRU, 0, NONE, OWNS | NEW),
+    row(KERAS_LSTM, 0, NONE, OWNS | NEW),
+    row(LSTM_CELL, 4, &["T", "C", "P", "forget_bias", "cell_clip"], OWNS | NEW),
+    row(LSTM_CELL_GRAD, 4, NONE, OWNS | GRADIENT | NEW),
+    row(LSTM_LAYER, 0, NONE, OWNS | NEW),
+    row(MAT_MUL_ADD_N, 0, &["T", "N", "M"], COMPUTES | OWNS | NEW),
+    row(MAT_MUL_SLICE, 2, NONE, OWNS | NEW),
+];
+
+static ROWS: LazyLock<HashMap<&str, &Row>> =
+    LazyLock::new(|| TABLE.iter().map(|row| (row.name, row)).collect());
+
+fn find(op: &str) -> Option<&'static Row> {
+    ROWS.get(op).copied()
+}
+
+fn is(op: &str, what: u16) -> bool {
+    find(op).is_some_and(|row| row.is & what != 0)
+}
+
+/// The operations that rewrites put into graphs.
+pub fn replacements() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().filter(|row| row.is & NEW != 0).map(|row| row.name)
+}
+
+/// Whether rewrites read attributes of this operation's nodes. Others come without.
+#[must_use]
+pub fn has_attributes(op: &str) -> bool {
+    find(op).is_some()
+}
+
+/// Whether rewrites read this attribute of this operation's nodes. A graph's description has these and no others.
+#[must_use]
+pub fn reads(op: &str, attribute: &str) -> bool {
+    find(op).is_some_and(|row| row.attributes.contains(&attribute) || CLAIMS.contains(&attribute))
+}
+
+/// The fewest inputs that an operation takes. 0 for those whose inputs nobody reads by number.
+pub(crate) fn fewest_inputs(op: &str) -> usize {
+    find(op).map_or(0, |row| row.inputs)
+}
 
 /// Whether graphs with this operation are worth a look at all. Others need not be described.
 #[must_use]
 pub fn starts_rewrites(op: &str) -> bool {
-    op == "Split" || is_gradient(op)
-}
-
-/// Whether an operation is the gradient of a cell.
-fn is_gradient(op: &str) -> bool {
-    let stock = [&GRU_BLOCK_CELL_GRAD, &LSTM_BLOCK_CELL_GRAD].map(|op| op.name);
-    matches!(op, LSTM_CELL_GRAD | GRU_CELL_GRAD_C | GRU_CELL_GRAD_RU) || stock.contains(&op)
+    op == "Split" || is(op, GRADIENT)
 }
 
 /// Whether a node of an operation may wait for something that happens elsewhere, though its inputs have
@@ -54,23 +246,7 @@ fn is_gradient(op: &str) -> bool {
 /// not, but for Python functions.
 #[must_use]
 pub fn may_wait(op: &str, is_stateful: bool) -> bool {
-    let is_prompt = matches!(
-        op,
-        "VariableV2"
-            | "Variable"
-            | "VarHandleOp"
-            | "ReadVariableOp"
-            | "VariableShape"
-            | "ResourceGather"
-            | "IteratorGetNext"
-            | "IteratorV2"
-            | "OneShotIterator"
-            | "Assert"
-            | "Print"
-            | "PrintV2"
-            | "_Arg"
-            | "_Retval"
-    ) || [
+    let families = [
         "Assign",
         "Random",
         "Resource",
@@ -78,168 +254,45 @@ pub fn may_wait(op: &str, is_stateful: bool) -> bool {
         "StatefulStandardNormal",
         "TensorArray",
         "TensorList",
-    ]
-    .iter()
-    .any(|prefix| op.starts_with(prefix));
+    ];
+    let is_prompt = is(op, PROMPT) || families.iter().any(|prefix| op.starts_with(prefix));
     op.contains("PyFunc") || (is_stateful && !is_prompt)
 }
 
-/// Whether rewrites look at the attributes of this operation, beside the type of its outputs.
-#[must_use]
-pub fn has_attributes(op: &str) -> bool {
-    only_computes(op)
-        || starts_rewrites(op)
-        || matches!(
-            op,
-            "VariableV2"
-                | "Variable"
-                | "VarHandleOp"
-                | "_Arg"
-                | "Pack"
-                | "StridedSlice"
-                | "TensorArrayV3"
-                | "TensorArrayGatherV3"
-                | "TensorListSetItem"
-                | "TensorListStack"
-                | "Unpack"
-                | MAT_MUL_SLICE
-        )
-}
-
 /// Whether an operation does nothing but compute its outputs, so that it is not missed where nobody
-/// reads them. Only those that rewrites take consumers from are listed.
+/// reads them. Only those that rewrites take consumers from are marked.
 #[must_use]
 pub fn only_computes(op: &str) -> bool {
-    matches!(
-        op,
-        "Add"
-            | "AddN"
-            | "AddV2"
-            | "BiasAddGrad"
-            | "BroadcastGradientArgs"
-            | "ConcatV2"
-            | "Const"
-            | "EmptyTensorList"
-            | "Enter"
-            | "Fill"
-            | "GreaterEqual"
-            | "Identity"
-            | "LessEqual"
-            | "MatMul"
-            | "Maximum"
-            | "Minimum"
-            | "Mul"
-            | "Neg"
-            | "Reshape"
-            | "Select"
-            | "SelectV2"
-            | "Shape"
-            | "Sigmoid"
-            | "SigmoidGrad"
-            | "Slice"
-            | "Snapshot"
-            | "Split"
-            | "Sub"
-            | "Sum"
-            | "Tanh"
-            | "TanhGrad"
-            | "ZerosLike"
-            | "_FusedMatMul"
-            | "BiasAdd"
-            | BIAS_ADD_GRAD_ADD_N
-            | MAT_MUL_ADD_N
-    )
+    is(op, COMPUTES)
 }
 
 /// Whether the outputs of an operation are certainly not the memory of its inputs.
 ///
 /// A kernel may pass its input on as its output, or a part of it, as `Identity`, `Reshape` and
 /// `Split` do. Then the output is a variable's memory if the input is. Operations that are not
-/// listed are taken to do that. Kernels that reuse the memory of an input nobody else holds do not
+/// marked are taken to do that. Kernels that reuse the memory of an input nobody else holds do not
 /// count: a variable holds its memory.
 #[must_use]
 pub fn has_memory_of_its_own(op: &str) -> bool {
-    is_gradient(op)
-        || matches!(
-            op,
-            "Add"
-                | "AddV2"
-                | "BiasAdd"
-                | "BiasAddGrad"
-                | "ConcatV2"
-                | "GRUBlockCell"
-                | "GatherV2"
-                | "LSTMBlockCell"
-                | "MatMul"
-                | "Maximum"
-                | "Minimum"
-                | "Mul"
-                | "Neg"
-                | "Relu"
-                | "Sigmoid"
-                | "SigmoidGrad"
-                | "Square"
-                | "Sub"
-                | "Tanh"
-                | "TanhGrad"
-                | "ZerosLike"
-                | "_FusedMatMul"
-                | BIAS_ADD_GRAD_ADD_N
-                | GRU_CELL_GRAD_C
-                | GRU_CELL_GRAD_RU
-                | GRU_LAYER
-                | KERAS_GRU
-                | KERAS_LSTM
-                | HALF_GRU_CELL
-                | LSTM_LAYER
-                | LSTM_CELL
-                | LSTM_CELL_GRAD
-                | MAT_MUL_ADD_N
-                | MAT_MUL_SLICE
-        )
+    is(op, OWNS)
 }
 
 /// Whether an operation writes into the memory of an input that is not a variable. No rewrite is
 /// made in a graph with such an operation.
 #[must_use]
 pub fn writes_its_input(op: &str) -> bool {
-    matches!(
-        op,
-        "InplaceAdd"
-            | "InplaceSub"
-            | "InplaceUpdate"
-            | "AliasInplaceAdd"
-            | "AliasInplaceSub"
-            | "AliasInplaceUpdate"
-            | "_ParallelConcatUpdate"
-    )
+    is(op, WRITES)
 }
 
 /// Whether only one output of an operation has a value, which its second input chooses.
 #[must_use]
 pub fn is_switch(op: &str) -> bool {
-    matches!(op, "Switch" | "RefSwitch" | "_SwitchN")
+    is(op, SWITCH)
 }
 
 /// Whether a node runs only if all its inputs have a value, and in the same round of the same loop
 /// as they. Where such a node has a value, everything before it has.
 #[must_use]
 pub fn needs_all_inputs(op: &str) -> bool {
-    !matches!(
-        op,
-        "Merge"
-            | "RefMerge"
-            | "_XlaMerge"
-            | "ControlTrigger"
-            | "Enter"
-            | "RefEnter"
-            | "Exit"
-            | "RefExit"
-            | "NextIteration"
-            | "RefNextIteration"
-            | "_Recv"
-            | "_HostRecv"
-            | "Recv"
-            | "HostRecv"
-    )
+    !is(op, APART)
 }

@@ -9,12 +9,12 @@
 //! product = MatMul(left, cell:1, ^step) transpose_a=true @/cpu:1
 //! ```
 //!
-//! The attribute `T` is not written where it is float.
+//! `T` is the type of what a node computes, and is not written where that is float.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use super::{Attribute, Constant, DataType, Device, Graph, Node, NodeId, Output, Values};
+use super::{Attribute, Constant, DataType, Device, Graph, Node, NodeId, Output, Values, ops};
 
 const FIRST_CPU: &str = "/cpu:0";
 const TYPES: [(&str, DataType); 4] = [
@@ -73,17 +73,23 @@ fn parse_line(line: &str, numbers: &HashMap<String, NodeId>) -> Result<Node, Str
     Ok(node)
 }
 
-/// Adds the attribute `T`, the types of the outputs, and whether the node takes references.
+/// Adds the types of the outputs, and whether the node takes references. The attribute `T` remains where patterns read
+/// it.
 fn complete(node: &mut Node) {
-    if node.data_type().is_none() {
-        node.attributes.insert(0, ("T".to_owned(), Attribute::Type(DataType::FLOAT)));
+    let data_type = written_type(node).unwrap_or(DataType::FLOAT);
+    node.attributes.retain(|(name, _)| name != "T");
+    if ops::reads(&node.op, "T") {
+        node.attributes.insert(0, ("T".to_owned(), Attribute::Type(data_type)));
     }
-    let data_type = node.data_type().expect("it has one now");
     let is_variable = matches!(node.op.as_str(), "Variable" | "VariableV2");
     node.takes_references =
         matches!(node.op.as_str(), "Assign" | "AssignAdd") || node.op.starts_with("Ref");
     let is_reference = is_variable || node.takes_references;
     node.output_types = vec![if is_reference { data_type.reference() } else { data_type }];
+}
+
+fn written_type(node: &Node) -> Option<DataType> {
+    node.attributes.iter().find(|(name, _)| name == "T")?.1.data_type()
 }
 
 fn parse_value(key: &str, value: &str) -> Option<Attribute> {
@@ -139,11 +145,13 @@ impl fmt::Display for Graph {
             let waits = node.control_inputs.iter().map(|&awaited| format!("^{}", name(awaited)));
             let arguments: Vec<_> = inputs.chain(waits).collect();
             write!(f, "{} = {}({})", node.name, node.op, arguments.join(", "))?;
-            for (key, value) in &node.attributes {
-                let is_float = *value == Attribute::Type(DataType::FLOAT);
-                if key != "T" || !is_float {
-                    write!(f, " {key}={value}")?;
-                }
+            let first = node.output_types.first().map(|first| first.value());
+            let data_type = written_type(node).or(first);
+            if let Some(data_type) = data_type.filter(|one| *one != DataType::FLOAT) {
+                write!(f, " T={}", Attribute::Type(data_type))?;
+            }
+            for (key, value) in node.attributes.iter().filter(|(key, _)| key != "T") {
+                write!(f, " {key}={value}")?;
             }
             if node.may_wait {
                 f.write_str(" waits")?;

@@ -1,6 +1,6 @@
 //! A layer: one node for all steps of a cell over a sequence.
 
-use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use, ops};
+use crate::graph::{Graph, Node, NodeId, Output, Use, ops};
 
 /// What a layer computes its steps on.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Cell {
     pub(crate) fn of(graph: &Graph, id: NodeId) -> Option<Cell> {
         let node = graph.node(id);
         let inputs = node.inputs.len();
-        match node.op.as_str() {
+        let cell = match node.op.as_str() {
             ops::LSTM_CELL if node.int("C") == Some(1) => Some(Cell {
                 op: ops::LSTM_LAYER,
                 states: &[[1, 6], [4, 1]],
@@ -58,42 +58,32 @@ impl Cell {
                 attributes: &[],
             }),
             _ => None,
-        }
+        }?;
+        let has = |name: &&str| node.attribute(name).is_some();
+        (node.data_type().is_some() && cell.attributes.iter().all(has)).then_some(cell)
     }
 
     /// The node of the layer whose steps are like `step`, with the name of that. It takes the first states and
     /// the weights.
     pub(crate) fn layer(&self, step: &Node, sequence: &Sequence, tensors: Vec<Output>) -> Node {
         let data_type = step.data_type().expect("steps have a type");
-        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
-        let mut attributes = vec![
-            ("T", Attribute::Type(data_type)),
-            ("R", count(sequence.rounds.len())),
-            ("L", count(usize::from(sequence.lengths.is_some()))),
-            ("x_sizes", Attribute::Ints(sequence.x_sizes.clone())),
-            ("h_sizes", Attribute::Ints(sequence.h_sizes.clone())),
-            ("needs_h", Attribute::Bool(sequence.needs_h)),
-            ("lists", Attribute::Bool(sequence.is_list)),
-        ];
+        let mut node = step
+            .like(self.op, data_type)
+            .with("R", sequence.rounds.len())
+            .with("L", usize::from(sequence.lengths.is_some()))
+            .with("x_sizes", sequence.x_sizes.clone())
+            .with("h_sizes", sequence.h_sizes.clone())
+            .with("needs_h", sequence.needs_h)
+            .with("lists", sequence.is_list);
         for &name in self.attributes {
-            attributes.push((name, step.attribute(name).expect("the step has it").clone()));
+            node = node.with(name, step.attribute(name).expect("the step has it").clone());
         }
-        let mut inputs = vec![sequence.time];
-        inputs.extend(sequence.rounds.iter().copied().chain(sequence.lengths));
-        inputs.push(sequence.x);
-        inputs.extend(tensors);
-        Node {
-            name: step.name.clone(),
-            op: self.op.to_owned(),
-            device: step.device.clone(),
-            attributes: attributes
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-            inputs,
-            output_types: vec![data_type; 1 + self.states.len()],
-            ..Node::default()
-        }
+        node.inputs.push(sequence.time);
+        node.inputs.extend(sequence.rounds.iter().copied().chain(sequence.lengths));
+        node.inputs.push(sequence.x);
+        node.inputs.extend(tensors);
+        node.output_types = vec![data_type; 1 + self.states.len()];
+        node
     }
 
     /// Whether two steps compute the same from the same tensors.

@@ -22,13 +22,12 @@ use crate::graph::reason::Reason;
 use crate::graph::report::Report;
 use crate::graph::{Attribute, DataType, Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, names_columns, scalar};
-use crate::reading::neighbours::{factors, of, other_factor, takers};
+use crate::reading::neighbours::{factors, of, other_factor, parts, takers};
 
 /// Whether a step may begin here: with the `Split` of two gates.
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    node.op == "Split"
-        && node.int("num_split") == Some(2)
+    parts(node) == Some(2)
         && names_columns(graph, node.inputs[0])
         && Preactivations::activated(graph, node.inputs[1], "Sigmoid").is_some()
 }

@@ -16,16 +16,15 @@ use super::preactivations::Preactivations;
 use super::step::{Context, Step};
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{names_columns, scalar};
-use crate::reading::neighbours::{factors, of, other_factor, summands, takers, unary};
+use crate::reading::neighbours::{factors, of, other_factor, parts, summands, takers, unary};
 use crate::reading::stacks::is_same_outside;
 
 /// Whether a step may begin here: with the `Split` of the pre-activations of four gates.
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    node.op == "Split"
-        && node.int("num_split") == Some(4)
+    parts(node) == Some(4)
         && names_columns(graph, node.inputs[0])
         && takers(graph, Output { node: id, index: 1 }, "Tanh").next().is_some()
         && Preactivations::read(graph, node.inputs[1]).is_some()
@@ -297,12 +296,11 @@ impl Forward {
             vec![self.h],
         ];
         let forget_bias = self.f.as_ref().and_then(|f| f.bias).unwrap_or(0.0);
-        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
         let attributes = vec![
-            ("C", count(usize::from(self.cs_prev.is_some()))),
-            ("P", count(self.peepholes.len())),
-            ("forget_bias", Attribute::Float(forget_bias)),
-            ("cell_clip", Attribute::Float(self.clip.map_or(-1.0, |clip| clip.bound))),
+            ("C", usize::from(self.cs_prev.is_some()).into()),
+            ("P", self.peepholes.len().into()),
+            ("forget_bias", forget_bias.into()),
+            ("cell_clip", self.clip.map_or(-1.0, |clip| clip.bound).into()),
         ];
         let mut inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z.b];
         inputs.extend(self.cs_prev);

@@ -21,7 +21,7 @@ use super::lstm::{Forward, Saved};
 use super::step::{Context, Step};
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, is_zero, names_columns};
 use crate::reading::neighbours::{factors, of, other_factor, takers};
 use crate::reading::stacks::pushed;
@@ -215,16 +215,15 @@ impl<'g> Reader<'g> {
         };
         let root = outputs[1][0].node;
         let Peepholes { weights, cs, through, gradients } = from.peepholes.unwrap_or_default();
-        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
         let attributes = vec![
-            ("C", count(from.cs_prev.iter().len())),
-            ("A", count(from.cs_grad.len())),
-            ("H", count(from.h_grad.iter().len())),
-            ("P", count(weights.len())),
-            ("Q", count(through.len())),
-            ("S", count(cs.iter().len())),
-            ("sums_to_gates", Attribute::Bool(sums_to_gates)),
-            ("cell_clip", Attribute::Float(clip)),
+            ("C", from.cs_prev.iter().len().into()),
+            ("A", from.cs_grad.len().into()),
+            ("H", from.h_grad.iter().len().into()),
+            ("P", weights.len().into()),
+            ("Q", through.len().into()),
+            ("S", cs.iter().len().into()),
+            ("sums_to_gates", sums_to_gates.into()),
+            ("cell_clip", clip.into()),
         ];
         let mut inputs = [&gates[..], &[from.co]].concat();
         inputs.extend(from.cs_prev);

@@ -9,7 +9,7 @@ use crate::facts::waits::waits_for;
 use crate::facts::writers::Writers;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
-use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use};
+use crate::graph::{Attribute, Graph, NodeId, Output, Use};
 use crate::reading::{accumulators, stacks};
 
 /// What is known of a graph while its steps are replaced.
@@ -185,20 +185,14 @@ impl Step {
     fn emit(&self, graph: &mut Graph, waits: BTreeSet<NodeId>) -> NodeId {
         let root = graph.node(self.root);
         let data_type = root.data_type().expect("it was found replaceable");
-        let mut attributes = vec![("T".to_owned(), Attribute::Type(data_type))];
-        let more = self.attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        attributes.extend(more);
-        let new = Node {
-            name: root.name.clone(),
-            op: self.op.to_owned(),
-            device: root.device.clone(),
-            attributes,
-            inputs: self.inputs.clone(),
-            control_inputs: waits.into_iter().collect(),
-            output_types: vec![data_type; self.outputs.len()],
-            is_target: self.nodes.iter().any(|&id| graph.node(id).is_target),
-            ..Node::default()
-        };
+        let mut new = root.like(self.op, data_type);
+        for (name, value) in &self.attributes {
+            new = new.with(name, value.clone());
+        }
+        new.inputs.clone_from(&self.inputs);
+        new.control_inputs = waits.into_iter().collect();
+        new.output_types = vec![data_type; self.outputs.len()];
+        new.is_target = self.nodes.iter().any(|&id| graph.node(id).is_target);
         let new = graph.add(new);
         for (index, tensors) in self.outputs.iter().enumerate() {
             for &tensor in tensors {

@@ -32,6 +32,7 @@ use crate::facts::placement::{check_replaceable, is_claimed};
 use crate::facts::waits::waits_for;
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output, Use};
+use crate::reading::neighbours::parts;
 use masks::Mask;
 use step::Step;
 
@@ -39,7 +40,7 @@ use step::Step;
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     // The gates of an LSTM have one sum. Those of a GRU have one for x and one for the state.
-    let products = match node.int("num_split").filter(|_| node.op == "Split") {
+    let products = match parts(node) {
         Some(4) => 2,
         Some(3) => 1,
         _ => return false,
@@ -210,7 +211,7 @@ impl KerasLoop {
 /// The step of a loop. None if there is another number of them.
 fn step_of(graph: &Graph, frame: &Frame) -> Option<Step> {
     let places = frame.nodes.iter().copied().filter(|&id| is_place(graph, id));
-    let step = |id| match graph.node(id).int("num_split") {
+    let step = |id| match parts(graph.node(id)) {
         Some(4) => lstm::read(graph, frame, id),
         _ => gru::read(graph, frame, id),
     };
