@@ -93,7 +93,10 @@ void Description::Describe(const tf::Node& node, const LocalCpus& cpus) {
 }
 
 std::size_t Description::Apply(const Changes& changes, tf::Graph* graph) {
-  if (!AddNodes(changes, graph)) return 0;
+  if (!AddNodes(changes, graph)) {
+    note_failed_pass();
+    return 0;
+  }
   for (const Change& change : changes.changes) {
     switch (change.kind) {
       case ChangeKind::AddEdge:
