@@ -54,7 +54,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     let mut report = Report::default();
     if let Some((id, reason)) = flaw(graph) {
         report.stays(id, reason);
-    } else if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
+    } else if graph.ids().any(|id| graph.is(id, ops::WRITES)) {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
     } else {
         cells::rewrite(graph, &mut report);

@@ -66,8 +66,7 @@ impl Availability {
         needed: &Needed,
     ) -> bool {
         needed.is_among(&self.of_tensor(graph, tensor))
-            || ops::needs_all_inputs(graph.op(consumer))
-                && needed.is_among(&self.before(graph, consumer))
+            || !graph.is(consumer, ops::APART) && needed.is_among(&self.before(graph, consumer))
     }
 
     /// Whether a tensor has a value only when all that is needed has one.
@@ -103,7 +102,7 @@ impl Availability {
 
     fn of_tensor(&self, graph: &Graph, tensor: Output) -> Sources {
         let sources = self.sources[tensor.node.0].clone();
-        if !ops::is_switch(graph.op(tensor.node)) {
+        if !graph.is(tensor.node, ops::SWITCH) {
             return sources;
         }
         let condition = graph.condition(tensor.node);
@@ -183,7 +182,7 @@ fn pass(graph: &Graph, order: &[NodeId], doubtful: &HashSet<String>) -> (Availab
 
 /// Whether a node runs once its inputs have values, or is one of those that [`pass`] knows.
 fn known_to_run(op: &str) -> bool {
-    ops::needs_all_inputs(op)
+    !ops::is(op, ops::APART)
         || matches!(op, "Enter" | "RefEnter" | "NextIteration" | "RefNextIteration")
 }
 
@@ -223,7 +222,7 @@ fn of_merge(graph: &Graph, found: &Availability, id: NodeId) -> Sources {
 /// What leaves a loop has a value when the loop has ended, if the loop is one that [`holds`].
 fn of_exit(graph: &Graph, found: &Availability, id: NodeId) -> Sources {
     let switch = graph.input(id, 0);
-    if !ops::is_switch(graph.op(switch.node)) || switch.index != 0 {
+    if !graph.is(switch.node, ops::SWITCH) || switch.index != 0 {
         return one(id);
     }
     let merge = graph.input(switch.node, 0).node;
@@ -237,7 +236,7 @@ fn holds(graph: &Graph, found: &Availability, merges: &[NodeId]) -> bool {
     let first = &found.sources[merges[0].0];
     let Some(outside) = first else { return false };
     let condition = |merge: NodeId| {
-        let switch = graph.data_consumers(merge).find(|&id| ops::is_switch(graph.op(id)));
+        let switch = graph.data_consumers(merge).find(|&id| graph.is(id, ops::SWITCH));
         switch.map(|id| graph.condition(id))
     };
     let Some(condition) = merges.iter().find_map(|&merge| condition(merge)) else { return false };

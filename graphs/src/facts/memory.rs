@@ -19,7 +19,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Follows the memory of variables through a graph without operations that write into other
-    /// tensors' memory ([`ops::writes_its_input`]).
+    /// tensors' memory ([`ops::WRITES`]).
     pub(crate) fn of(graph: &Graph) -> Memory {
         let written = written_variables(graph);
         let mut is_shared = vec![false; graph.len()];
@@ -42,7 +42,7 @@ impl Memory {
                 next.append(&mut pops);
             }
             for consumer in next {
-                let passes_on = !ops::has_memory_of_its_own(graph.op(consumer));
+                let passes_on = !graph.is(consumer, ops::OWNS);
                 if passes_on && !is_shared[consumer.0] {
                     is_shared[consumer.0] = true;
                     reached.push(consumer);

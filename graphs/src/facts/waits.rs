@@ -48,13 +48,13 @@ impl<'g> Before<'g> {
         let mut open = VecDeque::from([node]);
         while let Some(next) = open.pop_front() {
             for input in &graph.node(next).inputs {
-                if ops::is_switch(graph.op(input.node)) {
+                if graph.is(input.node, ops::SWITCH) {
                     before.branches.insert((graph.condition(input.node), input.index));
                 }
             }
             for id in inputs_of(graph, next) {
                 let is_new = before.nodes.len() < MOST_BEFORE && before.nodes.insert(id);
-                if is_new && ops::needs_all_inputs(graph.op(id)) {
+                if is_new && !graph.is(id, ops::APART) {
                     open.push_back(id);
                 }
             }
@@ -83,7 +83,7 @@ impl<'g> Before<'g> {
     fn follows(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         let has_value = |input: &Output| {
-            let is_switch = ops::is_switch(self.graph.op(input.node));
+            let is_switch = self.graph.is(input.node, ops::SWITCH);
             !is_switch || self.branches.contains(&(self.graph.condition(input.node), input.index))
         };
         match node.op.as_str() {

@@ -80,6 +80,11 @@ impl Graph {
         &self.node(id).op
     }
 
+    /// Whether a node is of a kind that [`ops`] has a constant for.
+    pub(crate) fn is(&self, id: NodeId, what: u16) -> bool {
+        ops::is(self.op(id), what)
+    }
+
     /// The input of a node.
     #[must_use]
     pub fn input(&self, id: NodeId, number: usize) -> Output {
@@ -199,7 +204,7 @@ impl Graph {
 
     /// Whether a node only computes, so that it is not missed where nothing depends on it.
     fn is_unseen(&self, id: NodeId) -> bool {
-        let is_unseen = |node: &Node| !node.is_target && ops::only_computes(&node.op);
+        let is_unseen = |node: &Node| !node.is_target && ops::is(&node.op, ops::COMPUTES);
         self.get(id).is_some_and(is_unseen)
     }
 

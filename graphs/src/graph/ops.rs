@@ -28,26 +28,32 @@ struct Row {
     inputs: usize,
     /// The attributes that patterns read, beside [`CLAIMS`].
     attributes: &'static [&'static str],
-    /// A sum of the constants below.
+    /// What it is: a sum of the constants below.
     is: u16,
 }
 
-/// See [`only_computes`].
-const COMPUTES: u16 = 1;
-/// See [`has_memory_of_its_own`].
-const OWNS: u16 = 2;
+/// It does nothing but compute its outputs, so that it is not missed where nobody reads them. Only those that rewrites
+/// take consumers from are marked.
+pub const COMPUTES: u16 = 1;
+/// Its outputs are certainly not the memory of its inputs.
+///
+/// A kernel may pass its input on as its output, or a part of it, as `Identity`, `Reshape` and `Split` do. Then the
+/// output is a variable's memory if the input is. Operations that are not marked are taken to do that. Kernels that
+/// reuse the memory of an input nobody else holds do not count: a variable holds its memory.
+pub const OWNS: u16 = 2;
 /// It is the gradient of a cell.
-const GRADIENT: u16 = 4;
+pub const GRADIENT: u16 = 4;
 /// Rewrites put it into graphs.
-const NEW: u16 = 8;
+pub const NEW: u16 = 8;
 /// It has a state, and does not wait for anything but its inputs.
-const PROMPT: u16 = 16;
-/// See [`is_switch`].
-const SWITCH: u16 = 32;
-/// It runs without some of its inputs, or in another round of a loop than they, or in another loop.
-const APART: u16 = 64;
-/// See [`writes_its_input`].
-const WRITES: u16 = 128;
+pub const PROMPT: u16 = 16;
+/// Only one of its outputs has a value, which its second input chooses.
+pub const SWITCH: u16 = 32;
+/// It runs without a value for some of its inputs, or in another round of a loop, or another loop, than they. Where
+/// any other node has a value, everything before it has.
+pub const APART: u16 = 64;
+/// It writes into the memory of an input that is not a variable. No rewrite is made in a graph with such an operation.
+pub const WRITES: u16 = 128;
 
 const fn row(
     name: &'static str,
@@ -209,7 +215,9 @@ fn find(op: &str) -> Option<&'static Row> {
     ROWS.get(op).copied()
 }
 
-fn is(op: &str, what: u16) -> bool {
+/// Whether an operation is one of these.
+#[must_use]
+pub fn is(op: &str, what: u16) -> bool {
     find(op).is_some_and(|row| row.is & what != 0)
 }
 
@@ -257,42 +265,4 @@ pub fn may_wait(op: &str, is_stateful: bool) -> bool {
     ];
     let is_prompt = is(op, PROMPT) || families.iter().any(|prefix| op.starts_with(prefix));
     op.contains("PyFunc") || (is_stateful && !is_prompt)
-}
-
-/// Whether an operation does nothing but compute its outputs, so that it is not missed where nobody
-/// reads them. Only those that rewrites take consumers from are marked.
-#[must_use]
-pub fn only_computes(op: &str) -> bool {
-    is(op, COMPUTES)
-}
-
-/// Whether the outputs of an operation are certainly not the memory of its inputs.
-///
-/// A kernel may pass its input on as its output, or a part of it, as `Identity`, `Reshape` and
-/// `Split` do. Then the output is a variable's memory if the input is. Operations that are not
-/// marked are taken to do that. Kernels that reuse the memory of an input nobody else holds do not
-/// count: a variable holds its memory.
-#[must_use]
-pub fn has_memory_of_its_own(op: &str) -> bool {
-    is(op, OWNS)
-}
-
-/// Whether an operation writes into the memory of an input that is not a variable. No rewrite is
-/// made in a graph with such an operation.
-#[must_use]
-pub fn writes_its_input(op: &str) -> bool {
-    is(op, WRITES)
-}
-
-/// Whether only one output of an operation has a value, which its second input chooses.
-#[must_use]
-pub fn is_switch(op: &str) -> bool {
-    is(op, SWITCH)
-}
-
-/// Whether a node runs only if all its inputs have a value, and in the same round of the same loop
-/// as they. Where such a node has a value, everything before it has.
-#[must_use]
-pub fn needs_all_inputs(op: &str) -> bool {
-    !is(op, APART)
 }

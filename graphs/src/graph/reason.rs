@@ -84,6 +84,11 @@ impl Reason {
         let name = |id| graph.node(id).name.clone();
         Reason::Consumer { node: name(node), consumer: name(consumer) }
     }
+
+    /// That a part of the step at a node has another equation.
+    pub(crate) fn equation(graph: &Graph, node: NodeId, part: &'static str) -> Reason {
+        Reason::Equation { part, node: graph.node(node).name.clone() }
+    }
 }
 
 impl fmt::Display for Reason {

@@ -26,7 +26,7 @@ fn what_rewrites_put_into_graphs() {
             || *op == ops::GRU_CELL)
     );
     let own = all.iter().filter(|op| !op.starts_with("Cudnn"));
-    assert!(own.clone().count() > 10 && own.clone().all(|op| ops::has_memory_of_its_own(op)));
+    assert!(own.clone().count() > 10 && own.clone().all(|op| ops::is(op, ops::OWNS)));
 }
 
 /// Gradients of TensorFlow's own cells, and of those of this library, are what rewrites begin with.

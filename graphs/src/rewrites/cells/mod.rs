@@ -43,12 +43,16 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let shapes = OnceCell::new();
     let shapes_of = |graph: &Graph| shapes.get_or_init(|| Shapes::of(graph));
     let mut replaced = 0;
-    let known = lstm_grad::known(graph, &lstm);
+    let known: Vec<_> =
+        lstm.iter().filter_map(|&split| lstm::Forward::read(graph, split).ok()).collect();
     for id in places(graph, lstm_grad::looks_like_one) {
-        replaced += usize::from(lstm_grad::rewrite(graph, &mut context, &known, id, report));
+        let Some(step) = lstm_grad::read(graph, &known, id) else { continue };
+        replaced += usize::from(step::replace(graph, &mut context, (id, step), report));
     }
     if !gru.is_empty() {
-        let known = gru_grad::known(graph, shapes_of(graph), &gru);
+        let shapes = shapes_of(graph);
+        let known: Vec<_> =
+            gru.iter().filter_map(|&split| gru::Forward::read(graph, shapes, split).ok()).collect();
         for id in places(graph, gru_grad::looks_like_one) {
             replaced += usize::from(gru_grad::rewrite(graph, &mut context, &known, id, report));
         }
@@ -57,10 +61,13 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         context.remove_unused_stacks(graph);
     }
     for id in lstm {
-        lstm::rewrite(graph, &mut context, id, report);
+        let step = lstm::Forward::read(graph, id).and_then(|forward| forward.step(graph));
+        step::replace(graph, &mut context, (id, step), report);
     }
     for id in gru {
-        gru::rewrite(graph, &mut context, shapes_of(graph), id, report);
+        let forward = gru::Forward::read(graph, shapes_of(graph), id);
+        let step = forward.and_then(|forward| forward.step(graph));
+        step::replace(graph, &mut context, (id, step), report);
     }
 }
 

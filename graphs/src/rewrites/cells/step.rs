@@ -62,6 +62,22 @@ pub(super) struct Step {
     pub(super) outputs: Vec<Vec<Output>>,
 }
 
+/// Puts the new node of the step at a place into the graph, if there is one. Returns whether it is there.
+pub(super) fn replace(
+    graph: &mut Graph,
+    context: &mut Context,
+    (place, step): (NodeId, Result<Step, Reason>),
+    report: &mut Report,
+) -> bool {
+    match step {
+        Ok(step) => step.replace(graph, context, report),
+        Err(reason) => {
+            report.stays(place, reason);
+            false
+        }
+    }
+}
+
 impl Step {
     /// Puts the new node into the graph, or leaves the graph as it is. Returns whether it is there.
     pub(super) fn replace(
