@@ -9,18 +9,15 @@ mod block;
 mod constants;
 mod cudnn;
 mod info;
-mod keras;
 mod kernels;
-mod layers;
 mod lists;
 mod loops;
 mod own_ops;
-mod plain;
-mod products;
 mod runs;
 mod status;
 mod tensors;
 mod threads;
+mod unfused;
 
 use constants::{note_constants, packs_weights, wants_constants};
 pub(crate) use cudnn::is_on as has_cudnn;
@@ -52,7 +49,7 @@ mod ffi {
         outputs: Vec<String>,
         /// `name: type`, or `name: type = default`.
         attributes: Vec<String>,
-        doc: &'static str,
+        doc: String,
         is_stateful: bool,
     }
 

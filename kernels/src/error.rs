@@ -6,36 +6,15 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A tensor's rank or one of its dimensions contradicts the operation's table ([`crate::ops`]).
+    /// A tensor's rank or one of its dimensions contradicts the operation's table ([`crate::ops`]), or the tensors
+    /// before it.
     Shape {
         /// The operation's name in TensorFlow.
         op: &'static str,
         /// The tensor's name in `tf.raw_ops`.
         tensor: &'static str,
-        /// The expected shape, in symbols and, where they are known, in numbers.
-        expected: String,
-        /// The shape the tensor has.
-        got: Vec<usize>,
-    },
-    /// What is known of a tensor's shape contradicts the operation's table.
-    PartialShape {
-        /// The operation's name in TensorFlow.
-        op: &'static str,
-        /// The tensor's name in `tf.raw_ops`.
-        tensor: &'static str,
-        /// The expected shape, in symbols and, where they are known, in numbers.
-        expected: String,
-        /// The shape the tensor has; `None` is a dimension not known.
-        got: Vec<Option<usize>>,
-    },
-    /// A tensor of a list has a shape that contradicts those before it.
-    ListShape {
-        /// The operation's name in TensorFlow.
-        op: &'static str,
-        /// The name of the list.
-        tensor: &'static str,
-        /// The place in the list.
-        index: usize,
+        /// Which tensor of a list; `None` for a single one.
+        index: Option<usize>,
         /// The expected shape, in symbols and, where they are known, in numbers.
         expected: String,
         /// The shape the tensor has; `None` is a dimension not known.
@@ -129,15 +108,9 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Shape { op, tensor, expected, got } => {
-                write!(f, "{op}: {tensor} must have shape {expected}, got {got:?}")
-            }
-            Error::PartialShape { op, tensor, expected, got } => {
-                write!(f, "{op}: {tensor} must have shape {expected}, got [{}]", known(got))
-            }
-            Error::ListShape { op, tensor, index, expected, got } => {
-                let got = known(got);
-                write!(f, "{op}: {tensor}[{index}] must have shape {expected}, got [{got}]")
+            Error::Shape { op, tensor, index, expected, got } => {
+                let tensor = Element(tensor, *index);
+                write!(f, "{op}: {tensor} must have shape {expected}, got {}", shape(got))
             }
             Error::Slice { op, what, begin, size, dim } => {
                 let dim = known(&[*dim]);
@@ -147,11 +120,8 @@ impl fmt::Display for Error {
                 write!(f, "{op}: the size of {tensor}, {shape}, is too large")
             }
             Error::Value { op, tensor, index, time, got } => {
-                write!(f, "{op}: {tensor}")?;
-                if let Some(index) = index {
-                    write!(f, "[{index}]")?;
-                }
-                write!(f, " must be between 0 and time = {time}, got {got}")
+                let tensor = Element(tensor, *index);
+                write!(f, "{op}: {tensor} must be between 0 and time = {time}, got {got}")
             }
             Error::Scratch { op, needed, got } => {
                 write!(f, "{op}: scratch must have {needed} elements, got {got}")
@@ -172,10 +142,39 @@ impl fmt::Display for Error {
     }
 }
 
+impl Error {
+    /// A single tensor has a shape that it must not have.
+    #[must_use]
+    pub fn shape(op: &'static str, tensor: &'static str, expected: String, got: &[usize]) -> Self {
+        Error::Shape { op, tensor, index: None, expected, got: known_shape(got) }
+    }
+}
+
+/// A tensor's name, and the place of one of its elements, or in a list of such tensors.
+struct Element<'a>(&'a str, Option<usize>);
+
+impl fmt::Display for Element<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Element(name, index) = *self;
+        f.write_str(name)?;
+        index.map_or(Ok(()), |index| write!(f, "[{index}]"))
+    }
+}
+
+/// A shape of which everything is known.
+pub(crate) fn known_shape(shape: &[usize]) -> Vec<Option<usize>> {
+    shape.iter().copied().map(Some).collect()
+}
+
 /// The dimensions that are known, with `?` for the others.
 pub(crate) fn known(dims: &[Option<usize>]) -> String {
     let dims = dims.iter().map(|dim| dim.map_or("?".to_owned(), |n| n.to_string()));
     dims.collect::<Vec<_>>().join(", ")
+}
+
+/// A shape as messages show it: `[3, ?]`.
+pub(crate) fn shape(dims: &[Option<usize>]) -> String {
+    format!("[{}]", known(dims))
 }
 
 impl std::error::Error for Error {}

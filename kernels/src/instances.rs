@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use half::f16;
-use ndarray::{ArrayViewMut1, ArrayViewMut2};
+use ndarray::ArrayViewMut2;
 
 use crate::element::Storage;
 use crate::ops::Sizes;
-use crate::{Context, block_gru, block_lstm, cudnn_rnn, lstm, mat_mul, plain};
+use crate::{Context, block_gru, block_lstm, cudnn_rnn, lstm, mat_mul, unfused};
 
 /// Defines the trait [`Element`], whose functions are those on the right, and its implementations.
 macro_rules! instances {
@@ -114,7 +114,7 @@ instances! {
         context: &Context<'_>,
         inputs: mat_mul::AddNInputs<'_, Self>,
         holds_addend: bool,
-        sum: ArrayViewMut2<'_, Self>,
+        outputs: mat_mul::AddNOutputs<'_, Self>,
     ) = mat_mul::compute_add_n;
 
     fn mat_mul_slice(
@@ -126,80 +126,80 @@ instances! {
     fn bias_add_grad_add_n(
         context: &Context<'_>,
         inputs: mat_mul::BiasInputs<'_, Self>,
-        sum: ArrayViewMut1<'_, Self>,
+        outputs: mat_mul::BiasOutputs<'_, Self>,
     ) = mat_mul::compute_bias;
 
-    fn plain_lstm_cell(
+    fn unfused_lstm_cell(
         context: &Context<'_>,
         attributes: &lstm::Attributes,
-        inputs: plain::LstmCellInputs<'_, Self>,
-        outputs: plain::LstmCellOutputs<'_, Self>,
+        inputs: unfused::LstmCellInputs<'_, Self>,
+        outputs: unfused::LstmCellOutputs<'_, Self>,
         scratch: &mut [Self],
-    ) = plain::compute_lstm_cell;
+    ) = unfused::compute_lstm_cell;
 
-    fn plain_lstm_cell_grad(
+    fn unfused_lstm_cell_grad(
         context: &Context<'_>,
-        attributes: &plain::LstmCellGradAttributes,
-        inputs: plain::LstmCellGradInputs<'_, Self>,
-        outputs: plain::LstmCellGradOutputs<'_, Self>,
+        attributes: &unfused::LstmCellGradAttributes,
+        inputs: unfused::LstmCellGradInputs<'_, Self>,
+        outputs: unfused::LstmCellGradOutputs<'_, Self>,
         scratch: &mut [Self],
-    ) = plain::compute_lstm_cell_grad;
+    ) = unfused::compute_lstm_cell_grad;
 
-    fn plain_gru_cell_grad_c(
+    fn unfused_gru_cell_grad_c(
         context: &Context<'_>,
-        inputs: plain::GruCellGradCInputs<'_, Self>,
-        outputs: plain::GruCellGradCOutputs<'_, Self>,
+        inputs: unfused::GruCellGradCInputs<'_, Self>,
+        outputs: unfused::GruCellGradCOutputs<'_, Self>,
         scratch: &mut [Self],
-    ) = plain::compute_gru_cell_grad_c;
+    ) = unfused::compute_gru_cell_grad_c;
 
-    fn plain_gru_cell_grad_ru(
+    fn unfused_gru_cell_grad_ru(
         context: &Context<'_>,
-        inputs: plain::GruCellGradRuInputs<'_, Self>,
-        outputs: plain::GruCellGradRuOutputs<'_, Self>,
+        inputs: unfused::GruCellGradRuInputs<'_, Self>,
+        outputs: unfused::GruCellGradRuOutputs<'_, Self>,
         scratch: &mut [Self],
-    ) = plain::compute_gru_cell_grad_ru;
+    ) = unfused::compute_gru_cell_grad_ru;
 
-    fn plain_lstm_layer(
+    fn unfused_lstm_layer(
         context: &Context<'_>,
-        call: (lstm::Attributes, &[i64]),
-        inputs: plain::LstmLayerInputs<'_, Self>,
-        outputs: plain::LstmLayerOutputs<'_, Self>,
+        call: (lstm::Attributes, &unfused::Loop, unfused::Numbers),
+        inputs: unfused::LstmLayerInputs<'_, Self>,
+        outputs: unfused::LstmLayerOutputs<'_, Self>,
         scratch: &mut [f32],
         memory: &mut [Self],
-    ) = plain::compute_lstm_layer;
+    ) = unfused::compute_lstm_layer;
 
-    fn plain_gru_cell(
+    fn unfused_gru_cell(
         context: &Context<'_>,
-        inputs: plain::GruCellInputs<'_, Self>,
-        outputs: plain::GruCellOutputs<'_, Self>,
+        inputs: unfused::GruCellInputs<'_, Self>,
+        outputs: unfused::GruCellOutputs<'_, Self>,
         scratch: &mut [f32],
         memory: &mut [Self],
-    ) = plain::compute_gru_cell;
+    ) = unfused::compute_gru_cell;
 
-    fn plain_gru_layer(
+    fn unfused_gru_layer(
         context: &Context<'_>,
-        lengths: &[i64],
-        inputs: plain::GruLayerInputs<'_, Self>,
-        outputs: plain::GruLayerOutputs<'_, Self>,
+        call: (&unfused::Loop, unfused::Numbers),
+        inputs: unfused::GruLayerInputs<'_, Self>,
+        outputs: unfused::GruLayerOutputs<'_, Self>,
         scratch: &mut [f32],
         memory: &mut [Self],
-    ) = plain::compute_gru_layer;
+    ) = unfused::compute_gru_layer;
 
-    fn plain_keras_lstm(
+    fn unfused_keras_lstm(
         context: &Context<'_>,
-        steps: &plain::KerasSteps,
-        inputs: plain::KerasLstmInputs<'_, Self>,
-        outputs: plain::KerasLstmOutputs<'_, Self>,
+        call: (&unfused::Loop, unfused::Numbers),
+        inputs: unfused::KerasLstmInputs<'_, Self>,
+        outputs: unfused::KerasLstmOutputs<'_, Self>,
         scratch: &mut [f32],
         memory: &mut [Self],
-    ) = plain::compute_keras_lstm;
+    ) = unfused::compute_keras_lstm;
 
-    fn plain_keras_gru(
+    fn unfused_keras_gru(
         context: &Context<'_>,
-        steps: &plain::KerasSteps,
-        inputs: plain::KerasGruInputs<'_, Self>,
-        outputs: plain::KerasGruOutputs<'_, Self>,
+        call: (&unfused::Loop, unfused::Numbers),
+        inputs: unfused::KerasGruInputs<'_, Self>,
+        outputs: unfused::KerasGruOutputs<'_, Self>,
         scratch: &mut [f32],
         memory: &mut [Self],
-    ) = plain::compute_keras_gru;
+    ) = unfused::compute_keras_gru;
 }

@@ -63,12 +63,12 @@ pub mod lstm;
 pub mod mat_mul;
 mod memory;
 pub mod ops;
-pub mod plain;
 mod recurrence;
 mod rnn;
 mod shapes;
 pub mod simd;
 mod tiles;
+pub mod unfused;
 
 pub use constants::{Constant, Constants, Copies};
 pub use element::Storage;

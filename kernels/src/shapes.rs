@@ -1,15 +1,12 @@
-//! Checks of the shapes of tensors that are in lists, or have a shape of no table.
+//! Checks of shapes whose dimensions are those of one call alone, such as those of a product.
 
 use std::fmt;
 
-use ndarray::{ArrayBase, Data, Dimension};
+use crate::ops::{Op, PartialShape};
+use crate::{Error, error};
 
-use crate::Error;
-use crate::error::known;
-use crate::ops::PartialShape;
-
-/// One tensor of a list: the name of the list, and the tensor's place in it.
-pub(crate) type Name = (&'static str, usize);
+/// One tensor of a call: its name, and its place in a list.
+pub(crate) type Name = (&'static str, Option<usize>);
 
 /// A dimension, and what is known of it so far.
 pub(crate) struct Dim<'a> {
@@ -42,7 +39,7 @@ impl fmt::Display for Dim<'_> {
 
 /// Checks what is known of a shape against `dims`, which take their numbers from it.
 pub(crate) fn bind(
-    op: &'static str,
+    op: &'static Op,
     (tensor, index): Name,
     got: &PartialShape,
     dims: &mut [Dim<'_>],
@@ -54,58 +51,11 @@ pub(crate) fn bind(
     if got.len() != dims.len() || !dims.iter().zip(got).all(fits) {
         let symbols: Vec<_> = dims.iter().map(Dim::to_string).collect();
         let numbers: Vec<_> = dims.iter().map(|dim| *dim.number).collect();
-        let expected = format!("[{}] = [{}]", symbols.join(", "), known(&numbers));
-        return Err(Error::ListShape { op, tensor, index, expected, got: got.clone() });
+        let expected = format!("[{}] = {}", symbols.join(", "), error::shape(&numbers));
+        return Err(Error::Shape { op: op.name, tensor, index, expected, got: got.clone() });
     }
     for (dim, got) in dims.iter_mut().zip(got) {
         *dim.number = dim.number.or(*got);
     }
     Ok(())
-}
-
-/// Checks that a tensor of float elements with such dimensions can be addressed.
-pub(crate) fn check_size(
-    op: &'static str,
-    tensor: &'static str,
-    symbols: &str,
-    dims: &[Option<usize>],
-) -> Result<(), Error> {
-    let size = dims
-        .iter()
-        .try_fold(size_of::<f32>(), |size, dim| size.checked_mul(dim.unwrap_or(1).max(1)));
-    match size.and_then(|size| isize::try_from(size).ok()) {
-        Some(_) => Ok(()),
-        None => Err(Error::Overflow { op, tensor, shape: symbols.to_owned() }),
-    }
-}
-
-/// All that is known of a view's shape.
-pub(crate) fn shape_of<S: Data, D: Dimension>(view: &ArrayBase<S, D>) -> PartialShape {
-    Some(view.shape().iter().copied().map(Some).collect())
-}
-
-/// Checks that a view lies in memory as the kernels read it.
-pub(crate) fn check_layout<S: Data, D: Dimension>(
-    op: &'static str,
-    tensor: &'static str,
-    view: &ArrayBase<S, D>,
-) -> Result<(), Error> {
-    if view.is_standard_layout() { Ok(()) } else { Err(Error::Layout { op, tensor }) }
-}
-
-/// Checks the shape of an output.
-pub(crate) fn check_output<S: Data, D: Dimension>(
-    op: &'static str,
-    tensor: Name,
-    view: &ArrayBase<S, D>,
-    expected: &[Option<usize>],
-) -> Result<(), Error> {
-    let (list, index) = tensor;
-    let got = view.shape();
-    if expected.iter().copied().eq(got.iter().copied().map(Some)) {
-        return Ok(());
-    }
-    let expected = format!("[{}]", known(expected));
-    let got = got.iter().copied().map(Some).collect();
-    Err(Error::ListShape { op, tensor: list, index, expected, got })
 }

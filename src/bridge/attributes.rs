@@ -1,29 +1,32 @@
 //! The attributes of a node, which the kernels of its operation read once.
 
-use super::ffi::{AttributeKind, AttributeValue, NodeAttributes};
 use blockcell_kernels::Error;
+use blockcell_kernels::ops::{DataType, Op};
+
+use super::ffi::{AttributeKind, AttributeValue, NodeAttributes};
 
 /// `DT_INT64` of TensorFlow's `types.proto`.
 const DT_INT64: i64 = 9;
 
-/// A type of a tensor's elements, with its number in TensorFlow's `types.proto`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ElementType {
-    Float = 1,
-    Double = 2,
-    Half = 19,
+/// The number of a type in TensorFlow's `types.proto`.
+pub(super) fn number(of: DataType) -> i32 {
+    match of {
+        DataType::Float => 1,
+        DataType::Double => 2,
+        DataType::Half => 19,
+    }
 }
 
 /// The attributes of a node of the operation `op`. TensorFlow has checked that each is of the type that
 /// the operation gives it, so it is an error only if there is none of its name.
 #[derive(Clone, Copy)]
 pub(super) struct Attributes<'a> {
-    op: &'static str,
+    op: &'static Op,
     node: &'a NodeAttributes,
 }
 
 impl<'a> Attributes<'a> {
-    pub(super) fn new(op: &'static str, node: &'a NodeAttributes) -> Self {
+    pub(super) fn new(op: &'static Op, node: &'a NodeAttributes) -> Self {
         Attributes { op, node }
     }
 
@@ -39,10 +42,21 @@ impl<'a> Attributes<'a> {
     pub(super) fn count(self, name: &str) -> Result<usize, Error> {
         let number = self.number(name)?;
         usize::try_from(number).map_err(|_| Error::Attribute {
-            op: self.op,
+            op: self.op.name,
             expected: format!("{name} must not be negative"),
             got: number.to_string(),
         })
+    }
+
+    /// The same of a list that has one tensor or none.
+    pub(super) fn is_given(self, name: &str) -> Result<bool, Error> {
+        match self.count(name)? {
+            given @ (0 | 1) => Ok(given == 1),
+            got => {
+                let (op, expected) = (self.op.name, format!("{name} must be 0 or 1"));
+                Err(Error::Attribute { op, expected, got: got.to_string() })
+            }
+        }
     }
 
     pub(super) fn float(self, name: &str) -> Result<f32, Error> {
@@ -58,16 +72,16 @@ impl<'a> Attributes<'a> {
     }
 
     /// The element type T, one of those that a kernel was registered for.
-    pub(super) fn element_type(self) -> Result<ElementType, Error> {
-        let number = self.get("T", AttributeKind::Type)?.number;
-        let is_it = |of: &ElementType| *of as i64 == number;
-        let all = [ElementType::Float, ElementType::Double, ElementType::Half];
-        all.into_iter().find(is_it).ok_or(Error::Type { op: self.op })
+    pub(super) fn element_type(self) -> Result<DataType, Error> {
+        let value = self.get("T", AttributeKind::Type)?.number;
+        let is_it = |&of: &DataType| i64::from(number(of)) == value;
+        let types = self.op.types.iter().copied();
+        types.into_iter().find(is_it).ok_or(Error::Type { op: self.op.name })
     }
 
     /// Whether the element type T is half.
     pub(super) fn is_half(self) -> Result<bool, Error> {
-        Ok(self.element_type()? == ElementType::Half)
+        Ok(self.element_type()? == DataType::Half)
     }
 
     /// Whether the type attribute `name` is int64.
@@ -76,11 +90,13 @@ impl<'a> Attributes<'a> {
     }
 
     fn get(self, name: &str, kind: AttributeKind) -> Result<AttributeValue, Error> {
+        let is_declared = self.op.attributes.iter().any(|attribute| attribute.name == name);
+        assert!(is_declared || name == "T" || name.starts_with('_'), "{name} is declared");
         let value = self.node.get(name, kind);
         if value.found {
             return Ok(value);
         }
         let expected = format!("a node must have the attribute {name}");
-        Err(Error::Attribute { op: self.op, expected, got: "none".to_owned() })
+        Err(Error::Attribute { op: self.op.name, expected, got: "none".to_owned() })
     }
 }

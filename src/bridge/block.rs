@@ -1,18 +1,18 @@
-//! The operations on cells and sequences: those of [`ops::ALL`].
+//! The operations on cells and sequences: those of [`ops::BLOCK`].
 
 use blockcell_kernels::block_lstm::Variant::{self, BlockLstm, BlockLstmV2};
-use blockcell_kernels::ops::{self, DataType, Dim, Keeps, Op, Sizes};
+use blockcell_kernels::ops::{self, Dim, Inferred, Keeps, Lists, Op, PartialShape, Sizes};
 use blockcell_kernels::{Context, Element, Error, block_gru, block_lstm, gru, lstm};
 use bytemuck::Pod;
 use half::f16;
 
-use super::attributes::{Attributes, ElementType};
+use super::attributes::Attributes;
 use super::ffi::{Input, Plan, Shape};
-use super::kernels::{self, FLOAT_AND_HALF, Node, Operation, describe};
+use super::kernels::{self, Node, Operation, describe};
 use super::tensors::{self, Inputs, Outputs};
 
-/// One for each of [`ops::ALL`].
-pub(super) const ALL: [&dyn Operation; ops::ALL.len()] = [
+/// One for each of [`ops::BLOCK`].
+pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
     &BlockOp {
         op: &ops::GRU_BLOCK_CELL,
         read: |_| Ok(()),
@@ -112,17 +112,8 @@ struct BlockOp<A> {
 type Compute<A> = fn(&A, Call<'_, '_, '_>) -> Result<(), Error>;
 
 impl<A: Send + Sync + 'static> Operation for BlockOp<A> {
-    fn name(&self) -> &'static str {
-        self.op.name
-    }
-
-    fn types(&self) -> &'static [ElementType] {
-        let has_half = self.op.types.contains(&DataType::Half);
-        if has_half { FLOAT_AND_HALF } else { &[ElementType::Float] }
-    }
-
-    fn is_stock(&self) -> bool {
-        self.op.is_stock
+    fn op(&self) -> &'static Op {
+        self.op
     }
 
     fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error> {
@@ -131,6 +122,16 @@ impl<A: Send + Sync + 'static> Operation for BlockOp<A> {
         let compute = if is_half { self.half.ok_or(no_half)? } else { self.float };
         let attributes = (self.read)(attributes)?;
         Ok(Box::new(BlockNode { kind: self, attributes, is_half, compute }))
+    }
+
+    fn infer(
+        &self,
+        attributes: Attributes<'_>,
+        inputs: &[PartialShape],
+    ) -> Result<Inferred, Error> {
+        let use_optional = (self.use_optional)(&(self.read)(attributes)?);
+        let [lengths, outputs] = [self.op.inputs, self.op.outputs].map(|all| vec![1; all.len()]);
+        self.op.infer(use_optional, &Lists::new(self.op, &lengths, &outputs, inputs))
     }
 }
 
@@ -158,7 +159,7 @@ impl<A: Send + Sync> Node for BlockNode<A> {
         let BlockOp { op, use_optional, scratch, .. } = self.kind;
         let shapes: Vec<_> = inputs.iter().map(|input| input.dims).collect();
         let sizes = op.check(use_optional(&self.attributes), &shapes)?;
-        for (input, _) in inputs.iter().zip(op.inputs).filter(|(_, tensor)| tensor.is_steps) {
+        for (input, _) in inputs.iter().zip(op.inputs).filter(|(_, tensor)| tensor.is_steps()) {
             op.check_steps(&sizes, tensors::steps(input).into_iter().map(i128::from))?;
         }
         let mut is_apart = self.is_half;
@@ -174,9 +175,9 @@ impl<A: Send + Sync> Node for BlockNode<A> {
         let op = self.kind.op;
         let call = Call {
             context: call.context,
-            inputs: Inputs::new(op, call.inputs),
-            in_place: Outputs::new(call.in_place, op.in_place.len()),
-            outputs: Outputs::new(call.outputs, op.outputs.len()),
+            inputs: Inputs::new(op, &[], call.inputs),
+            in_place: Outputs::new(call.in_place, &[]),
+            outputs: Outputs::new(call.outputs, &[]),
             scratch: call.scratch,
         };
         (self.compute)(&self.attributes, call)

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-use blockcell_kernels::{Constant, Constants, Copies, ops, plain};
+use blockcell_kernels::ops::{self, Op};
+use blockcell_kernels::{Constant, Constants, Copies};
 
 use super::attributes::Attributes;
 use super::ffi::{self, Input};
@@ -19,14 +20,14 @@ static MARK: LazyLock<i64> =
 
 /// The operations whose calls pack weights. Those of cuDNN are not among them: they are stateful, so several graphs of a
 /// session share a kernel, and what is a constant in one may be fed in another.
-const OPS: [&str; 7] = [
-    ops::BLOCK_LSTM.name,
-    ops::BLOCK_LSTM_V2.name,
-    ops::BLOCK_GRU.name,
-    plain::LSTM_LAYER,
-    plain::GRU_LAYER,
-    plain::KERAS_LSTM,
-    plain::KERAS_GRU,
+const OPS: [&Op; 7] = [
+    &ops::BLOCK_LSTM,
+    &ops::BLOCK_LSTM_V2,
+    &ops::BLOCK_GRU,
+    &ops::LSTM_LAYER,
+    &ops::GRU_LAYER,
+    &ops::KERAS_LSTM,
+    &ops::KERAS_GRU,
 ];
 
 pub(super) fn wants_constants() -> bool {
@@ -34,7 +35,7 @@ pub(super) fn wants_constants() -> bool {
 }
 
 pub(super) fn packs_weights(op: &str) -> bool {
-    OPS.contains(&op)
+    OPS.iter().any(|one| one.name == op)
 }
 
 pub(super) fn note_constants(inputs: &[i64], constants: &[i64]) -> ffi::ConstantsNote {

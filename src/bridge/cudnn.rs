@@ -8,13 +8,14 @@ use blockcell_kernels::cudnn_rnn::{
     self, BackpropInputs, BackpropOutputs, BackpropShapes, InputMode, Layout, Mode, Network,
     Outputs, Shapes,
 };
+use blockcell_kernels::ops::{self, DataType, Op};
 use blockcell_kernels::{Element, Error, Storage};
 use bytemuck::Pod;
 use half::f16;
 
-use super::attributes::{Attributes, ElementType};
+use super::attributes::Attributes;
 use super::ffi::{Input, Output, Plan, Shape, lists_gpus};
-use super::kernels::{Call, FLOAT_AND_HALF, Node, Operation, describe};
+use super::kernels::{Call, Node, Operation, describe};
 use super::tensors::{elements, elements_mut, view, view_mut};
 
 /// What an operation does.
@@ -29,50 +30,39 @@ enum Kind {
 
 /// An operation.
 pub(super) struct CudnnOp {
-    name: &'static str,
+    op: &'static Op,
     kind: Kind,
-    /// 2 or 3 if its name ends with `V2` or `V3`, which have more tensors or attributes.
-    version: u8,
 }
 
 impl CudnnOp {
-    const fn new(name: &'static str, kind: Kind, version: u8) -> Self {
-        CudnnOp { name, kind, version }
+    fn new(op: &'static Op) -> Self {
+        let name = op.name;
+        let kind = if name.contains("ParamsSize") {
+            Kind::ParamsSize
+        } else if name.contains("ParamsToCanonical") {
+            Kind::ParamsToCanonical
+        } else if name.contains("CanonicalToParams") {
+            Kind::CanonicalToParams
+        } else if name.contains("Backprop") {
+            Kind::Backprop
+        } else {
+            Kind::Forward
+        };
+        CudnnOp { op, kind }
     }
 
-    /// Whether it has the input sequence_lengths, and the attribute time_major.
-    fn has_lengths(&self) -> bool {
-        self.is_pass() && self.version == 3
+    fn has_input(&self, name: &str) -> bool {
+        self.op.inputs.iter().any(|tensor| tensor.name == name)
     }
 
-    /// Whether the last output of the forward pass is host_reserved.
-    fn has_host_reserved(&self) -> bool {
-        self.kind == Kind::Forward && self.version >= 2
-    }
-
-    fn has_projection(&self) -> bool {
-        self.kind == Kind::ParamsSize || self.version == if self.is_pass() { 3 } else { 2 }
-    }
-
-    /// Whether it is the forward or the backward pass.
-    fn is_pass(&self) -> bool {
-        matches!(self.kind, Kind::Forward | Kind::Backprop)
+    fn has_attribute(&self, name: &str) -> bool {
+        self.op.attributes.iter().any(|attribute| attribute.name == name)
     }
 }
 
-static ALL: [CudnnOp; 11] = [
-    CudnnOp::new("CudnnRNN", Kind::Forward, 1),
-    CudnnOp::new("CudnnRNNV2", Kind::Forward, 2),
-    CudnnOp::new("CudnnRNNV3", Kind::Forward, 3),
-    CudnnOp::new("CudnnRNNBackprop", Kind::Backprop, 1),
-    CudnnOp::new("CudnnRNNBackpropV2", Kind::Backprop, 2),
-    CudnnOp::new("CudnnRNNBackpropV3", Kind::Backprop, 3),
-    CudnnOp::new("CudnnRNNParamsSize", Kind::ParamsSize, 1),
-    CudnnOp::new("CudnnRNNParamsToCanonical", Kind::ParamsToCanonical, 1),
-    CudnnOp::new("CudnnRNNParamsToCanonicalV2", Kind::ParamsToCanonical, 2),
-    CudnnOp::new("CudnnRNNCanonicalToParams", Kind::CanonicalToParams, 1),
-    CudnnOp::new("CudnnRNNCanonicalToParamsV2", Kind::CanonicalToParams, 2),
-];
+/// One for each of [`ops::CUDNN`].
+static ALL: LazyLock<Vec<CudnnOp>> =
+    LazyLock::new(|| ops::CUDNN.iter().map(CudnnOp::new).collect());
 
 /// Those that this process has kernels of.
 pub(super) fn registered() -> impl Iterator<Item = &'static dyn Operation> {
@@ -118,14 +108,12 @@ fn has_gpu() -> bool {
 }
 
 impl Operation for CudnnOp {
-    fn name(&self) -> &'static str {
-        self.name
+    fn op(&self) -> &'static Op {
+        self.op
     }
 
-    /// The conversions of parameters copy numbers of any type.
-    fn types(&self) -> &'static [ElementType] {
-        const ALL: &[ElementType] = &[ElementType::Float, ElementType::Double, ElementType::Half];
-        if self.is_pass() { FLOAT_AND_HALF } else { ALL }
+    fn is_stock(&self) -> bool {
+        false
     }
 
     fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error> {
@@ -136,7 +124,7 @@ impl Operation for CudnnOp {
             size_is_int64: is_params_size && attributes.is_int64("S")?,
             attributes: self.attributes(attributes)?,
             counts: self.counts(attributes)?,
-            same_masks: self.kind == Kind::Forward && same_masks(self.name)?,
+            same_masks: self.kind == Kind::Forward && same_masks(self.op.name)?,
             calls: AtomicU64::new(0),
         }))
     }
@@ -155,62 +143,57 @@ impl CudnnOp {
             seed: node.number("seed")?,
             seed2: node.number("seed2")?,
             call: 0,
-            is_training: self.kind != Kind::Forward || node.flag("is_training")?,
-            time_major: !self.has_lengths() || node.flag("time_major")?,
-            num_proj: if self.has_projection() { node.number("num_proj")? } else { 0 },
+            is_training: !self.has_attribute("is_training") || node.flag("is_training")?,
+            time_major: !self.has_attribute("time_major") || node.flag("time_major")?,
+            num_proj: if self.has_attribute("num_proj") { node.number("num_proj")? } else { 0 },
         })
     }
 
     /// The attributes that tell how many weights there are, and how many biases: their names and
-    /// values.
+    /// values. One may stand for both.
     fn counts(&self, node: Attributes<'_>) -> Result<Vec<(&'static str, i64)>, Error> {
-        let names: &[_] = match (self.kind, self.version) {
-            // There are as many weights as biases.
-            (Kind::ParamsToCanonical | Kind::CanonicalToParams, 1) => &["num_params"],
-            (Kind::ParamsToCanonical | Kind::CanonicalToParams, _) => {
-                &["num_params_weights", "num_params_biases"]
-            }
-            _ => &[],
-        };
-        names.iter().map(|&name| Ok((name, node.number(name)?))).collect()
+        let lists = self.op.inputs.iter().chain(self.op.outputs).filter_map(|tensor| tensor.list);
+        lists.map(|name| Ok((name, node.number(name)?))).collect()
     }
 }
 
 /// A call of the forward or the backward pass: its inputs in the operation's order.
 struct Tensors<'a> {
-    input: &'a Input<'a>,
-    input_h: &'a Input<'a>,
-    input_c: &'a Input<'a>,
-    params: &'a Input<'a>,
+    op: &'static Op,
+    inputs: &'a [Input<'a>],
     lengths: Option<&'a Input<'a>>,
-    /// Those after these.
-    rest: &'a [Input<'a>],
 }
 
 impl<'a> Tensors<'a> {
     fn new(op: &CudnnOp, inputs: &'a [Input<'a>]) -> Self {
-        let ([input, input_h, input_c, params], rest) =
-            inputs.split_first_chunk().expect("as many inputs as the operation has");
-        let (lengths, rest) = rest.split_at(usize::from(op.has_lengths()));
-        Tensors { input, input_h, input_c, params, lengths: lengths.first(), rest }
+        let lengths = op.has_input("sequence_lengths").then(|| op.op.input("sequence_lengths"));
+        Tensors { op: op.op, inputs, lengths: lengths.map(|lengths| &inputs[lengths]) }
+    }
+
+    fn get(&self, name: &str) -> &'a Input<'a> {
+        &self.inputs[self.op.input(name)]
+    }
+
+    fn dims(&self, name: &str) -> &'a [usize] {
+        self.get(name).dims
     }
 
     fn shapes(&self) -> Shapes<'a> {
         Shapes {
-            input: self.input.dims,
-            input_h: self.input_h.dims,
-            input_c: self.input_c.dims,
-            params: self.params.dims,
+            input: self.dims("input"),
+            input_h: self.dims("input_h"),
+            input_c: self.dims("input_c"),
+            params: self.dims("params"),
             sequence_lengths: self.lengths.map(|lengths| lengths.dims),
         }
     }
 
     fn views<E: Pod>(&self, mode: Mode) -> cudnn_rnn::Inputs<'a, E> {
         cudnn_rnn::Inputs {
-            input: view(self.input),
-            input_h: view(self.input_h),
-            input_c: (mode == Mode::Lstm).then(|| view(self.input_c)),
-            params: view(self.params),
+            input: view(self.get("input")),
+            input_h: view(self.get("input_h")),
+            input_c: (mode == Mode::Lstm).then(|| view(self.get("input_c"))),
+            params: view(self.get("params")),
             sequence_lengths: self.lengths.map(view),
         }
     }
@@ -221,7 +204,7 @@ type Needs = (Vec<Vec<usize>>, usize);
 
 struct CudnnNode {
     op: &'static CudnnOp,
-    element: ElementType,
+    element: DataType,
     /// Whether the type S of sizes is int64; otherwise it is int32.
     size_is_int64: bool,
     attributes: cudnn_rnn::Attributes,
@@ -234,10 +217,8 @@ struct CudnnNode {
 }
 
 impl Node for CudnnNode {
-    /// reserve_space of the backward pass.
     fn in_place(&self) -> Vec<usize> {
-        let reserve_space = 10 + usize::from(self.op.has_lengths());
-        if self.op.kind == Kind::Backprop { vec![reserve_space] } else { Vec::new() }
+        self.op.op.in_place.iter().map(|name| self.op.op.input(name)).collect()
     }
 
     fn plan(
@@ -248,26 +229,30 @@ impl Node for CudnnNode {
     ) -> Result<Plan, Error> {
         let (shapes, floats) = self.needs(inputs, outputs.len())?;
         for (to, dims) in outputs.iter_mut().zip(shapes) {
-            describe(self.op.name, to, dims.into_iter().map(Some))?;
+            describe(self.name(), to, dims.into_iter().map(Some))?;
         }
-        Plan::with_scratch(self.op.name, floats)
+        Plan::with_scratch(self.name(), floats)
     }
 
     fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
         match (self.op.kind, self.element) {
             (Kind::ParamsSize, _) => self.params_size(call),
             (Kind::ParamsToCanonical | Kind::CanonicalToParams, element) => match element {
-                ElementType::Float => self.convert::<f32>(call),
-                ElementType::Double => self.convert::<f64>(call),
-                ElementType::Half => self.convert::<f16>(call),
+                DataType::Float => self.convert::<f32>(call),
+                DataType::Double => self.convert::<f64>(call),
+                DataType::Half => self.convert::<f16>(call),
             },
-            (_, ElementType::Half) => self.pass_in::<f16>(call),
+            (_, DataType::Half) => self.pass_in::<f16>(call),
             _ => self.pass_in::<f32>(call),
         }
     }
 }
 
 impl CudnnNode {
+    fn name(&self) -> &'static str {
+        self.op.op.name
+    }
+
     fn needs(&self, inputs: &[Input<'_>], outputs: usize) -> Result<Needs, Error> {
         match self.op.kind {
             Kind::Forward => self.plan_forward(inputs),
@@ -276,24 +261,25 @@ impl CudnnNode {
                 let layout = self.layout(inputs)?;
                 let largest = if self.size_is_int64 { i64::MAX as u64 } else { i32::MAX as u64 };
                 if layout.len() as u64 > largest {
-                    let (op, shape) = (self.op.name, format!("[{}]", layout.len()));
+                    let (op, shape) = (self.name(), format!("[{}]", layout.len()));
                     return Err(Error::Overflow { op, tensor: "params", shape });
                 }
                 Ok((vec![vec![1]], 0))
             }
             Kind::ParamsToCanonical => {
                 let layout = self.layout(inputs)?;
-                layout.check_params(self.op.name, inputs[3].dims)?;
+                layout.check_params(self.name(), inputs[self.op.op.input("params")].dims)?;
                 self.check_counts(&layout, outputs)?;
                 let regions = layout.weights().chain(layout.biases());
                 Ok((regions.map(|region| region.shape).collect(), 0))
             }
             Kind::CanonicalToParams => {
                 let layout = self.layout(inputs)?;
-                self.check_counts(&layout, inputs.len() - 3)?;
-                let shapes: Vec<_> = inputs[3..].iter().map(|input| input.dims).collect();
+                let parts = &inputs[self.op.op.input("weights")..];
+                self.check_counts(&layout, parts.len())?;
+                let shapes: Vec<_> = parts.iter().map(|input| input.dims).collect();
                 let (weights, biases) = shapes.split_at(layout.counts()[0]);
-                cudnn_rnn::check_canonical(self.op.name, &layout, weights, biases)?;
+                cudnn_rnn::check_canonical(self.name(), &layout, weights, biases)?;
                 Ok((vec![vec![layout.len()]], 0))
             }
         }
@@ -303,10 +289,10 @@ impl CudnnNode {
         let attributes = &self.attributes;
         let tensors = Tensors::new(self.op, inputs);
         let network = self.network(&tensors)?;
-        let state = tensors.input_h.dims.to_vec();
+        let state = tensors.dims("input_h").to_vec();
         // In the other modes TensorFlow's shape function makes a scalar of it.
         let is_lstm = attributes.rnn_mode == Mode::Lstm;
-        let output_c = if is_lstm { tensors.input_c.dims.to_vec() } else { Vec::new() };
+        let output_c = if is_lstm { tensors.dims("input_c").to_vec() } else { Vec::new() };
         let reserve_space = if attributes.is_training {
             network.reserve_space(attributes).saturating_mul(self.of_one_float())
         } else {
@@ -314,29 +300,30 @@ impl CudnnNode {
         };
         let output = network.output_shape(attributes).to_vec();
         let mut shapes = vec![output, state, output_c, vec![reserve_space]];
-        shapes.extend(self.op.has_host_reserved().then(|| vec![0]));
+        let has_host_reserved = self.op.op.outputs.len() > shapes.len();
+        shapes.extend(has_host_reserved.then(|| vec![0]));
         Ok((shapes, cudnn_rnn::forward_scratch(&network, attributes, self.is_half())))
     }
 
     fn plan_backprop(&self, inputs: &[Input<'_>]) -> Result<Needs, Error> {
         let tensors = Tensors::new(self.op, inputs);
         let network = self.network(&tensors)?;
-        let dims = |n: usize| tensors.rest[n].dims;
+        let dims = |names: [&str; 3]| names.map(|name| tensors.dims(name));
         let shapes = BackpropShapes {
-            outputs: [dims(0), dims(1), dims(2)],
-            backprops: [dims(3), dims(4), dims(5)],
-            reserve_space: (dims(6), self.of_one_float()),
+            outputs: dims(["output", "output_h", "output_c"]),
+            backprops: dims(["output_backprop", "output_h_backprop", "output_c_backprop"]),
+            reserve_space: (tensors.dims("reserve_space"), self.of_one_float()),
         };
-        network.check_backprop(self.op.name, &self.attributes, &shapes)?;
-        let inputs = [tensors.input, tensors.input_h, tensors.input_c, tensors.params];
-        let shapes = inputs.map(|input| input.dims.to_vec()).into();
+        network.check_backprop(self.name(), &self.attributes, &shapes)?;
+        let inputs = ["input", "input_h", "input_c", "params"];
+        let shapes = inputs.map(|input| tensors.dims(input).to_vec()).into();
         Ok((shapes, cudnn_rnn::backprop_scratch(&network, self.is_half())))
     }
 
     fn network(&self, tensors: &Tensors<'_>) -> Result<Network, Error> {
-        let network = Network::new(self.op.name, &self.attributes, &tensors.shapes())?;
+        let network = Network::new(self.name(), &self.attributes, &tensors.shapes())?;
         if let Some(lengths) = tensors.lengths {
-            network.check_lengths(self.op.name, elements(lengths.data))?;
+            network.check_lengths(self.name(), elements(lengths.data))?;
         }
         Ok(network)
     }
@@ -346,10 +333,9 @@ impl CudnnNode {
         let mut sizes = [0; 3];
         let names = ["num_layers", "num_units", "input_size"];
         for ((size, tensor), input) in sizes.iter_mut().zip(names).zip(inputs) {
-            let op = self.op.name;
+            let op = self.name();
             let ([], &[number]) = (input.dims, elements::<i32>(input.data)) else {
-                let (expected, got) = ("[]".to_owned(), input.dims.to_vec());
-                return Err(Error::Shape { op, tensor, expected, got });
+                return Err(Error::shape(op, tensor, "[]".to_owned(), input.dims));
             };
             *size = usize::try_from(number).map_err(|_| Error::Attribute {
                 op,
@@ -357,12 +343,12 @@ impl CudnnNode {
                 got: number.to_string(),
             })?;
         }
-        Layout::new(self.op.name, &self.attributes, sizes)
+        Layout::new(self.name(), &self.attributes, sizes)
     }
 
     /// Checks the numbers of weights and of biases.
     fn check_counts(&self, layout: &Layout, tensors: usize) -> Result<(), Error> {
-        let op = self.op.name;
+        let op = self.name();
         let [weights, biases] = layout.counts();
         for (&(name, got), expected) in self.counts.iter().zip([weights, biases]) {
             if usize::try_from(got) != Ok(expected) {
@@ -393,13 +379,14 @@ impl CudnnNode {
             let mut parts: Vec<&mut [E]> =
                 call.outputs.iter_mut().map(|output| elements_mut(output.data)).collect();
             let (weights, biases) = parts.split_at_mut(weights);
-            let params = view(&call.inputs[3]);
-            return cudnn_rnn::params_to_canonical(self.op.name, &layout, params, weights, biases);
+            let params = view(&call.inputs[self.op.op.input("params")]);
+            return cudnn_rnn::params_to_canonical(self.name(), &layout, params, weights, biases);
         }
-        let parts: Vec<&[E]> = call.inputs[3..].iter().map(|input| elements(input.data)).collect();
+        let parts = &call.inputs[self.op.op.input("weights")..];
+        let parts: Vec<&[E]> = parts.iter().map(|input| elements(input.data)).collect();
         let (weights, biases) = parts.split_at(weights);
         let params = view_mut(&mut call.outputs[0]);
-        cudnn_rnn::canonical_to_params(self.op.name, &layout, weights, biases, params)
+        cudnn_rnn::canonical_to_params(self.name(), &layout, weights, biases, params)
     }
 
     fn pass_in<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
@@ -426,7 +413,7 @@ impl CudnnNode {
             output_c: cells(attributes, output_c),
             reserve_space: elements_mut(reserve_space.data),
         };
-        cudnn_rnn::forward(call.context, self.op.name, attributes, inputs, outputs, call.scratch)
+        cudnn_rnn::forward(call.context, self.name(), attributes, inputs, outputs, call.scratch)
     }
 
     fn backprop_in<E: Element + Pod>(
@@ -435,15 +422,12 @@ impl CudnnNode {
         call: Call<'_, '_, '_>,
     ) -> Result<(), Error> {
         let tensors = Tensors::new(self.op, call.inputs);
-        let [.., output_backprop, output_h_backprop, output_c_backprop] = &tensors.rest[..6] else {
-            unreachable!("as many inputs as the operation has");
-        };
         let is_lstm = attributes.rnn_mode == Mode::Lstm;
         let inputs = BackpropInputs {
             forward: tensors.views::<E>(attributes.rnn_mode),
-            output_backprop: view(output_backprop),
-            output_h_backprop: view(output_h_backprop),
-            output_c_backprop: is_lstm.then(|| view(output_c_backprop)),
+            output_backprop: view(tensors.get("output_backprop")),
+            output_h_backprop: view(tensors.get("output_h_backprop")),
+            output_c_backprop: is_lstm.then(|| view(tensors.get("output_c_backprop"))),
             reserve_space: elements_mut(call.in_place[0].data),
         };
         let [input, input_h, input_c, params] =
@@ -454,7 +438,7 @@ impl CudnnNode {
             input_c_backprop: cells(attributes, input_c),
             params_backprop: view_mut(params),
         };
-        cudnn_rnn::backprop(call.context, self.op.name, attributes, inputs, outputs, call.scratch)
+        cudnn_rnn::backprop(call.context, self.name(), attributes, inputs, outputs, call.scratch)
     }
 
     /// How many elements of the node's type have the size of a float.
@@ -463,7 +447,7 @@ impl CudnnNode {
     }
 
     fn is_half(&self) -> bool {
-        self.element == ElementType::Half
+        self.element == DataType::Half
     }
 }
 

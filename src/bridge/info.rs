@@ -12,7 +12,7 @@ pub(super) fn info(tensorflow_running: &str, takeover: &str) -> String {
     or_default("BlockcellInfo", || {
         let rewrites = takeover != "off" && graphs::wants_rewrites();
         let names = |wanted: fn(&dyn Operation) -> bool| -> Vec<_> {
-            networks().filter(|&op| wanted(op)).map(|op| op.name()).collect()
+            networks().filter(|&op| wanted(op)).map(|op| op.op().name).collect()
         };
         let taken_over = if takeover == "off" { Vec::new() } else { names(|op| op.is_stock()) };
         serde_json::json!({

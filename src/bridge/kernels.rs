@@ -1,34 +1,32 @@
 //! The kernels as TensorFlow has them: one for each node, which knows the node's attributes.
 
+use blockcell_kernels::ops::{Inferred, Op, PartialShape};
 use blockcell_kernels::{Context, Error, Isa};
 
-use super::attributes::{Attributes, ElementType};
+use super::attributes::{self, Attributes};
 use super::constants::Kept;
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
-use super::{block, cudnn, keras, layers, plain, products};
-
-/// The element types of most operations.
-pub(super) const FLOAT_AND_HALF: &[ElementType] = &[ElementType::Float, ElementType::Half];
+use super::{block, cudnn, loops, unfused};
 
 /// An operation that has kernels.
 pub(super) trait Operation: Sync {
-    /// Its name in TensorFlow.
-    fn name(&self) -> &'static str;
-
-    /// The element types T that it has kernels for.
-    fn types(&self) -> &'static [ElementType] {
-        FLOAT_AND_HALF
-    }
+    /// Its declaration.
+    fn op(&self) -> &'static Op;
 
     /// Whether TensorFlow has kernels for CPUs, too.
     fn is_stock(&self) -> bool {
-        false
+        self.op().is_stock
     }
 
     /// A node of it.
     fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error>;
+
+    /// Checks what is known of the shapes of a node's inputs, and tells what follows, for an operation of this library.
+    fn infer(&self, _: Attributes<'_>, _: &[PartialShape]) -> Result<Inferred, Error> {
+        unreachable!("TensorFlow has shape functions of its own operations")
+    }
 }
 
 /// A node of an operation: what its attributes say, and how its calls are computed. Several threads
@@ -81,15 +79,20 @@ pub(super) fn networks() -> impl Iterator<Item = &'static dyn Operation> {
 }
 
 fn all() -> impl Iterator<Item = &'static dyn Operation> {
-    networks().chain(products::ALL).chain(plain::ALL).chain(layers::ALL).chain(keras::ALL)
+    networks().chain(unfused::ALL).chain(loops::ALL)
+}
+
+/// The operation of this name.
+pub(super) fn by_name(name: &str) -> Option<&'static dyn Operation> {
+    all().find(|operation| operation.op().name == name)
 }
 
 pub(super) fn operations() -> Vec<OpInfo> {
     or_default("operations", || {
         blockcell_failpoints::set_up();
         let info = |op: &dyn Operation| OpInfo {
-            name: op.name(),
-            types: op.types().iter().map(|&of| of as i32).collect(),
+            name: op.op().name,
+            types: op.op().types.iter().map(|&of| attributes::number(of)).collect(),
             is_stock: op.is_stock(),
         };
         all().map(info).collect()
@@ -109,8 +112,8 @@ pub(super) fn make_kernel(op: &str, attributes: &NodeAttributes) -> Box<Kernel> 
     let mut kept = Kept::default();
     let mut label = None;
     let status = guarded(op, || {
-        let operation = all().find(|operation| operation.name() == op).expect("an operation");
-        let attributes = Attributes::new(operation.name(), attributes);
+        let operation = by_name(op).expect("an operation");
+        let attributes = Attributes::new(operation.op(), attributes);
         label = attributes.text(runs::LABEL).ok();
         kept = Kept::of(attributes);
         node = Some(operation.node(attributes)?);

@@ -1,130 +1,162 @@
 //! Operations whose inputs are lists of tensors.
-//!
-//! TensorFlow passes the tensors of all lists one after the other. Attributes of the node tell how many
-//! each list has.
 
 use std::marker::PhantomData;
 
-use blockcell_kernels::ops::PartialShape as Known;
-use blockcell_kernels::{Element, Error};
+use blockcell_kernels::ops::{Inferred, Lengths, Lists, Op, PartialShape as Known, Sizes};
+use blockcell_kernels::{Context, Element, Error};
 use bytemuck::Pod;
 use half::f16;
-use ndarray::{ArrayView, Dimension};
 
 use super::attributes::Attributes;
-use super::ffi::{Input, Plan, Shape};
-use super::kernels::{Call, Node, Operation, describe};
-use super::own_ops::Shapes;
-use super::tensors::view;
+use super::ffi::{Input, Output, Plan, Shape};
+use super::kernels::{self, Node, Operation, describe};
+use super::tensors::{Inputs, Outputs};
 
 /// Such an operation, as the attributes of a node say.
-pub(super) trait Lists: Send + Sync + Sized + 'static {
-    /// The operation's name in TensorFlow.
-    const NAME: &'static str;
+pub(super) trait ListsOp: Send + Sync + Sized + 'static {
+    const OP: &'static Op;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error>;
 
-    /// Checks what is known of the inputs' shapes, and tells what follows for those of the outputs.
-    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error>;
-
-    /// The shapes of the outputs of a call, where they depend on more than the shapes of its inputs.
-    fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
-        self.shapes(&known(inputs))
-    }
+    /// Checks what is known of the inputs' shapes, and tells what follows. `call` has the inputs of a call; there are
+    /// none while a graph is built.
+    fn infer(
+        &self,
+        shapes: &Lists<'_, Known>,
+        call: Option<&Lists<'_, Input<'_>>>,
+    ) -> Result<Inferred, Error>;
 
     /// The shapes of the outputs of a call that computes nothing, whatever shapes its inputs have. None for others.
-    fn shapes_without_work(&self, _: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
+    fn without_work(&self, _: &Lists<'_, Input<'_>>) -> Result<Option<Vec<Vec<usize>>>, Error> {
         Ok(None)
     }
 
+    /// Computes the outputs of a call if it computes nothing.
+    ///
+    /// Returns whether it did.
+    fn fill(&self, _: &Lists<'_, Input<'_>>, _: &mut [Output<'_>]) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     /// The input whose memory may become that of the output.
-    fn forward_input(&self) -> Option<usize> {
+    fn forward_input(&self, _: &Lengths) -> Option<usize> {
         None
     }
 
-    /// How much scratch memory a call needs, by the shapes of its inputs: so many numbers, and so many elements.
-    fn scratch(&self, _: &[&[usize]]) -> [usize; 2] {
+    /// How much scratch memory a call needs, by the sizes that were inferred: so many numbers, and so many elements.
+    fn scratch(&self, _: &Sizes, _: &Lists<'_, Input<'_>>) -> [usize; 2] {
         [0; 2]
     }
 
-    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error>;
+    /// The numbers of these, by the shapes of a call's tensors.
+    fn numbers(&self, _: &Lists<'_, Input<'_>>, _: &[Output<'_>]) -> usize {
+        0
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_>) -> Result<(), Error>;
 }
 
-pub(super) struct ListsOp<P>(pub(super) PhantomData<P>);
+/// A call whose tensors become the structs of views of its operation.
+pub(super) struct Call<'c, 'o> {
+    pub(super) context: &'c Context<'c>,
+    pub(super) inputs: Inputs<'c>,
+    pub(super) outputs: Outputs<'c, 'o>,
+    /// Whether the first output has the memory of [`ListsOp::forward_input`], which is left out of `inputs` then.
+    pub(super) forwarded: bool,
+    scratch: &'c mut [f32],
+    numbers: usize,
+}
 
-impl<P: Lists> Operation for ListsOp<P> {
-    fn name(&self) -> &'static str {
-        P::NAME
+impl<'c> Call<'c, '_> {
+    /// The scratch memory, as numbers and as elements.
+    pub(super) fn memory<E: Pod>(self) -> (&'c mut [f32], &'c mut [E]) {
+        let (numbers, elements) = self.scratch.split_at_mut(self.numbers);
+        (numbers, bytemuck::cast_slice_mut(elements))
+    }
+}
+
+pub(super) struct OperationOf<P>(pub(super) PhantomData<P>);
+
+impl<P: ListsOp> Operation for OperationOf<P> {
+    fn op(&self) -> &'static Op {
+        P::OP
     }
 
     fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error> {
         let (op, is_half) = (P::read(attributes)?, attributes.is_half()?);
-        Ok(Box::new(ListsNode { op, is_half }))
+        let lengths = P::OP.lengths(|list| attributes.count(list))?;
+        Ok(Box::new(ListsNode { op, lengths, is_half }))
+    }
+
+    fn infer(&self, attributes: Attributes<'_>, inputs: &[Known]) -> Result<Inferred, Error> {
+        let Lengths { inputs: lengths, outputs } = P::OP.lengths(|list| attributes.count(list))?;
+        P::read(attributes)?.infer(&Lists::new(P::OP, &lengths, &outputs, inputs), None)
     }
 }
 
 struct ListsNode<P> {
     op: P,
+    lengths: Lengths,
     is_half: bool,
 }
 
-impl<P: Lists> Node for ListsNode<P> {
+impl<P: ListsOp> ListsNode<P> {
+    fn lists<'a, T>(&'a self, all: &'a [T]) -> Lists<'a, T> {
+        Lists::new(P::OP, &self.lengths.inputs, &self.lengths.outputs, all)
+    }
+
+    /// The shapes of the outputs, and how much scratch memory a call needs.
+    fn needs(&self, inputs: &[Input<'_>]) -> Result<(Vec<Vec<Option<usize>>>, [usize; 2]), Error> {
+        let call = self.lists(inputs);
+        if let Some(shapes) = self.op.without_work(&call)? {
+            let known = |shape: Vec<usize>| shape.into_iter().map(Some).collect();
+            return Ok((shapes.into_iter().map(known).collect(), [0; 2]));
+        }
+        let shapes = known(inputs);
+        let inferred = self.op.infer(&self.lists(&shapes), Some(&call))?;
+        let scratch = self.op.scratch(&inferred.sizes.in_numbers(), &call);
+        Ok((inferred.outputs, scratch))
+    }
+}
+
+impl<P: ListsOp> Node for ListsNode<P> {
     fn plan(
         &self,
         inputs: &[Input<'_>],
         _is_read: &[bool],
         outputs: &mut [Shape],
     ) -> Result<Plan, Error> {
-        if let Some(shapes) = self.op.shapes_without_work(inputs)? {
-            for (output, dims) in outputs.iter_mut().zip(shapes) {
-                describe(P::NAME, output, dims.into_iter().map(Some))?;
-            }
-            return Plan::with_scratch(P::NAME, 0);
-        }
-        let shapes = self.op.shapes_of_call(inputs)?;
+        let (shapes, [numbers, elements]) = self.needs(inputs)?;
         for (output, dims) in outputs.iter_mut().zip(shapes) {
-            describe(P::NAME, output, dims.into_iter())?;
+            describe(P::OP.name, output, dims.into_iter())?;
         }
-        let forward_input = self.op.forward_input();
+        let forward_input = self.op.forward_input(&self.lengths);
         let forward_input = forward_input.and_then(|n| i32::try_from(n).ok()).unwrap_or(-1);
-        let dims: Vec<_> = inputs.iter().map(|input| input.dims).collect();
-        let [numbers, elements] = self.op.scratch(&dims);
         let scratch = if self.is_half { elements.div_ceil(2) } else { elements };
         let scratch = scratch.saturating_add(numbers);
-        Ok(Plan { forward_input, ..Plan::with_scratch(P::NAME, scratch)? })
+        Ok(Plan { forward_input, ..Plan::with_scratch(P::OP.name, scratch)? })
     }
 
-    fn compute(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
+    fn compute(&self, call: kernels::Call<'_, '_, '_>) -> Result<(), Error> {
+        let lists = self.lists(call.inputs);
+        if self.op.fill(&lists, call.outputs)? {
+            return Ok(());
+        }
+        let numbers = self.op.numbers(&lists, call.outputs);
+        let forwarded = call.forwarded.then(|| self.op.forward_input(&self.lengths)).flatten();
+        let call = Call {
+            context: call.context,
+            inputs: Inputs::new(P::OP, &self.lengths.inputs, call.inputs).without(forwarded),
+            outputs: Outputs::new(call.outputs, &self.lengths.outputs),
+            forwarded: call.forwarded,
+            scratch: call.scratch,
+            numbers,
+        };
         if self.is_half { self.op.run::<f16>(call) } else { self.op.run::<f32>(call) }
     }
 }
 
 /// The shapes of a call's inputs.
-pub(super) fn known(inputs: &[Input<'_>]) -> Vec<Known> {
+fn known(inputs: &[Input<'_>]) -> Vec<Known> {
     inputs.iter().map(|input| Some(input.dims.iter().copied().map(Some).collect())).collect()
-}
-
-/// Whether tensors are single numbers, so that their values may be read.
-pub(super) fn are_scalars(inputs: &[Input<'_>]) -> bool {
-    inputs.iter().all(|input| input.dims.is_empty())
-}
-
-/// Cuts a call's inputs into its lists: `lengths` of all but the last one.
-pub(super) fn lists<T, const N: usize>(mut inputs: &[T], lengths: [usize; N]) -> ([&[T]; N], &[T]) {
-    let lists = lengths.map(|length| {
-        let (list, rest) = inputs.split_at(length);
-        inputs = rest;
-        list
-    });
-    (lists, inputs)
-}
-
-pub(super) fn views<'a, E: Pod, D: Dimension>(list: &[Input<'a>]) -> Vec<ArrayView<'a, E, D>> {
-    list.iter().map(view).collect()
-}
-
-/// Cuts scratch memory into numbers and elements.
-pub(super) fn parts<E: Pod>(scratch: &mut [f32], numbers: usize) -> (&mut [f32], &mut [E]) {
-    let (numbers, elements) = scratch.split_at_mut(numbers);
-    (numbers, bytemuck::cast_slice_mut(elements))
 }

@@ -1,181 +1,236 @@
-//! What the operations on loops have in common, whoever wrote the loop.
+//! The operations on loops over a sequence, whoever wrote the loop.
 //!
 //! A call has numbers, of steps and of rounds, and then x, the states, and the weights. If there is no round, nothing
 //! is computed: the last states are the first ones, whatever shapes the other tensors have.
 
 use std::iter;
+use std::marker::PhantomData;
 
-use blockcell_kernels::ops::PartialShape as Known;
-use blockcell_kernels::plain::ElementShapes;
-use blockcell_kernels::{Element, Error};
+use blockcell_kernels::ops::{self, Inferred, Lists, Op, PartialShape, Sizes};
+use blockcell_kernels::unfused::{self, GruLayerInputs, GruLayerOutputs, Loop, Numbers};
+use blockcell_kernels::unfused::{KerasGruInputs, KerasGruOutputs};
+use blockcell_kernels::unfused::{KerasLstmInputs, KerasLstmOutputs};
+use blockcell_kernels::unfused::{LstmLayerInputs, LstmLayerOutputs};
+use blockcell_kernels::{Element, Error, lstm};
 use bytemuck::Pod;
 
 use super::attributes::Attributes;
 use super::ffi::{Input, Output};
-use super::kernels::Call;
-use super::lists::{Lists, are_scalars, known};
-use super::own_ops::Shapes;
+use super::kernels::Operation;
+use super::lists::{Call, ListsOp, OperationOf};
+use super::tensors::number;
+use super::unfused::lstm_attributes;
 
-/// A kind of loop, as the attributes of a node describe one.
-pub(super) trait Loop: Send + Sync + Sized + 'static {
-    fn read(op: &'static str, attributes: Attributes<'_>) -> Result<Self, Error>;
+/// All of them.
+pub(super) const ALL: [&dyn Operation; 4] = [
+    &OperationOf::<LoopOf<LstmLayer>>(PhantomData),
+    &OperationOf::<LoopOf<GruLayer>>(PhantomData),
+    &OperationOf::<LoopOf<KerasLstm>>(PhantomData),
+    &OperationOf::<LoopOf<KerasGru>>(PhantomData),
+];
 
-    /// The tensors of a call that hold a number of steps or rounds each.
-    fn scalars<'i, T>(&self, inputs: &'i [T]) -> &'i [T];
-
-    /// x, the states, and the weights of a call.
-    fn tensors<'i, T>(&self, inputs: &'i [T]) -> &'i [T];
-
-    /// The time, batch, input and cell of inputs whose shapes are checked, of which so many are states.
-    fn sizes(&self, inputs: &[&[usize]], states: usize) -> [usize; 4];
-
-    /// The shape of h if there is no round, given that of x. The numbers are scalars.
-    fn h_without_rounds(
-        &self,
-        op: &'static str,
-        inputs: &[Input<'_>],
-        x: &[usize],
-    ) -> Result<Option<Vec<usize>>, Error>;
-
-    /// How many steps h has, if a number says so. The numbers are scalars.
-    fn size(&self, op: &'static str, inputs: &[Input<'_>]) -> Result<Option<usize>, Error>;
-
-    /// Checks the numbers of a call whose shapes are checked.
-    fn check_numbers(&self, _op: &'static str, _inputs: &[Input<'_>]) -> Result<(), Error> {
-        Ok(())
-    }
-}
+/// The shape function of an operation on a loop.
+type InferLoop = fn(&Loop, Option<Numbers>, &Lists<'_, PartialShape>) -> Result<Inferred, Error>;
 
 /// A cell whose steps a loop makes.
-pub(super) trait Cell: Send + Sync + Sized + 'static {
-    type Loop: Loop;
+trait Cell: Send + Sync + Sized + 'static {
+    const OP: &'static Op;
 
-    /// The name of the operation in TensorFlow.
-    const NAME: &'static str;
+    /// Its states before the first step; the outputs after h have the last ones.
+    const STATES: &'static [&'static str];
 
-    /// How many states it has: tensors after x, and outputs after h.
-    const STATES: usize;
+    /// A list of one tensor or none.
+    const OPTIONAL: &'static str;
 
-    /// How much scratch memory a call needs: so many numbers, and so many elements.
+    const INFER: InferLoop;
+
+    /// How much scratch memory a call needs, by time, batch, input and cell: so many numbers, and so many elements.
     const SCRATCH: fn([usize; 4]) -> [usize; 2];
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error>;
 
-    /// Checks what is known of the inputs' shapes, and tells what follows for those of the outputs. `size` is the
-    /// number of h's steps, if it is known.
-    fn shapes(
-        &self,
-        steps: &Self::Loop,
-        inputs: &[Known],
-        size: Option<usize>,
-    ) -> Result<Shapes, Error>;
-
-    /// Computes a call that has a round. So much of the scratch memory is numbers.
-    fn run<E: Element + Pod>(
-        &self,
-        steps: &Self::Loop,
-        call: Call<'_, '_, '_>,
-        numbers: usize,
-    ) -> Result<(), Error>;
+    /// Computes a call that has a round.
+    fn run<E: Element + Pod>(&self, kind: &Loop, call: Call<'_, '_>) -> Result<(), Error>;
 }
 
-/// The operation on such a loop around such a cell.
-pub(super) struct LoopOf<C: Cell> {
-    steps: C::Loop,
+/// The operation on a loop around such a cell.
+struct LoopOf<C> {
+    kind: Loop,
     cell: C,
 }
 
-impl<C: Cell> Lists for LoopOf<C> {
-    const NAME: &'static str = C::NAME;
+impl<C: Cell> ListsOp for LoopOf<C> {
+    const OP: &'static Op = C::OP;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        Ok(LoopOf { steps: C::Loop::read(C::NAME, attributes)?, cell: C::read(attributes)? })
+        attributes.is_given(C::OPTIONAL)?;
+        Ok(LoopOf { kind: read_loop(C::OP, attributes)?, cell: C::read(attributes)? })
     }
 
-    fn shapes(&self, inputs: &[Known]) -> Result<Shapes, Error> {
-        self.cell.shapes(&self.steps, inputs, None)
-    }
-
-    fn shapes_of_call(&self, inputs: &[Input<'_>]) -> Result<Shapes, Error> {
+    fn infer(
+        &self,
+        shapes: &Lists<'_, PartialShape>,
+        call: Option<&Lists<'_, Input<'_>>>,
+    ) -> Result<Inferred, Error> {
         // The check of all shapes refuses numbers that are no scalars.
-        let has_numbers = are_scalars(self.steps.scalars(inputs));
-        let size = if has_numbers { self.steps.size(C::NAME, inputs)? } else { None };
-        let shapes = self.cell.shapes(&self.steps, &known(inputs), size)?;
-        self.steps.check_numbers(C::NAME, inputs)?;
-        Ok(shapes)
+        C::INFER(&self.kind, call.and_then(|call| numbers(C::OP, call)), shapes)
     }
 
-    fn shapes_without_work(&self, inputs: &[Input<'_>]) -> Result<Option<Vec<Vec<usize>>>, Error> {
-        if !are_scalars(self.steps.scalars(inputs)) {
-            return Ok(None); // The check of all shapes refuses it.
+    fn without_work(&self, call: &Lists<'_, Input<'_>>) -> Result<Option<Vec<Vec<usize>>>, Error> {
+        let Some(numbers) = numbers(C::OP, call) else { return Ok(None) };
+        let h = self.kind.without_rounds(C::OP, numbers, call.one("x").dims)?;
+        let states = || C::STATES.iter().map(|state| call.one(state).dims.to_vec());
+        Ok(h.map(|h| iter::once(h).chain(states()).collect()))
+    }
+
+    /// The outputs of a loop without a round: zeros, and the first states.
+    fn fill(&self, call: &Lists<'_, Input<'_>>, outputs: &mut [Output<'_>]) -> Result<bool, Error> {
+        if self.without_work(call)?.is_none() {
+            return Ok(false);
         }
-        let (x, rest) = self.steps.tensors(inputs).split_first().expect("the operation has x");
-        let h = self.steps.h_without_rounds(C::NAME, inputs, x.dims)?;
-        Ok(h.map(|h| {
-            let states = rest.iter().take(C::STATES).map(|state| state.dims.to_vec());
-            iter::once(h).chain(states).collect()
-        }))
-    }
-
-    fn scratch(&self, inputs: &[&[usize]]) -> [usize; 2] {
-        C::SCRATCH(self.steps.sizes(inputs, C::STATES))
-    }
-
-    fn run<E: Element + Pod>(&self, call: Call<'_, '_, '_>) -> Result<(), Error> {
-        if self.shapes_without_work(call.inputs)?.is_some() {
-            copy_first_states(call.outputs, &self.steps.tensors(call.inputs)[1..]);
-            return Ok(());
+        let (h, last) = outputs.split_first_mut().expect("h is the first output");
+        h.data.fill(0);
+        for (output, state) in last.iter_mut().zip(C::STATES) {
+            output.data.copy_from_slice(call.one(state).data);
         }
-        let dims: Vec<_> = call.inputs.iter().map(|input| input.dims).collect();
-        let [numbers, _] = self.scratch(&dims);
-        self.cell.run::<E>(&self.steps, call, numbers)
+        Ok(true)
+    }
+
+    fn scratch(&self, sizes: &Sizes, _: &Lists<'_, Input<'_>>) -> [usize; 2] {
+        C::SCRATCH([sizes.time, sizes.batch, sizes.input_size, sizes.cell_size])
+    }
+
+    fn numbers(&self, call: &Lists<'_, Input<'_>>, outputs: &[Output<'_>]) -> usize {
+        let (x, h_last) = (call.one("x").dims, outputs[1].dims);
+        C::SCRATCH([x[0], h_last[0], x[2], h_last[1]])[0]
+    }
+
+    fn run<E: Element + Pod>(&self, call: Call<'_, '_>) -> Result<(), Error> {
+        self.cell.run::<E>(&self.kind, call)
     }
 }
 
-/// Reads how many numbers of rounds a loop has, and how many tensors in a list that may be left out.
-pub(super) fn counts(
-    op: &'static str,
-    attributes: Attributes<'_>,
-    list: &str,
-) -> Result<[usize; 2], Error> {
-    let (rounds, tensors) = (attributes.count("R")?, attributes.count(list)?);
-    if rounds == 0 || tensors > 1 {
-        let expected = format!("R must be at least 1, and {list} 0 or 1");
-        let got = format!("{rounds} and {tensors}");
-        return Err(Error::Attribute { op, expected, got });
-    }
-    Ok([rounds, tensors])
+/// The numbers of a call, if they are scalars.
+fn numbers(op: &'static Op, call: &Lists<'_, Input<'_>>) -> Option<Numbers> {
+    let (size, rounds) = (call.one(op.inputs[0].name), call.of("rounds"));
+    let are_scalars = iter::once(size).chain(rounds).all(|input| input.dims.is_empty());
+    let rounds = || rounds.iter().map(number).collect::<Vec<_>>();
+    are_scalars.then(|| Numbers::new(number(size), &rounds()))
 }
 
-/// What the attributes say of the elements of a loop's arrays or lists.
-pub(super) fn element_shapes(
-    op: &'static str,
-    attributes: Attributes<'_>,
-) -> Result<ElementShapes, Error> {
-    let element = |name: &str| -> Result<Known, Error> {
+/// What the attributes say of a loop. Where an operation lacks one, all its nodes are alike.
+fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error> {
+    let flag = |name: &str, otherwise: bool| {
+        let is_there = op.attributes.iter().any(|attribute| attribute.name == name);
+        if is_there { attributes.flag(name) } else { Ok(otherwise) }
+    };
+    let element = |name: &str| -> Result<PartialShape, Error> {
         let sizes = attributes.numbers(name)?;
         match sizes.len() {
             0 => Ok(None),
             2 => Ok(Some(sizes.into_iter().map(|size| usize::try_from(size).ok()).collect())),
-            _ => Err(Error::Attribute {
-                op,
-                expected: format!("{name} must have no numbers, or two"),
-                got: format!("{sizes:?}"),
-            }),
+            _ => {
+                let expected = format!("{name} must have no numbers, or two");
+                Err(Error::Attribute { op: op.name, expected, got: format!("{sizes:?}") })
+            }
         }
     };
-    Ok(ElementShapes {
+    Ok(Loop {
         x: element("x_sizes")?,
         h: element("h_sizes")?,
         needs_h: attributes.flag("needs_h")?,
+        lists: flag("lists", true)?,
+        last_only: flag("last_only", false)?,
+        repeats: flag("repeats", true)?,
     })
 }
 
-/// The outputs of a loop without a round: zeros, and the first states.
-fn copy_first_states(outputs: &mut [Output<'_>], states: &[Input<'_>]) {
-    let (h, last) = outputs.split_first_mut().expect("h is the first output");
-    h.data.fill(0);
-    for (output, first) in last.iter_mut().zip(states) {
-        output.data.copy_from_slice(first.data);
+/// `BlockcellLSTMLayer`.
+struct LstmLayer(lstm::Attributes);
+
+impl Cell for LstmLayer {
+    const OP: &'static Op = &ops::LSTM_LAYER;
+    const STATES: &'static [&'static str] = &["h_prev", "cs_prev"];
+    const OPTIONAL: &'static str = "L";
+    const INFER: InferLoop = unfused::lstm_layer_shapes;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::lstm_layer_scratch;
+
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        let peepholes = attributes.count("P")?;
+        if !matches!(peepholes, 0 | 3) {
+            let expected = "P must be 0 or 3".to_owned();
+            let (op, got) = (Self::OP.name, peepholes.to_string());
+            return Err(Error::Attribute { op, expected, got });
+        }
+        Ok(LstmLayer(lstm_attributes(attributes, peepholes > 0)?))
+    }
+
+    fn run<E: Element + Pod>(&self, kind: &Loop, mut call: Call<'_, '_>) -> Result<(), Error> {
+        let inputs = LstmLayerInputs::<E>::from_source(&mut call.inputs);
+        let outputs = LstmLayerOutputs::from_source(&mut call.outputs);
+        unfused::lstm_layer(call.context, &self.0, kind, inputs, outputs, call.memory())
+    }
+}
+
+/// `BlockcellGRULayer`.
+struct GruLayer;
+
+impl Cell for GruLayer {
+    const OP: &'static Op = &ops::GRU_LAYER;
+    const STATES: &'static [&'static str] = &["h_prev"];
+    const OPTIONAL: &'static str = "L";
+    const INFER: InferLoop = unfused::gru_layer_shapes;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::gru_layer_scratch;
+
+    fn read(_: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruLayer)
+    }
+
+    fn run<E: Element + Pod>(&self, kind: &Loop, mut call: Call<'_, '_>) -> Result<(), Error> {
+        let inputs = GruLayerInputs::<E>::from_source(&mut call.inputs);
+        let outputs = GruLayerOutputs::from_source(&mut call.outputs);
+        unfused::gru_layer(call.context, kind, inputs, outputs, call.memory())
+    }
+}
+
+/// `BlockcellKerasLSTM`.
+struct KerasLstm;
+
+impl Cell for KerasLstm {
+    const OP: &'static Op = &ops::KERAS_LSTM;
+    const STATES: &'static [&'static str] = &["h_prev", "cs_prev"];
+    const OPTIONAL: &'static str = "M";
+    const INFER: InferLoop = unfused::keras_lstm_shapes;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::keras_lstm_scratch;
+
+    fn read(_: Attributes<'_>) -> Result<Self, Error> {
+        Ok(KerasLstm)
+    }
+
+    fn run<E: Element + Pod>(&self, kind: &Loop, mut call: Call<'_, '_>) -> Result<(), Error> {
+        let inputs = KerasLstmInputs::<E>::from_source(&mut call.inputs);
+        let outputs = KerasLstmOutputs::from_source(&mut call.outputs);
+        unfused::keras_lstm(call.context, kind, inputs, outputs, call.memory())
+    }
+}
+
+/// `BlockcellKerasGRU`.
+struct KerasGru;
+
+impl Cell for KerasGru {
+    const OP: &'static Op = &ops::KERAS_GRU;
+    const STATES: &'static [&'static str] = &["h_prev"];
+    const OPTIONAL: &'static str = "M";
+    const INFER: InferLoop = unfused::keras_gru_shapes;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::keras_gru_scratch;
+
+    fn read(_: Attributes<'_>) -> Result<Self, Error> {
+        Ok(KerasGru)
+    }
+
+    fn run<E: Element + Pod>(&self, kind: &Loop, mut call: Call<'_, '_>) -> Result<(), Error> {
+        let inputs = KerasGruInputs::<E>::from_source(&mut call.inputs);
+        let outputs = KerasGruOutputs::from_source(&mut call.outputs);
+        unfused::keras_gru(call.context, kind, inputs, outputs, call.memory())
     }
 }

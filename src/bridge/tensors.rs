@@ -15,55 +15,113 @@ use blockcell_kernels::ops::{Op, Source};
 /// The inputs of a call that are only read, in the operation's order.
 pub(super) struct Inputs<'a> {
     op: &'static Op,
-    /// The inputs left, those that are worked on in place among them.
-    left: slice::Iter<'a, Input<'a>>,
+    /// How many inputs there are of each tensor; 1 of those without a number.
+    lengths: &'a [usize],
+    inputs: &'a [Input<'a>],
+    /// The tensor and the input that come next, those that are worked on in place among them.
+    next: [usize; 2],
+    /// An input that its list lacks.
+    without: Option<usize>,
 }
 
 impl<'a> Inputs<'a> {
-    pub(super) fn new(op: &'static Op, inputs: &'a [Input<'a>]) -> Self {
-        assert_eq!(inputs.len(), op.inputs.len(), "as many inputs as the operation has");
-        Inputs { op, left: inputs.iter() }
+    pub(super) fn new(op: &'static Op, lengths: &'a [usize], inputs: &'a [Input<'a>]) -> Self {
+        Inputs { op, lengths, inputs, next: [0; 2], without: None }
     }
 
-    fn take(&mut self) -> &'a Input<'a> {
+    /// The same without one input of a list.
+    pub(super) fn without(self, input: Option<usize>) -> Self {
+        Inputs { without: input, ..self }
+    }
+
+    /// The inputs of the next tensor.
+    fn take(&mut self) -> impl Iterator<Item = &'a Input<'a>> + use<'a> {
         loop {
-            let tensor = self.op.inputs.len() - self.left.len();
-            let input = self.left.next().expect("as many inputs as the operation has");
+            let [tensor, begin] = self.next;
+            let end = begin + self.lengths.get(tensor).copied().unwrap_or(1);
+            self.next = [tensor + 1, end];
             if !self.op.in_place.contains(&self.op.inputs[tensor].name) {
-                return input;
+                let without = self.without;
+                let inputs = self.inputs[begin..end].iter().zip(begin..);
+                return inputs.filter(move |&(_, n)| Some(n) != without).map(|(input, _)| input);
             }
         }
+    }
+
+    fn take_one(&mut self) -> &'a Input<'a> {
+        self.take().next().expect("as many inputs as the operation has")
     }
 }
 
 impl<'a, E: Pod, D: Dimension> Source<ArrayView<'a, E, D>> for Inputs<'a> {
     fn next(&mut self) -> ArrayView<'a, E, D> {
-        view(self.take())
+        view(self.take_one())
+    }
+}
+
+impl<'a, E: Pod, D: Dimension> Source<Vec<ArrayView<'a, E, D>>> for Inputs<'a> {
+    fn next(&mut self) -> Vec<ArrayView<'a, E, D>> {
+        self.take().map(view).collect()
+    }
+}
+
+/// A list of one tensor or none.
+impl<'a, E: Pod, D: Dimension> Source<Option<ArrayView<'a, E, D>>> for Inputs<'a> {
+    fn next(&mut self) -> Option<ArrayView<'a, E, D>> {
+        self.take().next().map(view)
     }
 }
 
 /// The number in an int64 scalar that is known not to be negative.
 impl Source<usize> for Inputs<'_> {
     fn next(&mut self) -> usize {
-        let number = steps(self.take()).first().and_then(|&number| usize::try_from(number).ok());
+        let number =
+            steps(self.take_one()).first().and_then(|&number| usize::try_from(number).ok());
         number.expect("a number of steps")
     }
 }
 
+/// The number in an int32 scalar.
+impl Source<i32> for Inputs<'_> {
+    fn next(&mut self) -> i32 {
+        number(self.take_one())
+    }
+}
+
+impl Source<Vec<i32>> for Inputs<'_> {
+    fn next(&mut self) -> Vec<i32> {
+        self.take().map(number).collect()
+    }
+}
+
 /// The outputs of a call, or the inputs that are worked on in place, in the operation's order.
-pub(super) struct Outputs<'a, 'o>(slice::IterMut<'a, Output<'o>>);
+pub(super) struct Outputs<'a, 'o> {
+    left: slice::IterMut<'a, Output<'o>>,
+    /// How many there are of each tensor that is left; 1 of those without a number.
+    lengths: slice::Iter<'a, usize>,
+}
 
 impl<'a, 'o> Outputs<'a, 'o> {
-    /// There must be `count` of them.
-    pub(super) fn new(outputs: &'a mut [Output<'o>], count: usize) -> Self {
-        assert_eq!(outputs.len(), count, "as many tensors to write as the operation has");
-        Outputs(outputs.iter_mut())
+    pub(super) fn new(outputs: &'a mut [Output<'o>], lengths: &'a [usize]) -> Self {
+        Outputs { left: outputs.iter_mut(), lengths: lengths.iter() }
+    }
+
+    fn take_one(&mut self) -> &'a mut Output<'o> {
+        self.left.next().expect("as many tensors to write as the operation has")
     }
 }
 
 impl<'a, E: Pod, D: Dimension> Source<ArrayViewMut<'a, E, D>> for Outputs<'a, '_> {
     fn next(&mut self) -> ArrayViewMut<'a, E, D> {
-        view_mut(self.0.next().expect("as many tensors to write as the operation has"))
+        self.lengths.next();
+        view_mut(self.take_one())
+    }
+}
+
+impl<'a, E: Pod, D: Dimension> Source<Vec<ArrayViewMut<'a, E, D>>> for Outputs<'a, '_> {
+    fn next(&mut self) -> Vec<ArrayViewMut<'a, E, D>> {
+        let length = self.lengths.next().copied().unwrap_or(1);
+        (0..length).map(|_| view_mut(self.take_one())).collect()
     }
 }
 
@@ -95,12 +153,10 @@ fn shape<D: Dimension>(dims: &[usize]) -> D {
     shape
 }
 
-/// The numbers in an int32 tensor.
-pub(super) fn small_numbers(input: &Input<'_>) -> Vec<i32> {
-    let (numbers, _) = input.data.as_chunks();
-    let mut all = OutOfMemory::vec(numbers.len());
-    all.extend(numbers.iter().map(|&bytes| i32::from_ne_bytes(bytes)));
-    all
+/// The number in an int32 scalar.
+pub(super) fn number(input: &Input<'_>) -> i32 {
+    let bytes = input.data.first_chunk().expect("a scalar");
+    i32::from_ne_bytes(*bytes)
 }
 
 /// The numbers in an int64 tensor.

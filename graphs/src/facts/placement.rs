@@ -32,6 +32,12 @@ pub(crate) fn check_same_device(graph: &Graph, left: NodeId, right: NodeId) -> R
     Err(Reason::Device(graph.node(left).name.clone()))
 }
 
+/// Whether a rewrite may replace a node together with another one.
+pub(crate) fn check_beside(graph: &Graph, node: NodeId, other: NodeId) -> Result<(), Reason> {
+    check_replaceable(graph.node(node))?;
+    check_same_device(graph, node, other)
+}
+
 /// Whether `node` may become a part of `consumer`'s replacement: it is replaceable, on the same
 /// device, and nothing but one input of `consumer` depends on it, by data or control.
 pub(crate) fn check_only_for(graph: &Graph, node: NodeId, consumer: NodeId) -> Result<(), Reason> {
@@ -47,6 +53,5 @@ pub(crate) fn check_only_for(graph: &Graph, node: NodeId, consumer: NodeId) -> R
     if graph.uses(node).len() > 1 {
         return Err(Reason::consumer(graph, node, consumer));
     }
-    check_replaceable(graph.node(node))?;
-    check_same_device(graph, node, consumer)
+    check_beside(graph, node, consumer)
 }

@@ -52,7 +52,7 @@ impl<'g> Before<'g> {
                     before.branches.insert((graph.condition(input.node), input.index));
                 }
             }
-            for id in inputs_of(graph, next) {
+            for id in graph.node(next).sources() {
                 let is_new = before.nodes.len() < MOST_BEFORE && before.nodes.insert(id);
                 if is_new && !graph.is(id, ops::APART) {
                     open.push_back(id);
@@ -74,7 +74,7 @@ impl<'g> Before<'g> {
             if seen.len() > MOST_FOLLOWED || !self.follows(next) {
                 return false;
             }
-            open.extend(inputs_of(self.graph, next).filter(|&id| seen.insert(id)));
+            open.extend(self.graph.node(next).sources().filter(|&id| seen.insert(id)));
         }
         true
     }
@@ -96,9 +96,4 @@ impl<'g> Before<'g> {
             _ => false,
         }
     }
-}
-
-fn inputs_of(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    let node = graph.node(id);
-    node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied())
 }

@@ -80,6 +80,11 @@ pub struct Node {
 }
 
 impl Node {
+    /// The nodes that it depends on, once for each input and each node that it waits for.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.inputs.iter().map(|input| input.node).chain(self.control_inputs.iter().copied())
+    }
+
     /// The value of an attribute, which the row of the operation names: others are not in a graph's description.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {

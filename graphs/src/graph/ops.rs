@@ -3,21 +3,43 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use blockcell_kernels::ops::{self, GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD};
-pub use blockcell_kernels::plain::{
-    GRU_CELL as HALF_GRU_CELL, GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, GRU_LAYER, KERAS_GRU, KERAS_LSTM,
-    LSTM_CELL, LSTM_CELL_GRAD, LSTM_LAYER,
-};
+use blockcell_kernels::ops::{self, Op};
 
-/// The sum of products in place of `AddN`.
-pub const MAT_MUL_ADD_N: &str = "BlockcellMatMulAddN";
-/// The product with its slices in place of `MatMul` and `Slice`.
-pub const MAT_MUL_SLICE: &str = "BlockcellMatMulSlice";
-/// The sum over rows in place of `BiasAddGrad` and `AddN`.
-pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
+// The names of operations that rewrites put into graphs, as patterns.
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident = $op:ident;)+) => {
+        $($(#[$doc])* pub const $name: &str = ops::$op.name;)+
+    };
+}
 
-/// The forward step of a GRU cell, which is TensorFlow's own operation. It has no half: see [`HALF_GRU_CELL`].
-pub const GRU_CELL: &str = GRU_BLOCK_CELL.name;
+names! {
+    /// The sum of products in place of `AddN`.
+    MAT_MUL_ADD_N = MAT_MUL_ADD_N;
+    /// The product with its slices in place of `MatMul` and `Slice`.
+    MAT_MUL_SLICE = MAT_MUL_SLICE;
+    /// The sum over rows in place of `BiasAddGrad` and `AddN`.
+    BIAS_ADD_GRAD_ADD_N = BIAS_ADD_GRAD_ADD_N;
+    /// The forward step of a plain LSTM cell.
+    LSTM_CELL = UNFUSED_LSTM_CELL;
+    /// Its gradient.
+    LSTM_CELL_GRAD = UNFUSED_LSTM_CELL_GRAD;
+    /// The forward step of a GRU cell, which is TensorFlow's own operation. It has no half: see [`HALF_GRU_CELL`].
+    GRU_CELL = GRU_BLOCK_CELL;
+    /// The forward step of a plain GRU cell in half.
+    HALF_GRU_CELL = UNFUSED_GRU_CELL;
+    /// The gradient of a plain GRU cell, down to the candidate.
+    GRU_CELL_GRAD_C = UNFUSED_GRU_CELL_GRAD_C;
+    /// The rest of it.
+    GRU_CELL_GRAD_RU = UNFUSED_GRU_CELL_GRAD_RU;
+    /// A loop around a plain LSTM cell.
+    LSTM_LAYER = LSTM_LAYER;
+    /// The same of a GRU cell.
+    GRU_LAYER = GRU_LAYER;
+    /// The loop of an LSTM layer of Keras.
+    KERAS_LSTM = KERAS_LSTM;
+    /// The same of a GRU layer.
+    KERAS_GRU = KERAS_GRU;
+}
 
 /// What is known of an operation.
 #[derive(Debug)]
@@ -28,6 +50,8 @@ struct Row {
     inputs: usize,
     /// The attributes that patterns read, beside [`CLAIMS`].
     attributes: &'static [&'static str],
+    /// The declaration of an operation that has kernels. It has the inputs and attributes, then.
+    declared: Option<&'static Op>,
     /// What it is: a sum of the constants below.
     is: u16,
 }
@@ -61,11 +85,11 @@ const fn row(
     attributes: &'static [&'static str],
     is: u16,
 ) -> Row {
-    Row { name, inputs, attributes, is }
+    Row { name, inputs, attributes, declared: None, is }
 }
 
-const fn block(op: &ops::Op, attributes: &'static [&'static str], is: u16) -> Row {
-    row(op.name, op.inputs.len(), attributes, is)
+const fn declared(op: &'static Op, is: u16) -> Row {
+    Row { declared: Some(op), ..row(op.name, 0, NONE, is) }
 }
 
 /// Attributes by which other compilers and kernels claim a node. They are read of every operation that has a row.
@@ -85,7 +109,7 @@ const OF_SLICE: &[&str] =
     &["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
 
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+static TABLE: &[Row] = &[
     row("Add", 2, T, COMPUTES | OWNS),
     row("AddN", 1, T, COMPUTES),
     row("AddV2", 2, T, COMPUTES | OWNS),
@@ -190,22 +214,22 @@ const TABLE: &[Row] = &[
     row("_Retval", 0, NONE, PROMPT),
     row("_SwitchN", 2, NONE, SWITCH),
     row("_XlaMerge", 0, NONE, APART),
-    block(&GRU_BLOCK_CELL, T, OWNS | NEW),
-    block(&GRU_BLOCK_CELL_GRAD, NONE, OWNS | GRADIENT),
-    block(&ops::LSTM_BLOCK_CELL, NONE, OWNS),
-    block(&LSTM_BLOCK_CELL_GRAD, NONE, OWNS | GRADIENT),
-    row(BIAS_ADD_GRAD_ADD_N, 0, &["T", "N"], COMPUTES | OWNS | NEW),
-    row(GRU_CELL_GRAD_C, 4, NONE, OWNS | GRADIENT | NEW),
-    row(GRU_CELL_GRAD_RU, 4, NONE, OWNS | GRADIENT | NEW),
-    row(GRU_LAYER, 0, NONE, OWNS | NEW),
-    row(HALF_GRU_CELL, 0, T, OWNS | NEW),
-    row(KERAS_GRU, 0, NONE, OWNS | NEW),
-    row(KERAS_LSTM, 0, NONE, OWNS | NEW),
-    row(LSTM_CELL, 4, &["T", "C", "P", "forget_bias", "cell_clip"], OWNS | NEW),
-    row(LSTM_CELL_GRAD, 4, NONE, OWNS | GRADIENT | NEW),
-    row(LSTM_LAYER, 0, NONE, OWNS | NEW),
-    row(MAT_MUL_ADD_N, 0, &["T", "N", "M"], COMPUTES | OWNS | NEW),
-    row(MAT_MUL_SLICE, 2, NONE, OWNS | NEW),
+    declared(&ops::BIAS_ADD_GRAD_ADD_N, COMPUTES | OWNS | NEW),
+    declared(&ops::GRU_BLOCK_CELL, OWNS | NEW),
+    declared(&ops::GRU_BLOCK_CELL_GRAD, OWNS | GRADIENT),
+    declared(&ops::GRU_LAYER, OWNS | NEW),
+    declared(&ops::KERAS_GRU, OWNS | NEW),
+    declared(&ops::KERAS_LSTM, OWNS | NEW),
+    declared(&ops::LSTM_BLOCK_CELL, OWNS),
+    declared(&ops::LSTM_BLOCK_CELL_GRAD, OWNS | GRADIENT),
+    declared(&ops::LSTM_LAYER, OWNS | NEW),
+    declared(&ops::MAT_MUL_ADD_N, COMPUTES | OWNS | NEW),
+    declared(&ops::MAT_MUL_SLICE, OWNS | NEW),
+    declared(&ops::UNFUSED_GRU_CELL, OWNS | NEW),
+    declared(&ops::UNFUSED_GRU_CELL_GRAD_C, OWNS | GRADIENT | NEW),
+    declared(&ops::UNFUSED_GRU_CELL_GRAD_RU, OWNS | GRADIENT | NEW),
+    declared(&ops::UNFUSED_LSTM_CELL, OWNS | NEW),
+    declared(&ops::UNFUSED_LSTM_CELL_GRAD, OWNS | GRADIENT | NEW),
 ];
 
 static ROWS: LazyLock<HashMap<&str, &Row>> =
@@ -235,12 +259,18 @@ pub fn has_attributes(op: &str) -> bool {
 /// Whether rewrites read this attribute of this operation's nodes. A graph's description has these and no others.
 #[must_use]
 pub fn reads(op: &str, attribute: &str) -> bool {
-    find(op).is_some_and(|row| row.attributes.contains(&attribute) || CLAIMS.contains(&attribute))
+    find(op).is_some_and(|row| {
+        let is_own =
+            |op: &Op| attribute == "T" || op.attributes.iter().any(|known| known.name == attribute);
+        row.attributes.contains(&attribute)
+            || row.declared.is_some_and(is_own)
+            || CLAIMS.contains(&attribute)
+    })
 }
 
 /// The fewest inputs that an operation takes. 0 for those whose inputs nobody reads by number.
 pub(crate) fn fewest_inputs(op: &str) -> usize {
-    find(op).map_or(0, |row| row.inputs)
+    find(op).map_or(0, |row| row.declared.map_or(row.inputs, Op::fewest_inputs))
 }
 
 /// Whether graphs with this operation are worth a look at all. Others need not be described.

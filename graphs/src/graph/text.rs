@@ -170,10 +170,6 @@ impl fmt::Display for Graph {
 
 impl fmt::Display for Attribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |numbers: &[i64]| {
-            let words: Vec<_> = numbers.iter().map(i64::to_string).collect();
-            format!("[{}]", words.join(","))
-        };
         match self {
             Attribute::Bool(value) => write!(f, "{value}"),
             Attribute::Int(value) => write!(f, "{value}"),
@@ -184,32 +180,31 @@ impl fmt::Display for Attribute {
                 None => write!(f, "type{}", value.0),
             },
             Attribute::Ints(values) | Attribute::Shape(Some(values)) => f.write_str(&list(values)),
-            Attribute::Texts(values) => write!(
-                f,
-                "[{}]",
-                values.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(",")
-            ),
+            Attribute::Texts(values) => f.write_str(&list(values)),
             Attribute::Types(types) => {
-                f.write_str(&list(&types.iter().map(|one| one.0.into()).collect::<Vec<_>>()))
+                f.write_str(&list(&types.iter().map(|one| one.0).collect::<Vec<_>>()))
             }
             Attribute::Function(name) => f.write_str(name),
             Attribute::Shape(None) | Attribute::Other => f.write_str("?"),
-            Attribute::Constant(Constant { shape, values, .. }) => match values {
-                Values::Ints(values) if shape.is_empty() && values.len() == 1 => {
-                    write!(f, "{}", values[0])
-                }
-                Values::Ints(values) => f.write_str(&list(values)),
-                Values::Floats(values) if shape.is_empty() && values.len() == 1 => {
-                    write!(f, "{:?}", values[0])
-                }
-                Values::Floats(values) => write!(f, "{values:?}"),
-                Values::Bools(values) if shape.is_empty() && values.len() == 1 => {
-                    write!(f, "{}", values[0])
-                }
-                Values::Bools(values) => write!(f, "{values:?}"),
-                Values::Zeros => f.write_str("zeros"),
-                Values::Unknown => write!(f, "tensor{}", list(shape)),
-            },
+            Attribute::Constant(Constant { shape, values, .. }) => f.write_str(&match values {
+                Values::Ints(values) => elements(shape, values),
+                Values::Floats(values) => elements(shape, values),
+                Values::Bools(values) => elements(shape, values),
+                Values::Zeros => "zeros".to_owned(),
+                Values::Unknown => format!("tensor{}", list(shape)),
+            }),
         }
     }
+}
+
+fn elements<T: fmt::Debug>(shape: &[i64], values: &[T]) -> String {
+    match values {
+        [scalar] if shape.is_empty() => format!("{scalar:?}"),
+        _ => list(values),
+    }
+}
+
+fn list<T: fmt::Debug>(values: &[T]) -> String {
+    let words: Vec<_> = values.iter().map(|one| format!("{one:?}")).collect();
+    format!("[{}]", words.join(","))
 }

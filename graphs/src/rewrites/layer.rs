@@ -1,6 +1,14 @@
 //! A layer: one node for all steps of a cell over a sequence.
 
+use blockcell_kernels::ops::{GRU_BLOCK_CELL, Op, UNFUSED_LSTM_CELL};
+
 use crate::graph::{Graph, Node, NodeId, Output, Use, ops};
+
+const LSTM: &Op = &UNFUSED_LSTM_CELL;
+const GRU: &Op = &GRU_BLOCK_CELL;
+const LSTM_STATES: &[[usize; 2]] =
+    &[[LSTM.input("h_prev"), LSTM.output("h")], [LSTM.input("cs_prev"), LSTM.output("cs")]];
+const GRU_STATES: &[[usize; 2]] = &[[GRU.input("h_prev"), GRU.output("h")]];
 
 /// What a layer computes its steps on.
 #[derive(Debug)]
@@ -42,19 +50,26 @@ impl Cell {
     pub(crate) fn of(graph: &Graph, id: NodeId) -> Option<Cell> {
         let node = graph.node(id);
         let inputs = node.inputs.len();
+        let count = |name| usize::try_from(node.int(name).unwrap_or(0)).unwrap_or(0);
         let cell = match node.op.as_str() {
-            ops::LSTM_CELL if node.int("C") == Some(1) => Some(Cell {
-                op: ops::LSTM_LAYER,
-                states: &[[1, 6], [4, 1]],
-                weights: [2, 3].into_iter().chain(5..inputs).collect(),
-                h: 6,
-                attributes: &["P", "forget_bias", "cell_clip"],
-            }),
-            ops::GRU_CELL | ops::HALF_GRU_CELL if inputs == 6 => Some(Cell {
+            ops::LSTM_CELL if node.int("C") == Some(1) => {
+                let peepholes = LSTM.input_range("peepholes", count);
+                let end = peepholes.end;
+                let weights = [LSTM.input("w"), LSTM.input("b")].into_iter().chain(peepholes);
+                (end == inputs).then(|| Cell {
+                    op: ops::LSTM_LAYER,
+                    states: LSTM_STATES,
+                    weights: weights.collect(),
+                    h: LSTM.output("h"),
+                    attributes: &["P", "forget_bias", "cell_clip"],
+                })
+            }
+            // The two have the same inputs and outputs.
+            ops::GRU_CELL | ops::HALF_GRU_CELL if inputs == GRU.inputs.len() => Some(Cell {
                 op: ops::GRU_LAYER,
-                states: &[[1, 3]],
-                weights: (2..6).collect(),
-                h: 3,
+                states: GRU_STATES,
+                weights: ["w_ru", "w_c", "b_ru", "b_c"].map(|name| GRU.input(name)).into(),
+                h: GRU.output("h"),
                 attributes: &[],
             }),
             _ => None,

@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 
 use crate::facts::memory::Memory;
-use crate::facts::placement::{check_replaceable, check_same_device};
+use crate::facts::placement::{check_beside, check_replaceable, check_same_device};
 use crate::facts::waits::{Before, waits_for};
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
@@ -86,8 +86,7 @@ impl Slices {
         for &node in &nodes {
             let (rows, columns) = read_slice(graph, node)
                 .ok_or_else(|| Reason::Slices(graph.node(node).name.clone()))?;
-            check_replaceable(graph.node(node))?;
-            check_same_device(graph, node, product)?;
+            check_beside(graph, node, product)?;
             found.push((node, rows, columns));
         }
         let Some(&(_, rows, _)) = found.first() else { return Err(Reason::NothingToSave) };

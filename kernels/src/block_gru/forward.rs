@@ -10,24 +10,7 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{Inputs, Outputs};
 
-/// `BlockGRU`: the forward steps.
-///
-/// For every row `b` of the batch and `t` from 0 to `sequence_length[b] - 1`, where `h[-1]` is
-/// `h_prev`, and `w[:D]` and `w[D:]` are the rows of weights for x and for the state:
-///
-/// ```text
-/// [r_bar | u_bar] = [x[t] | h[t-1]] @ w_ru + b_ru        r[t] = S(r_bar)   u[t] = S(u_bar)
-///
-/// reset_after = false:   hc[t] = r[t] * h[t-1]
-///                        c[t]  = tanh(x[t] @ w_c[:D] + hc[t] @ w_c[D:] + b_c)
-/// reset_after = true:    hc[t] = h[t-1] @ w_c[D:] + b_hc
-///                        c[t]  = tanh(x[t] @ w_c[:D] + b_c + r[t] * hc[t])
-///
-/// h[t] = u[t] * h[t-1] + (1 - u[t]) * c[t]
-/// ```
-///
-/// Half-precision data is converted to `f32`, and every result is rounded once. The state that
-/// enters a step is the stored, rounded state of the step before.
+/// `BlockGRU`: the forward steps, as [`BLOCK_GRU`] says.
 ///
 /// `keeps` tells whether outputs that nobody reads may have the memory of one step.
 ///
@@ -47,7 +30,7 @@ pub fn forward<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let op = &BLOCK_GRU;
-    let sizes = Inputs::check(op, reset_after, &inputs, &outputs, keeps)?;
+    let sizes = op.check_call(reset_after, &inputs, &outputs, keeps)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
     let scratch = op.check_scratch(forward_scratch(&sizes), scratch)?;
     E::block_gru(context, sizes, reset_after, inputs, outputs, scratch);

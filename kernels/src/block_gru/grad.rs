@@ -4,7 +4,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use crate::gemm::{self, weights_fit, weights_len};
 use crate::gru::step_grad::GruGrad;
-use crate::ops::{BLOCK_GRU_GRAD, Sizes};
+use crate::ops::{BLOCK_GRU_GRAD, Keeps, Sizes};
 use crate::recurrence::{
     self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows_mut,
     backward_scratch, split_rows,
@@ -14,35 +14,7 @@ use crate::{Context, Element, Error, Storage};
 pub(crate) use crate::gru::step_grad::BIAS_SUMS;
 pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 
-/// `BlockGRUGrad`: the backward steps.
-///
-/// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, where `h[-1]` is
-/// `h_prev`, `w[:D]` and `w[D:]` are the rows of weights for x and for the state, and `carry`, at
-/// first `h_last_grad`, is the gradient with respect to the state after the step:
-///
-/// ```text
-/// d_h     = h_grad[t] + carry
-/// d_c_bar = d_h * (1 - u) * (1 - c * c)
-/// d_u_bar = d_h * (h[t-1] - c) * u * (1 - u)
-///
-/// reset_after = false:   d_hc    = d_c_bar @ w_c[D:]^T
-///                        d_r_bar = d_hc * h[t-1] * r * (1 - r)
-///                        carry   = d_h * u + d_hc * r + [d_r_bar | d_u_bar] @ w_ru[D:]^T
-/// reset_after = true:    d_hc    = d_c_bar * r
-///                        d_r_bar = d_c_bar * hc * r * (1 - r)
-///                        carry   = d_h * u + d_hc @ w_c[D:]^T + [d_r_bar | d_u_bar] @ w_ru[D:]^T
-///
-/// x_grad[t] = d_c_bar @ w_c[:D]^T + [d_r_bar | d_u_bar] @ w_ru[:D]^T
-/// w_ru_grad += [x[t] | h[t-1]]^T @ [d_r_bar | d_u_bar]      b_ru_grad += sum_B [d_r_bar | d_u_bar]
-/// w_c_grad[:D] += x[t]^T @ d_c_bar                          b_c_grad  += sum_B d_c_bar
-///
-/// reset_after = false:   w_c_grad[D:] += hc^T @ d_c_bar     b_hc_grad  = 0
-/// reset_after = true:    w_c_grad[D:] += h[t-1]^T @ d_hc    b_hc_grad += sum_B d_hc
-/// ```
-///
-/// In the other rows the carry stays as it is. At the end it is `h_prev_grad`. The equations follow
-/// from those of [`super::forward`] by the chain rule. Half-precision data is converted to `f32`,
-/// sums are in `f32`, and every result is rounded once.
+/// `BlockGRUGrad`: the backward steps, as [`BLOCK_GRU_GRAD`] says.
 ///
 /// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
 /// which neither the values before the call nor those after it matter.
@@ -60,7 +32,7 @@ pub fn grad<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let op = &BLOCK_GRU_GRAD;
-    let sizes = GradInputs::check(op, reset_after, &inputs, &in_place, &outputs)?;
+    let sizes = op.check_call(reset_after, &(&inputs, &in_place), &outputs, Keeps::WhatIsRead)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
     let is_unread = outputs.w_ru_grad.is_empty() || outputs.w_c_grad.is_empty();
     let needed = grad_scratch(&sizes, E::IS_HALF || is_unread);

@@ -50,7 +50,7 @@ pub fn forward<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let op = variant.op();
-    let sizes = Inputs::check(op, attributes.use_peephole, &inputs, &outputs, keeps)?;
+    let sizes = op.check_call(attributes.use_peephole, &inputs, &outputs, keeps)?;
     op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
     let scratch = op.check_scratch(forward_scratch(&sizes), scratch)?;
     let forget_bias = match variant {

@@ -6,7 +6,7 @@ use super::Variant;
 use crate::gemm::{self, weights_fit, weights_len};
 use crate::lstm::step::GateOrder;
 use crate::lstm::step_grad::{LstmGrad, ProjectedGrad, SAVED, gates_of};
-use crate::ops::Sizes;
+use crate::ops::{Keeps, Sizes};
 use crate::recurrence::{
     self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows_mut,
     backward_scratch, split_rows,
@@ -58,7 +58,7 @@ pub fn grad<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let op = variant.grad_op();
-    let sizes = GradInputs::check(op, use_peephole, &inputs, &in_place, &outputs)?;
+    let sizes = op.check_call(use_peephole, &(&inputs, &in_place), &outputs, Keeps::WhatIsRead)?;
     op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
     let needed = grad_scratch(&sizes, E::IS_HALF || outputs.w_grad.is_empty());
     let scratch = op.check_scratch(needed, scratch)?;

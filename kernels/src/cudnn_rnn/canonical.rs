@@ -5,6 +5,7 @@ use ndarray::{ArrayView1, ArrayViewMut1};
 use super::Layout;
 use super::layout::Region;
 use crate::Error;
+use crate::error::known_shape;
 
 /// `CudnnRNNParamsToCanonical` and `CudnnRNNParamsToCanonicalV2`: copies each matrix and then each bias out of the buffer.
 ///
@@ -112,8 +113,8 @@ fn check_sizes(
         // A tensor that exists has a size that fits.
         if shape.iter().product::<usize>() != region.range.len() {
             let expected = format!("{:?}, or as many elements", region.shape);
-            let got = shape.iter().copied().map(Some).collect();
-            return Err(Error::ListShape { op, tensor: name, index, expected, got });
+            let (index, got) = ((regions.len() > 1).then_some(index), known_shape(shape));
+            return Err(Error::Shape { op, tensor: name, index, expected, got });
         }
     }
     Ok(())

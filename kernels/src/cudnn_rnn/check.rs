@@ -268,7 +268,7 @@ impl Check {
         } else {
             format!("[{symbols}] = [{}]", known(&sizes))
         };
-        Err(Error::Shape { op: self.op, tensor, expected, got: got.to_vec() })
+        Err(Error::shape(self.op, tensor, expected, got))
     }
 }
 
@@ -281,12 +281,7 @@ pub(super) fn check_view<S: Data, D: Dimension>(
 ) -> Result<(), Error> {
     let got = view.shape();
     if got != expected {
-        return Err(Error::Shape {
-            op,
-            tensor,
-            expected: format!("{expected:?}"),
-            got: got.to_vec(),
-        });
+        return Err(Error::shape(op, tensor, format!("{expected:?}"), got));
     }
     if view.is_standard_layout() { Ok(()) } else { Err(Error::Layout { op, tensor }) }
 }

@@ -114,7 +114,7 @@ impl Layout {
             return Ok(());
         }
         let expected = format!("[params_size] = [{}]", self.len());
-        Err(Error::Shape { op, tensor: "params", expected, got: got.to_vec() })
+        Err(Error::shape(op, "params", expected, got))
     }
 
     /// The number of pseudo-layers.

@@ -30,7 +30,7 @@ pub fn block_cell(
     outputs: BlockCellOutputs<'_>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
-    let sizes = BlockCellInputs::check(&GRU_BLOCK_CELL, false, &inputs, &outputs, Keeps::All)?;
+    let sizes = GRU_BLOCK_CELL.check_call(false, &inputs, &outputs, Keeps::All)?;
     let scratch = GRU_BLOCK_CELL.check_scratch(block_cell_scratch(&sizes), scratch)?;
     compute(context, sizes, inputs, outputs, scratch);
     Ok(())

@@ -40,7 +40,7 @@ pub fn block_cell_grad(
     outputs: BlockCellGradOutputs<'_>,
 ) -> Result<(), Error> {
     let op = &GRU_BLOCK_CELL_GRAD;
-    let sizes = BlockCellGradInputs::check(op, false, &inputs, &outputs, Keeps::All)?;
+    let sizes = op.check_call(false, &inputs, &outputs, Keeps::All)?;
     if let Some(rows) = rows_at_once(&sizes) {
         by_rows(context, rows, &inputs, outputs);
         return Ok(());

@@ -34,7 +34,7 @@ pub fn block_cell<E: Element>(
     outputs: BlockCellOutputs<'_, E>,
 ) -> Result<(), Error> {
     let op = &LSTM_BLOCK_CELL;
-    let sizes = BlockCellInputs::check(op, attributes.use_peephole, &inputs, &outputs, Keeps::All)?;
+    let sizes = op.check_call(attributes.use_peephole, &inputs, &outputs, Keeps::All)?;
     E::lstm_block_cell(context, sizes, attributes, inputs, outputs);
     Ok(())
 }

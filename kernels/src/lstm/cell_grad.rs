@@ -36,7 +36,7 @@ pub fn block_cell_grad<E: Element>(
     outputs: BlockCellGradOutputs<'_, E>,
 ) -> Result<(), Error> {
     let op = &LSTM_BLOCK_CELL_GRAD;
-    let sizes = BlockCellGradInputs::check(op, use_peephole, &inputs, &outputs, Keeps::All)?;
+    let sizes = op.check_call(use_peephole, &inputs, &outputs, Keeps::All)?;
     E::lstm_block_cell_grad(context, sizes, use_peephole, inputs, outputs);
     Ok(())
 }

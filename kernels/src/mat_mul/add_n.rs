@@ -1,36 +1,19 @@
 //! `BlockcellMatMulAddN`: a sum of products with transposed left factors.
 
-use ndarray::{ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{ArrayView2, Axis};
 
 use crate::executor::for_each;
 use crate::gemm::{self, LeftLayout};
-use crate::ops::PartialShape;
-use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
+use crate::ops::{Inferred, KnownSizes, Lists, MAT_MUL_ADD_N, PartialShape};
+use crate::shapes::{Dim, bind};
 use crate::tiles::{Place, columns};
 use crate::{Context, Element, Error, Storage};
 
-/// The operation's name in TensorFlow.
-pub const ADD_N: &str = "BlockcellMatMulAddN";
+pub use crate::ops::products::{AddNInputs, AddNOutputs};
 
-/// Inputs of [`add_n`]. There are as many left factors as right ones, or some times as many: then the
-/// first of these that belong to a right factor stand side by side.
-#[derive(Clone, Copy, Debug)]
-pub struct AddNInputs<'a, E> {
-    /// Summands that are no products, `[m, n]` each.
-    pub addends: &'a [ArrayView2<'a, E>],
-    /// Left factors, `[k_i, m_p]`: part `p` of product `i` is at `i * parts + p`.
-    pub a: &'a [ArrayView2<'a, E>],
-    /// Right factors, `[k_i, n]`.
-    pub b: &'a [ArrayView2<'a, E>],
-}
-
-/// `BlockcellMatMulAddN`:
+/// `BlockcellMatMulAddN`, as [`MAT_MUL_ADD_N`] says.
 ///
-/// ```text
-/// sum = addends[0] + addends[1] + ... + SUM_i [a[i * parts] | a[i * parts + 1] | ...]^T @ b[i]
-/// ```
-///
-/// With `holds_addend`, `sum`, `[m, n]`, holds one more summand, to which the others are added.
+/// With `holds_addend`, `sum` holds one more summand, to which the others are added.
 /// Otherwise its previous contents do not matter.
 ///
 /// # Errors
@@ -41,18 +24,10 @@ pub fn add_n<E: Element>(
     context: &Context<'_>,
     inputs: AddNInputs<'_, E>,
     holds_addend: bool,
-    sum: ArrayViewMut2<'_, E>,
+    outputs: AddNOutputs<'_, E>,
 ) -> Result<(), Error> {
-    let AddNInputs { addends, a, b } = inputs;
-    let [addend_shapes, a_shapes, b_shapes] =
-        [addends, a, b].map(|list| list.iter().map(shape_of).collect::<Vec<_>>());
-    let shape = add_n_shape(&addend_shapes, &a_shapes, &b_shapes)?;
-    check_output(ADD_N, ("sum", 0), &sum, &shape)?;
-    for (name, list) in [("addends", addends), ("a", a), ("b", b)] {
-        list.iter().try_for_each(|matrix| check_layout(ADD_N, name, matrix))?;
-    }
-    check_layout(ADD_N, "sum", &sum)?;
-    E::mat_mul_add_n(context, inputs, holds_addend, sum);
+    MAT_MUL_ADD_N.check_lists(&inputs, &outputs, add_n_shapes)?;
+    E::mat_mul_add_n(context, inputs, holds_addend, outputs);
     Ok(())
 }
 
@@ -60,29 +35,28 @@ pub fn add_n<E: Element>(
 ///
 /// # Errors
 ///
-/// [`Error::ListShape`] for the first tensor at odds with those before it, [`Error::Count`] for
+/// [`Error::Shape`] for the first tensor at odds with those before it, [`Error::Count`] for
 /// numbers of tensors that do not fit, [`Error::Overflow`] for a result that cannot be addressed.
-pub fn add_n_shape(
-    addends: &[PartialShape],
-    a: &[PartialShape],
-    b: &[PartialShape],
-) -> Result<[Option<usize>; 2], Error> {
+pub fn add_n_shapes(inputs: &Lists<'_, PartialShape>) -> Result<Inferred, Error> {
+    let op = &MAT_MUL_ADD_N;
+    let [a, b, addends] = ["a", "b", "addends"].map(|name| inputs.of(name));
     if a.is_empty() != b.is_empty() || !a.len().is_multiple_of(b.len()) {
         let expected = b.len() * a.len().div_ceil(b.len().max(1)).max(1);
-        return Err(Error::Count { op: ADD_N, what: "matrices in a", expected, got: a.len() });
+        let (op, what, got) = (op.name, "matrices in a", a.len());
+        return Err(Error::Count { op, what, expected, got });
     }
     if addends.is_empty() && b.is_empty() {
-        return Err(Error::Count { op: ADD_N, what: "summands", expected: 1, got: 0 });
+        return Err(Error::Count { op: op.name, what: "summands", expected: 1, got: 0 });
     }
     let parts = parts(a, b);
     let mut widths = vec![None; parts];
     let mut n = None;
     for (i, (b, a)) in b.iter().zip(a.chunks_exact(parts.max(1))).enumerate() {
         let mut k = None;
-        bind(ADD_N, ("b", i), b, &mut [Dim::indexed("k", i, &mut k), Dim::new("n", &mut n)])?;
+        bind(op, ("b", Some(i)), b, &mut [Dim::indexed("k", i, &mut k), Dim::new("n", &mut n)])?;
         for (p, (a, width)) in a.iter().zip(&mut widths).enumerate() {
             let dims = &mut [Dim::indexed("k", i, &mut k), Dim::indexed("m", p, width)];
-            bind(ADD_N, ("a", i * parts + p), a, dims)?;
+            bind(op, ("a", Some(i * parts + p)), a, dims)?;
         }
     }
     // A sum of sizes that overflows cannot be addressed either.
@@ -90,10 +64,10 @@ pub fn add_n_shape(
     let mut m = if b.is_empty() { None } else { widths.iter().fold(Some(0), total) };
     for (i, addend) in addends.iter().enumerate() {
         let dims = &mut [Dim::new("m", &mut m), Dim::new("n", &mut n)];
-        bind(ADD_N, ("addends", i), addend, dims)?;
+        bind(op, ("addends", Some(i)), addend, dims)?;
     }
-    check_size(ADD_N, "sum", "[m, n]", &[m, n])?;
-    Ok([m, n])
+    op.check_size("sum", "[m, n]", &[m, n])?;
+    Ok(Inferred { sizes: KnownSizes::default(), outputs: vec![vec![m, n]] })
 }
 
 /// How many left factors stand side by side in each product.
@@ -105,10 +79,10 @@ pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     inputs: AddNInputs<'_, E>,
     holds_addend: bool,
-    sum: ArrayViewMut2<'_, E>,
+    AddNOutputs { sum }: AddNOutputs<'_, E>,
 ) {
     let AddNInputs { addends, a, b } = inputs;
-    let parts = parts(a, b);
+    let parts = parts(&a, &b);
     let Context { isa, executor, .. } = *context;
     let mut tiles = Vec::new();
     let (mut largest, mut first_row, mut rest) = (0, 0, sum);

@@ -3,27 +3,15 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Axis};
 
 use crate::executor::for_each;
-use crate::ops::PartialShape;
-use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
+use crate::ops::{BIAS_ADD_GRAD_ADD_N, Inferred, KnownSizes, Lists, PartialShape};
+use crate::shapes::{Dim, bind};
 use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
 use crate::{Context, Element, Error, Storage};
 
-/// The operation's name in TensorFlow.
-pub const BIAS_ADD_GRAD_ADD_N: &str = "BlockcellBiasAddGradAddN";
+pub use crate::ops::products::{BiasInputs, BiasOutputs};
 
-/// Inputs of [`bias_add_grad_add_n`].
-#[derive(Clone, Copy, Debug)]
-pub struct BiasInputs<'a, E> {
-    /// Summands that are no sums over rows, `[n]` each.
-    pub addends: &'a [ArrayView1<'a, E>],
-    /// Gradients of the loss with respect to what a bias was added to, `[k_i, n]`.
-    pub out_backprop: &'a [ArrayView2<'a, E>],
-}
-
-/// `BlockcellBiasAddGradAddN`: `sum = addends[0] + ... + SUM_i (sum over the rows of out_backprop[i])`.
-///
-/// The previous contents of `sum`, `[n]`, do not matter.
+/// `BlockcellBiasAddGradAddN`, as [`BIAS_ADD_GRAD_ADD_N`] says.
 ///
 /// # Errors
 ///
@@ -31,18 +19,10 @@ pub struct BiasInputs<'a, E> {
 pub fn bias_add_grad_add_n<E: Element>(
     context: &Context<'_>,
     inputs: BiasInputs<'_, E>,
-    sum: ArrayViewMut1<'_, E>,
+    outputs: BiasOutputs<'_, E>,
 ) -> Result<(), Error> {
-    let op = BIAS_ADD_GRAD_ADD_N;
-    let BiasInputs { addends, out_backprop } = inputs;
-    let addend_shapes: Vec<_> = addends.iter().map(shape_of).collect();
-    let shapes: Vec<_> = out_backprop.iter().map(shape_of).collect();
-    let shape = bias_add_grad_add_n_shape(&addend_shapes, &shapes)?;
-    check_output(op, ("sum", 0), &sum, &shape)?;
-    addends.iter().try_for_each(|vector| check_layout(op, "addends", vector))?;
-    out_backprop.iter().try_for_each(|matrix| check_layout(op, "out_backprop", matrix))?;
-    check_layout(op, "sum", &sum)?;
-    E::bias_add_grad_add_n(context, inputs, sum);
+    BIAS_ADD_GRAD_ADD_N.check_lists(&inputs, &outputs, bias_add_grad_add_n_shapes)?;
+    E::bias_add_grad_add_n(context, inputs, outputs);
     Ok(())
 }
 
@@ -51,27 +31,25 @@ pub fn bias_add_grad_add_n<E: Element>(
 ///
 /// # Errors
 ///
-/// [`Error::ListShape`] for the first tensor at odds with those before it, [`Error::Overflow`] for a
+/// [`Error::Shape`] for the first tensor at odds with those before it, [`Error::Overflow`] for a
 /// result that cannot be addressed.
-pub fn bias_add_grad_add_n_shape(
-    addends: &[PartialShape],
-    out_backprop: &[PartialShape],
-) -> Result<[Option<usize>; 1], Error> {
-    let op = BIAS_ADD_GRAD_ADD_N;
+pub fn bias_add_grad_add_n_shapes(inputs: &Lists<'_, PartialShape>) -> Result<Inferred, Error> {
+    let op = &BIAS_ADD_GRAD_ADD_N;
+    let (addends, out_backprop) = (inputs.of("addends"), inputs.of("out_backprop"));
     if addends.is_empty() && out_backprop.is_empty() {
-        return Err(Error::Count { op, what: "summands", expected: 1, got: 0 });
+        return Err(Error::Count { op: op.name, what: "summands", expected: 1, got: 0 });
     }
     let mut n = None;
     for (i, matrix) in out_backprop.iter().enumerate() {
         let mut k = None;
         let dims = &mut [Dim::indexed("k", i, &mut k), Dim::new("n", &mut n)];
-        bind(op, ("out_backprop", i), matrix, dims)?;
+        bind(op, ("out_backprop", Some(i)), matrix, dims)?;
     }
     for (i, vector) in addends.iter().enumerate() {
-        bind(op, ("addends", i), vector, &mut [Dim::new("n", &mut n)])?;
+        bind(op, ("addends", Some(i)), vector, &mut [Dim::new("n", &mut n)])?;
     }
-    check_size(op, "sum", "[n]", &[n])?;
-    Ok([n])
+    op.check_size("sum", "[n]", &[n])?;
+    Ok(Inferred { sizes: KnownSizes::default(), outputs: vec![vec![n]] })
 }
 
 /// Columns of a task.
@@ -84,7 +62,7 @@ const ROWS: usize = 64;
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     BiasInputs { addends, out_backprop }: BiasInputs<'_, E>,
-    mut sum: ArrayViewMut1<'_, E>,
+    BiasOutputs { mut sum }: BiasOutputs<'_, E>,
 ) {
     let Context { isa, executor, .. } = *context;
     // Matrices without columns may have any number of rows.
@@ -95,6 +73,7 @@ pub(crate) fn compute<E: Storage>(
         rows.saturating_mul(COLUMNS / 4) as u64,
         tasks,
         |(n, sum): (usize, ArrayViewMut1<'_, E>)| {
+            let (addends, out_backprop) = (&addends[..], &out_backprop[..]);
             isa.run(SumRows { addends, out_backprop, first: n * COLUMNS, sum });
         },
     );

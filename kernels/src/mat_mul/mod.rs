@@ -13,9 +13,9 @@ mod add_n;
 mod bias;
 mod slice;
 
-pub use add_n::{ADD_N, AddNInputs, add_n, add_n_shape};
-pub use bias::{BIAS_ADD_GRAD_ADD_N, BiasInputs, bias_add_grad_add_n, bias_add_grad_add_n_shape};
-pub use slice::{Part, SLICE, SliceInputs, slice, slice_shapes};
+pub use add_n::{AddNInputs, AddNOutputs, add_n, add_n_shapes};
+pub use bias::{BiasInputs, BiasOutputs, bias_add_grad_add_n, bias_add_grad_add_n_shapes};
+pub use slice::{Part, SliceInputs, SliceOutputs, slice, slice_shapes};
 
 pub(crate) use add_n::compute as compute_add_n;
 pub(crate) use bias::compute as compute_bias;

@@ -2,26 +2,16 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::ArrayViewMut2;
 
 use crate::executor::for_each;
 use crate::gemm::{self, Right};
-use crate::ops::PartialShape;
-use crate::shapes::{Dim, bind, check_layout, check_output, check_size, shape_of};
+use crate::ops::{Inferred, KnownSizes, Lists, MAT_MUL_SLICE, PartialShape};
+use crate::shapes::{Dim, bind};
 use crate::tiles::rows;
 use crate::{Context, Element, Error, Storage};
 
-/// The operation's name in TensorFlow.
-pub const SLICE: &str = "BlockcellMatMulSlice";
-
-/// Inputs of [`slice()`].
-#[derive(Clone, Copy, Debug)]
-pub struct SliceInputs<'a, E> {
-    /// The left factor, `[k, n]`.
-    pub a: ArrayView2<'a, E>,
-    /// The transpose of the right factor, `[m, n]`.
-    pub b: ArrayView2<'a, E>,
-}
+pub use crate::ops::products::{SliceInputs, SliceOutputs};
 
 /// Which columns of the product a part has, as `tf.slice` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,22 +36,13 @@ pub fn slice<E: Element>(
     inputs: SliceInputs<'_, E>,
     rows: i64,
     columns: &[Part],
-    parts: Vec<ArrayViewMut2<'_, E>>,
+    outputs: SliceOutputs<'_, E>,
 ) -> Result<(), Error> {
-    let SliceInputs { a, b } = &inputs;
-    let shapes = slice_shapes(&shape_of(a), &shape_of(b), rows, columns)?;
-    if parts.len() != shapes.len() {
-        let (expected, got) = (shapes.len(), parts.len());
-        return Err(Error::Count { op: SLICE, what: "outputs", expected, got });
-    }
-    check_layout(SLICE, "a", a)?;
-    check_layout(SLICE, "b", b)?;
-    for (p, (part, shape)) in parts.iter().zip(&shapes).enumerate() {
-        check_output(SLICE, ("parts", p), part, shape)?;
-        check_layout(SLICE, "parts", part)?;
-    }
-    let columns = columns.iter().map(|part| columns_of(part, b.nrows())).collect::<Vec<_>>();
-    let parts = columns.into_iter().zip(parts).collect();
+    let (op, expected, got) = (&MAT_MUL_SLICE, columns.len(), outputs.parts.len());
+    op.check_count("outputs", expected, got)?;
+    op.check_lists(&inputs, &outputs, |shapes| slice_shapes(rows, columns, shapes))?;
+    let columns = columns.iter().map(|part| columns_of(part, inputs.b.nrows()));
+    let parts = columns.zip(outputs.parts).collect();
     E::mat_mul_slice(context, inputs, parts);
     Ok(())
 }
@@ -70,24 +51,26 @@ pub fn slice<E: Element>(
 ///
 /// # Errors
 ///
-/// [`Error::ListShape`] for a tensor of the wrong shape, [`Error::Slice`] for a part that is not inside
+/// [`Error::Shape`] for a tensor of the wrong shape, [`Error::Slice`] for a part that is not inside
 /// the product, [`Error::Overflow`] for a result that cannot be addressed.
 pub fn slice_shapes(
-    a: &PartialShape,
-    b: &PartialShape,
     rows: i64,
     columns: &[Part],
-) -> Result<Vec<[Option<usize>; 2]>, Error> {
+    inputs: &Lists<'_, PartialShape>,
+) -> Result<Inferred, Error> {
+    let op = &MAT_MUL_SLICE;
     let (mut k, mut m, mut n) = (None, None, None);
-    bind(SLICE, ("a", 0), a, &mut [Dim::new("k", &mut k), Dim::new("n", &mut n)])?;
-    bind(SLICE, ("b", 0), b, &mut [Dim::new("m", &mut m), Dim::new("n", &mut n)])?;
+    let (a, b) = (inputs.one("a"), inputs.one("b"));
+    bind(op, ("a", None), a, &mut [Dim::new("k", &mut k), Dim::new("n", &mut n)])?;
+    bind(op, ("b", None), b, &mut [Dim::new("m", &mut m), Dim::new("n", &mut n)])?;
     let height = length("rows", 0, rows, k)?;
     let shape = |part: &Part| {
         let width = length("columns", part.begin, part.size, m)?;
-        check_size(SLICE, "parts", "[rows, size]", &[height, width])?;
-        Ok([height, width])
+        op.check_size("parts", "[rows, size]", &[height, width])?;
+        Ok(vec![height, width])
     };
-    columns.iter().map(shape).collect()
+    let outputs = columns.iter().map(shape).collect::<Result<_, Error>>()?;
+    Ok(Inferred { sizes: KnownSizes::default(), outputs })
 }
 
 /// The length of `begin .. begin + size`, which must be inside of `0 .. dim`.
@@ -97,7 +80,7 @@ fn length(
     size: i64,
     dim: Option<usize>,
 ) -> Result<Option<usize>, Error> {
-    let refuse = || Error::Slice { op: SLICE, what, begin, size, dim };
+    let refuse = || Error::Slice { op: MAT_MUL_SLICE.name, what, begin, size, dim };
     let first = usize::try_from(begin).map_err(|_| refuse())?;
     if size == -1 {
         return dim.map(|dim| dim.checked_sub(first).ok_or_else(refuse)).transpose();

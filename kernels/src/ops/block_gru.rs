@@ -3,9 +3,53 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3};
 
 op! {
-    /// `BlockGRU`: see [`crate::block_gru::forward`].
+    /// Gated recurrent unit over a sequence, with a length for each row of the batch.
+    ///
+    /// For row `b` of the batch and `t` from 0 to `sequence_length[b] - 1`, with `h'` the
+    /// state before the step (`h_prev` for `t = 0`, otherwise `h[t-1]`), `S` the logistic
+    /// function, `[a | b]` concatenation, `@` the matrix product, `*` the elementwise one,
+    /// and D the `input_size`:
+    ///
+    /// ```text
+    /// [r_bar | u_bar] = [x[t] | h'] @ w_ru + b_ru
+    /// r = S(r_bar)
+    /// u = S(u_bar)
+    ///
+    /// with reset_after = False:
+    ///     hc = r * h'
+    ///     c  = tanh(x[t] @ w_c[:D] + hc @ w_c[D:] + b_c)
+    /// with reset_after = True:
+    ///     hc = h' @ w_c[D:] + b_hc
+    ///     c  = tanh(x[t] @ w_c[:D] + b_c + r * hc)
+    ///
+    /// h = u * h' + (1 - u) * c
+    /// ```
+    ///
+    /// For `t >= sequence_length[b]` the elements of `r`, `u`, `c`, `hc` and `h` are zero,
+    /// `x` is not read, and the state is carried on.
+    ///
+    /// Without `reset_after` this is the recurrence of the op `GRUBlockCell`, with the reset
+    /// gate applied before the matrix product (Cho et al., 2014). With it, the gate is
+    /// applied after the product, as Keras's GRU layer does by default, and cuDNN. The weights
+    /// of such a layer, whose columns have the order z, r, h (z is `u` here), correspond to
+    ///
+    /// ```text
+    /// w_ru = [[kernel_r, kernel_z], [recurrent_kernel_r, recurrent_kernel_z]]
+    /// w_c  = [[kernel_h], [recurrent_kernel_h]]
+    /// b_ru = [bias_r, bias_z], the sums of input bias and recurrent bias with reset_after
+    /// b_c  = bias_h, the input bias with reset_after;  b_hc = the recurrent bias_h
+    /// ```
+    ///
+    /// Half is computed in float32, and each output rounded once; the state that enters a
+    /// step is that of the step before as it is returned.
+    ///
+    /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
     static BLOCK_GRU = {
-        name: "BlockGRU", types: [Float, Half], is_stock: false
+        name: "BlockGRU", types: [Half, Float], is_stock: false,
+        attributes: {
+            /// Whether the reset gate is applied after the matrix product.
+            reset_after: "bool = false",
+        }
     };
 
     /// Inputs of [`forward`](crate::block_gru::forward), named and ordered as those of the op
@@ -13,6 +57,7 @@ op! {
     ///
     /// `x[t, b]` is not read for `t >= sequence_length[b]`. With `reset_after = false`, `b_hc` is
     /// not read and may be of any length.
+    #[derive(Clone, Copy, Debug)]
     struct Inputs<'a, E> {
         /// The number of steps of each row, from 0 to `time`.
         sequence_length: ArrayView1<'a, i64> = steps [Batch],
@@ -51,9 +96,52 @@ op! {
 }
 
 op! {
-    /// `BlockGRUGrad`: see [`crate::block_gru::grad`].
+    /// Gradients of a loss that depends on the outputs `h` and `h_last` of BlockGRU.
+    ///
+    /// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, with
+    /// `h'` the state before the step (`h_prev` for `t = 0`, otherwise `h[t-1]`), D the
+    /// `input_size`, and `carry` the gradient with respect to the state after the step, at first
+    /// `h_last_grad`:
+    ///
+    /// ```text
+    /// d_h     = h_grad[t] + carry
+    /// d_c_bar = d_h * (1 - u) * (1 - c * c)
+    /// d_u_bar = d_h * (h' - c) * u * (1 - u)
+    ///
+    /// with reset_after = False:
+    ///     d_hc    = d_c_bar @ w_c[D:]^T
+    ///     d_r_bar = d_hc * h' * r * (1 - r)
+    ///     carry   = d_h * u + d_hc * r + [d_r_bar | d_u_bar] @ w_ru[D:]^T
+    /// with reset_after = True:
+    ///     d_hc    = d_c_bar * r
+    ///     d_r_bar = d_c_bar * hc * r * (1 - r)
+    ///     carry   = d_h * u + d_hc @ w_c[D:]^T + [d_r_bar | d_u_bar] @ w_ru[D:]^T
+    ///
+    /// x_grad[t]     = d_c_bar @ w_c[:D]^T + [d_r_bar | d_u_bar] @ w_ru[:D]^T
+    /// w_ru_grad    += [x[t] | h']^T @ [d_r_bar | d_u_bar]
+    /// b_ru_grad    += sum over the rows of [d_r_bar | d_u_bar]
+    /// w_c_grad[:D] += x[t]^T @ d_c_bar
+    /// b_c_grad     += sum over the rows of d_c_bar
+    /// with reset_after = False:
+    ///     w_c_grad[D:] += hc^T @ d_c_bar
+    ///     b_hc_grad     = 0
+    /// with reset_after = True:
+    ///     w_c_grad[D:] += h'^T @ d_hc
+    ///     b_hc_grad    += sum over the rows of d_hc
+    /// ```
+    ///
+    /// In the other rows the carry stays as it is, `x_grad[t, b]` is zero, and nothing is read
+    /// of the tensors that have steps. The carry that leaves the first step is `h_prev_grad`.
+    /// The values of the biases are not read at all, nor is `h[time-1]`. Half is computed in
+    /// float32, sums too, and each output is rounded once.
+    ///
+    /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
     static BLOCK_GRU_GRAD = {
-        name: "BlockGRUGrad", types: [Float, Half], is_stock: false
+        name: "BlockGRUGrad", types: [Half, Float], is_stock: false,
+        attributes: {
+            /// Whether the reset gate is applied after the matrix product.
+            reset_after: "bool = false",
+        }
     };
 
     /// Inputs of [`grad`](crate::block_gru::grad) that are only read, named and ordered as those of
@@ -62,6 +150,7 @@ op! {
     /// `b_ru`, `b_c` and `b_hc` must have the right shapes; their values are not read. With
     /// `reset_after = false`, `b_hc` may be of any length. Where a row has ended no tensor is read,
     /// nor is h of the last of `time` steps.
+    #[derive(Clone, Copy, Debug)]
     struct GradInputs<'a, E>;
 
     /// Inputs of [`grad`](crate::block_gru::grad) whose memory it works in: it reads the activations
@@ -86,11 +175,11 @@ op! {
         /// Weights of the candidate.
         w_c: ArrayView2<'a, E> = [InputCell, Cell],
         /// Biases of the gates; values unused.
-        b_ru: ArrayView1<'a, E> = [Gates(2)],
+        b_ru: ArrayView1<'a, E> = unread [Gates(2)],
         /// Bias of the candidate; values unused.
-        b_c: ArrayView1<'a, E> = [Cell],
+        b_c: ArrayView1<'a, E> = unread [Cell],
         /// Bias of the state's product in the candidate; values unused.
-        b_hc: ArrayView1<'a, E> = [Optional(0)],
+        b_hc: ArrayView1<'a, E> = unread [Optional(0)],
     }
     in_place {
         /// Reset gate; becomes `d_r_bar`.

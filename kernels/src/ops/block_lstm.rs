@@ -7,7 +7,15 @@ use super::Op;
 op! {
     /// `BlockLSTM`: see [`crate::block_lstm::forward`].
     static BLOCK_LSTM = {
-        name: "BlockLSTM", types: [Float, Half], is_stock: true
+        name: "BlockLSTM", types: [Half, Float], is_stock: true,
+        attributes: {
+            /// Added to the forget gate.
+            forget_bias: "float = 1.0",
+            /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
+            cell_clip: "float = 3.0",
+            /// Whether peephole weights are used.
+            use_peephole: "bool = false",
+        }
     };
 
     /// Inputs of [`forward`](crate::block_lstm::forward), named and ordered as in
@@ -15,6 +23,7 @@ op! {
     ///
     /// `x` is not read in steps from `seq_len_max` on. Without peepholes `wci`, `wcf` and `wco` are
     /// not read and may be of any length.
+    #[derive(Clone, Copy, Debug)]
     struct Inputs<'a, E> {
         /// The number of steps to compute, at most `time`.
         seq_len_max: usize = steps [],
@@ -57,12 +66,25 @@ op! {
 }
 
 /// `BlockLSTMV2`: see [`crate::block_lstm::forward`].
-pub static BLOCK_LSTM_V2: Op = Op { name: "BlockLSTMV2", ..BLOCK_LSTM };
+pub static BLOCK_LSTM_V2: Op = Op {
+    name: "BlockLSTMV2",
+    attributes: &attributes!({
+        /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
+        cell_clip: "float = 0.0",
+        /// Whether peephole weights are used.
+        use_peephole: "bool = false",
+    }),
+    ..BLOCK_LSTM
+};
 
 op! {
     /// `BlockLSTMGrad`: see [`crate::block_lstm::grad`].
     static BLOCK_LSTM_GRAD = {
-        name: "BlockLSTMGrad", types: [Float, Half], is_stock: true
+        name: "BlockLSTMGrad", types: [Half, Float], is_stock: true,
+        attributes: {
+            /// Whether peephole weights are used.
+            use_peephole: "bool",
+        }
     };
 
     /// Inputs of [`grad`](crate::block_lstm::grad) that are only read, named and ordered as in
@@ -71,6 +93,7 @@ op! {
     /// `b` must have the right shape; its values are not read. Steps from `seq_len_max` on are not
     /// read of any tensor, nor is `h[seq_len_max - 1]`. Without peepholes `wci`, `wcf` and `wco` are
     /// not read and may be of any length.
+    #[derive(Clone, Copy, Debug)]
     struct GradInputs<'a, E>;
 
     /// Inputs of [`grad`](crate::block_lstm::grad) whose memory it works in: it reads the gates
@@ -100,7 +123,7 @@ op! {
         /// Peephole weights of the output gate.
         wco: ArrayView1<'a, E> = [Optional(2)],
         /// Biases, in the order of the columns of w; values unused.
-        b: ArrayView1<'a, E> = [Gates(4)],
+        b: ArrayView1<'a, E> = unread [Gates(4)],
     }
     in_place {
         /// Input gate; becomes `di`.

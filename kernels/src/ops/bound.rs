@@ -1,8 +1,8 @@
 //! Reading the sizes of a call off the shapes of its inputs.
 
 use super::Dim::{
-    self, Batch, Cell, Gates, Input, InputCell, InputCellOrNone, Optional, Time, TimeOrNone,
-    TimeOrOne,
+    self, Any, Batch, Cell, Gates, Input, InputCell, InputCellOrNone, InputOutput, Optional,
+    Output, Time, TimeOrNone, TimeOrOne,
 };
 use super::{Sizes, Tensor};
 use crate::error::known;
@@ -18,7 +18,8 @@ pub(super) struct Bound {
     batch: Option<usize>,
     input_size: Option<usize>,
     cell_size: Option<usize>,
-    /// `input_size + cell_size`, where both are unknown.
+    output_size: Option<usize>,
+    /// `input_size + cell_size` or `input_size + output_size`, where both are unknown.
     pub(super) rows: Option<usize>,
     optional: [Option<usize>; 3],
 }
@@ -31,6 +32,7 @@ impl Bound {
             batch: None,
             input_size: None,
             cell_size: None,
+            output_size: None,
             rows: None,
             optional: [None; 3],
         }
@@ -43,9 +45,10 @@ impl Bound {
             Batch => Some(&mut self.batch),
             Input => Some(&mut self.input_size),
             Cell => Some(&mut self.cell_size),
+            Output => Some(&mut self.output_size),
             Optional(_) if self.use_optional => Some(&mut self.cell_size),
             Optional(n) => Some(&mut self.optional[n]),
-            InputCell | InputCellOrNone | Gates(_) => None,
+            InputCell | InputCellOrNone | InputOutput | Gates(_) | Any(_) => None,
         }
     }
 
@@ -56,13 +59,21 @@ impl Bound {
             Batch => self.batch,
             Input => self.input_size,
             Cell => self.cell_size,
+            Output => self.output_size,
+            Any(_) => None,
             Optional(_) if self.use_optional => self.cell_size,
             Optional(n) => self.optional[n],
-            InputCell | InputCellOrNone => match (self.input_size, self.cell_size) {
-                (Some(input_size), Some(cell_size)) => input_size.checked_add(cell_size),
-                _ => self.rows,
-            },
+            InputCell | InputCellOrNone => self.rows_of(self.cell_size),
+            InputOutput => self.rows_of(self.output_size),
             Gates(gates) => self.cell_size?.checked_mul(gates),
+        }
+    }
+
+    /// The rows of weights for an input, and for a state of this size.
+    fn rows_of(&self, state: Option<usize>) -> Option<usize> {
+        match (self.input_size, state) {
+            (Some(input_size), Some(state)) => input_size.checked_add(state),
+            _ => self.rows,
         }
     }
 
@@ -93,8 +104,9 @@ impl Bound {
     /// Whether all numbers so far are so small that every tensor can be addressed, whatever its dimensions. Most calls are
     /// so, and their sizes need not be multiplied.
     pub(super) fn is_small(&self) -> bool {
-        let Bound { use_optional: _, time, batch, input_size, cell_size, rows, optional } = self;
-        let numbers = [time, batch, input_size, cell_size, rows].into_iter().chain(optional);
+        let Bound { time, batch, input_size, cell_size, output_size, rows, optional, .. } = self;
+        let numbers = [time, batch, input_size, cell_size, output_size, rows];
+        let numbers = numbers.into_iter().chain(optional);
         numbers.flatten().all(|&number| number <= SMALL)
     }
 
@@ -103,7 +115,7 @@ impl Bound {
     /// A dimension of 0 counts as 1, as in NumPy and `ndarray`: the product of the others must not
     /// overflow either.
     pub(super) fn bytes(&self, tensor: &Tensor) -> Option<usize> {
-        let element = if tensor.is_steps { size_of::<i64>() } else { size_of::<f32>() };
+        let element = if tensor.is_steps() { size_of::<i64>() } else { size_of::<f32>() };
         let size = tensor
             .dims
             .iter()
@@ -122,19 +134,11 @@ impl Bound {
 
     /// `[batch, 2 * cell_size]`
     pub(super) fn symbols(&self, dims: &[Dim]) -> String {
-        let names: Vec<_> = dims
-            .iter()
-            .map(|dim| match dim {
-                Time | TimeOrOne | TimeOrNone => dim_name!(Time).to_owned(),
-                Batch => dim_name!(Batch).to_owned(),
-                Input => dim_name!(Input).to_owned(),
-                InputCell | InputCellOrNone => dim_name!(InputCell).to_owned(),
-                Gates(gates) => format!("{gates} * {}", dim_name!(Cell)),
-                Optional(_) if !self.use_optional => "any length".to_owned(),
-                Cell | Optional(_) => dim_name!(Cell).to_owned(),
-            })
-            .collect();
-        format!("[{}]", names.join(", "))
+        let name = |dim: &Dim| match dim {
+            Optional(_) if !self.use_optional => "any length".to_owned(),
+            _ => dim.to_string(),
+        };
+        format!("[{}]", dims.iter().map(name).collect::<Vec<_>>().join(", "))
     }
 
     pub(super) fn sizes(&self) -> Sizes {

@@ -1,12 +1,26 @@
 //! The macro by which each operation is declared, once.
 //!
-//! [`op!`] takes an operation's name and its tensors in TensorFlow's order, each with its
-//! documentation, its type in the Rust API, and its shape in the symbols of [`Dim`](super::Dim). The
-//! word `steps` before a shape marks an int64 tensor of numbers of time steps. The macro makes
+//! [`op!`] takes an operation's name, attributes and tensors in TensorFlow's order, each with its documentation. A tensor
+//! has its type in the Rust API, and its shape in the symbols of [`Dim`](super::Dim). A word before the shape says what
+//! is special about it:
 //!
-//! * the operation's table entry, an [`Op`](super::Op);
-//! * the structs of array views that the Rust API takes, documented with their shapes;
-//! * `check`, which compares the views' shapes and layouts with the table;
+//! | word | the tensor |
+//! |---|---|
+//! | `steps` | has int64 numbers of time steps |
+//! | `int32`, `bool` | has elements of this type |
+//! | `lengths` | has int32 numbers of time steps, one for each row or one for all |
+//! | `unread` | has values that the operation never reads |
+//! | `switched` | has values that are read only where the optional vectors are used |
+//! | `broadcast` | broadcasts to the shape |
+//! | `checked` | has a shape that the operation's own check knows more about |
+//! | `A * T` | is a list; the attribute `A` says how long it is, and another word may stand for `T` |
+//!
+//! The macro makes
+//!
+//! * the operation's table entry, an [`Op`](super::Op), from which come TensorFlow's `OpDef`, its shape function and
+//!   `help()`, the rewrites' positions, Python's table and the page of operations;
+//! * the structs of array views that the Rust API takes, documented with their shapes, and what is checked of them
+//!   ([`Tensors`](super::views::Tensors));
 //! * `from_source`, which fills such a struct with tensors that come in the operation's order.
 //!
 //! An operation that works in the memory of some inputs has a struct of its own for these. Then the
@@ -16,57 +30,33 @@
 /// `<$o $(, $eo)?>` are the structs' parameters: `<'a>` or `<'a, E>`.
 macro_rules! op {
     (
-        $(#[$doc:meta])*
-        static $OP:ident = {
-            name: $name:literal, types: [$($type:ident),+], is_stock: $is_stock:literal
-        };
+        $(#[doc = $doc:expr])*
+        static $OP:ident = $settings:tt;
         $(#[$inputs_doc:meta])*
         struct $Inputs:ident<$i:lifetime $(, $ei:ident)?> $inputs:tt
         $(#[$outputs_doc:meta])*
-        struct $Outputs:ident<$o:lifetime $(, $eo:ident)?> { $($output:tt)* }
+        struct $Outputs:ident<$o:lifetime $(, $eo:ident)?> $outputs:tt
     ) => {
-        $(#[$doc])*
-        pub static $OP: $crate::ops::Op = $crate::ops::Op {
-            name: $name,
-            inputs: &tensors!($inputs),
-            in_place: &[],
-            outputs: &tensors!({ $($output)* }),
-            types: &[$($crate::ops::DataType::$type),+],
-            is_stock: $is_stock,
-        };
+        op_static! { [$($doc),*] $OP $settings [$inputs] [] [$outputs] }
 
-        views_struct! {
-            $(#[$inputs_doc])* #[derive(Clone, Copy, Debug)]
-            $Inputs<$i $(, $ei)?> $inputs
-        }
-        views_struct! {
-            $(#[$outputs_doc])* #[derive(Debug)]
-            $Outputs<$o $(, $eo)?> { $($output)* }
+        views_struct! { $(#[$inputs_doc])* $Inputs<$i $(, $ei)?> $inputs }
+        views_struct! { $(#[$outputs_doc])* #[derive(Debug)] $Outputs<$o $(, $eo)?> $outputs }
+
+        impl $(<$ei>)? $crate::ops::views::Tensors for $Inputs<'_ $(, $ei)?> {
+            fn with_views<R>(&self, read: impl FnOnce(&[$crate::ops::views::Views<'_>]) -> R) -> R {
+                read(&views!(self $inputs))
+            }
         }
 
-        impl<$i $(, $ei)?> $Inputs<$i $(, $ei)?> {
-            /// Checks shapes and layouts of all tensors of a call.
-            pub(crate) fn check(
-                op: &'static $crate::ops::Op,
-                use_optional: bool,
-                inputs: &Self,
-                outputs: &$Outputs<'_ $(, $eo)?>,
-                keeps: $crate::ops::Keeps,
-            ) -> Result<$crate::ops::Sizes, $crate::Error> {
-                op.check_views(
-                    use_optional,
-                    views!(inputs $inputs),
-                    views!(outputs { $($output)* }),
-                    keeps,
-                )
+        impl $(<$eo>)? $crate::ops::views::Tensors for $Outputs<'_ $(, $eo)?> {
+            fn with_views<R>(&self, read: impl FnOnce(&[$crate::ops::views::Views<'_>]) -> R) -> R {
+                read(&views!(self $outputs))
             }
         }
     };
     (
-        $(#[$doc:meta])*
-        static $OP:ident = {
-            name: $name:literal, types: [$($type:ident),+], is_stock: $is_stock:literal
-        };
+        $(#[doc = $doc:expr])*
+        static $OP:ident = $settings:tt;
         $(#[$inputs_doc:meta])*
         struct $Inputs:ident<$i:lifetime $(, $ei:ident)?>;
         $(#[$in_place_doc:meta])*
@@ -76,49 +66,60 @@ macro_rules! op {
         $(inputs $inputs:tt $(in_place $in_place:tt)?)+
         outputs $outputs:tt
     ) => {
-        $(#[$doc])*
-        pub static $OP: $crate::ops::Op = $crate::ops::Op {
-            name: $name,
-            inputs: &tensors!($($inputs $($in_place)?)+),
-            in_place: &names!($($($in_place)?)+),
-            outputs: &tensors!($outputs),
-            types: &[$($crate::ops::DataType::$type),+],
-            is_stock: $is_stock,
-        };
-
-        views_struct! {
-            $(#[$inputs_doc])* #[derive(Clone, Copy, Debug)]
-            $Inputs<$i $(, $ei)?> $($inputs)+
-        }
-        views_struct! {
-            $(#[$in_place_doc])* #[derive(Debug)]
-            $InPlace<$p $(, $ep)?> $($($in_place)?)+
-        }
-        views_struct! {
-            $(#[$outputs_doc])* #[derive(Debug)]
-            $Outputs<$o $(, $eo)?> $outputs
+        op_static! {
+            [$($doc),*] $OP $settings [$($inputs $($in_place)?)+] [$($($in_place)?)+] [$outputs]
         }
 
-        impl<$i $(, $ei)?> $Inputs<$i $(, $ei)?> {
-            /// Checks shapes and layouts of all tensors of a call.
-            pub(crate) fn check(
-                op: &'static $crate::ops::Op,
-                use_optional: bool,
-                inputs: &Self,
-                in_place: &$InPlace<'_ $(, $ep)?>,
-                outputs: &$Outputs<'_ $(, $eo)?>,
-            ) -> Result<$crate::ops::Sizes, $crate::Error> {
-                op.check_views(
-                    use_optional,
-                    views!(
-                        $(inputs $inputs $(in_place $in_place)?)+
-                    ),
-                    views!(outputs $outputs),
-                    // Those that have no memory are not read.
-                    $crate::ops::Keeps::WhatIsRead,
-                )
+        views_struct! { $(#[$inputs_doc])* $Inputs<$i $(, $ei)?> $($inputs)+ }
+        views_struct! { $(#[$in_place_doc])* #[derive(Debug)] $InPlace<$p $(, $ep)?> $($($in_place)?)+ }
+        views_struct! { $(#[$outputs_doc])* #[derive(Debug)] $Outputs<$o $(, $eo)?> $outputs }
+
+        impl $(<$ei>)? $crate::ops::views::Tensors
+            for (&$Inputs<'_ $(, $ei)?>, &$InPlace<'_ $(, $ep)?>)
+        {
+            fn with_views<R>(&self, read: impl FnOnce(&[$crate::ops::views::Views<'_>]) -> R) -> R {
+                let (inputs, in_place) = self;
+                read(&views!($(inputs $inputs $(in_place $in_place)?)+))
             }
         }
+
+        impl $(<$eo>)? $crate::ops::views::Tensors for $Outputs<'_ $(, $eo)?> {
+            fn with_views<R>(&self, read: impl FnOnce(&[$crate::ops::views::Views<'_>]) -> R) -> R {
+                read(&views!(self $outputs))
+            }
+        }
+    };
+}
+
+/// The table entry of an operation.
+macro_rules! op_static {
+    (
+        [$($doc:expr),*] $OP:ident {
+            name: $name:literal, types: [$($type:ident),+], is_stock: $is_stock:literal
+            $(, attributes: $attributes:tt)? $(,)?
+        }
+        [$($inputs:tt)+] [$($in_place:tt)*] [$($outputs:tt)+]
+    ) => {
+        $(#[doc = $doc])*
+        pub static $OP: $crate::ops::Op = $crate::ops::Op {
+            name: $name,
+            inputs: &tensors!($($inputs)+),
+            in_place: &names!($($in_place)*),
+            outputs: &tensors!($($outputs)+),
+            attributes: &attributes!($($attributes)?),
+            types: &[$($crate::ops::DataType::$type),+],
+            is_stock: $is_stock,
+            is_stateful: false,
+            doc: &[$($doc),*],
+        };
+    };
+}
+
+/// The attributes of an operation.
+macro_rules! attributes {
+    () => { [] };
+    ({$($(#[doc = $doc:expr])* $name:ident: $kind:literal),+ $(,)?}) => {
+        [$($crate::ops::Attribute { name: stringify!($name), kind: $kind, doc: &[$($doc),*] }),+]
     };
 }
 
@@ -128,7 +129,7 @@ macro_rules! views_struct {
         $(#[$meta:meta])*
         $Struct:ident<$($g:tt),+>
         $({$(
-            $(#[$doc:meta])* $field:ident: $type:ty = $($steps:ident)? [$($dim:ident $(($n:literal))?),*]
+            $(#[$doc:meta])* $field:ident: $type:ty = $($word:ident $(* $of:ident)?)? [$($dim:ident $(($n:literal))?),*]
         ),+ $(,)?})+
     ) => {
         $(#[$meta])*
@@ -156,47 +157,75 @@ macro_rules! views_struct {
 /// The table entries of the tensors of some blocks.
 macro_rules! tensors {
     ($({$(
-        $(#[$doc:meta])* $field:ident: $type:ty = $($steps:ident)? [$($dim:ident $(($n:literal))?),*]
+        $(#[doc = $doc:expr])* $field:ident: $type:ty = $($word:ident $(* $of:ident)?)? [$($dim:ident $(($n:literal))?),*]
     ),+ $(,)?})+) => {
         [$($($crate::ops::Tensor {
             name: stringify!($field),
             dims: &[$($crate::ops::Dim::$dim $(($n))?),*],
-            is_steps: is_steps!($($steps)?),
+            doc: &[$($doc),*],
+            ..word!($($word $(* $of)?)?)
         }),+),+]
     };
 }
 
-/// Whether a tensor is marked by the word `steps`.
-macro_rules! is_steps {
+/// What a word before a shape says of a tensor.
+macro_rules! word {
     () => {
-        false
+        $crate::ops::Tensor::T
+    };
+    (T) => {
+        $crate::ops::Tensor::T
     };
     (steps) => {
-        true
+        $crate::ops::Tensor { elements: $crate::ops::Elements::Steps, ..word!() }
+    };
+    (int32) => {
+        $crate::ops::Tensor { elements: $crate::ops::Elements::Int32, ..word!() }
+    };
+    (bool) => {
+        $crate::ops::Tensor { elements: $crate::ops::Elements::Bool, ..word!() }
+    };
+    (lengths) => {
+        $crate::ops::Tensor { shape: $crate::ops::Shape::Checked, ..word!(int32) }
+    };
+    (unread) => {
+        $crate::ops::Tensor { read: $crate::ops::Read::Never, ..word!() }
+    };
+    (switched) => {
+        $crate::ops::Tensor { read: $crate::ops::Read::WithOptional, ..word!() }
+    };
+    (broadcast) => {
+        $crate::ops::Tensor { shape: $crate::ops::Shape::Broadcasts, ..word!() }
+    };
+    (checked) => {
+        $crate::ops::Tensor { shape: $crate::ops::Shape::Checked, ..word!() }
+    };
+    ($list:ident * $of:ident) => {
+        $crate::ops::Tensor { list: Some(stringify!($list)), ..word!($of) }
     };
 }
 
 /// The names of the tensors of some blocks.
 macro_rules! names {
     ($({$(
-        $(#[$doc:meta])* $field:ident: $type:ty = [$($dim:ident $(($n:literal))?),*]
-    ),+ $(,)?})+) => {
-        [$($(stringify!($field)),+),+]
+        $(#[$doc:meta])* $field:ident: $type:ty = $($word:ident)? [$($dim:ident $(($n:literal))?),*]
+    ),+ $(,)?})*) => {
+        [$($(stringify!($field)),+),*]
     };
 }
 
 /// What is checked of the fields of some structs: those of a block, of the struct named before it.
 macro_rules! views {
     ($($from:ident {$(
-        $(#[$doc:meta])* $field:ident: $type:ty = $($steps:ident)? [$($dim:ident $(($n:literal))?),*]
+        $(#[$doc:meta])* $field:ident: $type:ty = $($word:ident $(* $of:ident)?)? [$($dim:ident $(($n:literal))?),*]
     ),+ $(,)?})+) => {
-        [$($($crate::ops::View::from(&$from.$field)),+),+]
+        [$($($crate::ops::views::Views::from(&$from.$field)),+),+]
     };
 }
 
 /// A shape for the documentation.
 macro_rules! shape {
-    () => { "A scalar." };
+    () => { "A scalar, unless the text says otherwise." };
     (Optional($n:literal)) => { "Shape: `[cell_size]`; any length where it is not used." };
     ($dim:ident $(($n:literal))? $(, $more:ident $(($m:literal))?)*) => {
         concat!(
@@ -228,13 +257,22 @@ macro_rules! dim_name {
     (Cell) => {
         "cell_size"
     };
+    (Output) => {
+        "output_size"
+    };
     (InputCell) => {
         "input_size + cell_size"
     };
     (InputCellOrNone) => {
         "input_size + cell_size"
     };
+    (InputOutput) => {
+        "input_size + output_size"
+    };
     (Gates($n:literal)) => {
         concat!($n, " * cell_size")
+    };
+    (Any($name:literal)) => {
+        $name
     };
 }

@@ -10,6 +10,7 @@ op! {
 
     /// Inputs of [`block_cell`](crate::gru::block_cell), named and ordered as in
     /// `tf.raw_ops.GRUBlockCell`.
+    #[derive(Clone, Copy, Debug)]
     struct BlockCellInputs<'a> {
         /// Input of the step.
         x: ArrayView2<'a, f32> = [Batch, Input],
@@ -48,9 +49,10 @@ op! {
     /// `tf.raw_ops.GRUBlockCellGrad`.
     ///
     /// `x`, `b_ru` and `b_c` must have the right shapes; their values are not read.
+    #[derive(Clone, Copy, Debug)]
     struct BlockCellGradInputs<'a> {
         /// Input of the step; values unused.
-        x: ArrayView2<'a, f32> = [Batch, Input],
+        x: ArrayView2<'a, f32> = unread [Batch, Input],
         /// State before the step.
         h_prev: ArrayView2<'a, f32> = [Batch, Cell],
         /// Weights of the reset and update gates, in this order of columns.
@@ -58,9 +60,9 @@ op! {
         /// Weights of the candidate.
         w_c: ArrayView2<'a, f32> = [InputCell, Cell],
         /// Biases of the gates; values unused.
-        b_ru: ArrayView1<'a, f32> = [Gates(2)],
+        b_ru: ArrayView1<'a, f32> = unread [Gates(2)],
         /// Bias of the candidate; values unused.
-        b_c: ArrayView1<'a, f32> = [Cell],
+        b_c: ArrayView1<'a, f32> = unread [Cell],
         /// Reset gate.
         r: ArrayView2<'a, f32> = [Batch, Cell],
         /// Update gate.

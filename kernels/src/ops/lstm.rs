@@ -5,13 +5,22 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 op! {
     /// `LSTMBlockCell`: see [`crate::lstm::block_cell`].
     static LSTM_BLOCK_CELL = {
-        name: "LSTMBlockCell", types: [Float, Half], is_stock: true
+        name: "LSTMBlockCell", types: [Half, Float], is_stock: true,
+        attributes: {
+            /// Added to the forget gate.
+            forget_bias: "float = 1.0",
+            /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
+            cell_clip: "float = 3.0",
+            /// Whether peephole weights are used.
+            use_peephole: "bool = false",
+        }
     };
 
     /// Inputs of [`block_cell`](crate::lstm::block_cell), named and ordered as in
     /// `tf.raw_ops.LSTMBlockCell`.
     ///
     /// Without peepholes `wci`, `wcf` and `wco` are not read and may be of any length.
+    #[derive(Clone, Copy, Debug)]
     struct BlockCellInputs<'a, E> {
         /// Input of the step.
         x: ArrayView2<'a, E> = [Batch, Input],
@@ -53,7 +62,11 @@ op! {
 op! {
     /// `LSTMBlockCellGrad`: see [`crate::lstm::block_cell_grad`].
     static LSTM_BLOCK_CELL_GRAD = {
-        name: "LSTMBlockCellGrad", types: [Float, Half], is_stock: true
+        name: "LSTMBlockCellGrad", types: [Half, Float], is_stock: true,
+        attributes: {
+            /// Whether peephole weights are used.
+            use_peephole: "bool",
+        }
     };
 
     /// Inputs of [`block_cell_grad`](crate::lstm::block_cell_grad), named and ordered as in
@@ -62,15 +75,16 @@ op! {
     /// `x`, `h_prev`, `w` and `b` must have the right shapes; their values are not read. Without
     /// peepholes neither are those of `wci`, `wcf`, `wco` and `cs`, and the first three may be of
     /// any length.
+    #[derive(Clone, Copy, Debug)]
     struct BlockCellGradInputs<'a, E> {
         /// Input of the step; values unused.
-        x: ArrayView2<'a, E> = [Batch, Input],
+        x: ArrayView2<'a, E> = unread [Batch, Input],
         /// Cell state before the step.
         cs_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Output of the step before; values unused.
-        h_prev: ArrayView2<'a, E> = [Batch, Cell],
+        h_prev: ArrayView2<'a, E> = unread [Batch, Cell],
         /// Weights; values unused.
-        w: ArrayView2<'a, E> = [InputCell, Gates(4)],
+        w: ArrayView2<'a, E> = unread [InputCell, Gates(4)],
         /// Peephole weights of the input gate.
         wci: ArrayView1<'a, E> = [Optional(0)],
         /// Peephole weights of the forget gate.
@@ -78,11 +92,11 @@ op! {
         /// Peephole weights of the output gate.
         wco: ArrayView1<'a, E> = [Optional(2)],
         /// Biases; values unused.
-        b: ArrayView1<'a, E> = [Gates(4)],
+        b: ArrayView1<'a, E> = unread [Gates(4)],
         /// Input gate.
         i: ArrayView2<'a, E> = [Batch, Cell],
         /// Cell state.
-        cs: ArrayView2<'a, E> = [Batch, Cell],
+        cs: ArrayView2<'a, E> = switched [Batch, Cell],
         /// Forget gate.
         f: ArrayView2<'a, E> = [Batch, Cell],
         /// Output gate.

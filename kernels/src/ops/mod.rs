@@ -10,11 +10,19 @@ mod declare;
 pub(crate) mod block_gru;
 pub(crate) mod block_lstm;
 mod bound;
+mod cudnn;
 pub(crate) mod gru;
+mod help;
+mod lists;
+pub(crate) mod loops;
 pub(crate) mod lstm;
-mod partial;
+pub(crate) mod partial;
+pub(crate) mod products;
+pub(crate) mod unfused;
+pub(crate) mod views;
 
 use crate::Error;
+use crate::error::known_shape;
 use Dim::{
     Batch, Cell, Gates, Input, InputCell, InputCellOrNone, Optional, Time, TimeOrNone, TimeOrOne,
 };
@@ -22,12 +30,20 @@ use bound::Bound;
 
 pub use block_gru::{BLOCK_GRU, BLOCK_GRU_GRAD};
 pub use block_lstm::{BLOCK_LSTM, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, BLOCK_LSTM_V2};
+pub use cudnn::*;
 pub use gru::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD};
+pub use lists::{Inferred, KnownSizes, Lengths, Lists};
+pub use loops::{GRU_LAYER, KERAS_GRU, KERAS_LSTM, LSTM_LAYER};
 pub use lstm::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD};
 pub use partial::PartialShape;
+pub use products::{BIAS_ADD_GRAD_ADD_N, MAT_MUL_ADD_N, MAT_MUL_SLICE};
+pub use unfused::{
+    UNFUSED_GRU_CELL, UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU, UNFUSED_LSTM_CELL,
+    UNFUSED_LSTM_CELL_GRAD,
+};
 
-/// Every operation that has a kernel.
-pub static ALL: [&Op; 10] = [
+/// The operations on single cells and on sequences, which have no lists.
+pub static BLOCK: [&Op; 10] = [
     &GRU_BLOCK_CELL,
     &GRU_BLOCK_CELL_GRAD,
     &LSTM_BLOCK_CELL,
@@ -39,6 +55,53 @@ pub static ALL: [&Op; 10] = [
     &BLOCK_GRU,
     &BLOCK_GRU_GRAD,
 ];
+
+/// The operations that this library puts into graphs.
+pub static GRAPH: [&Op; 12] = [
+    &MAT_MUL_ADD_N,
+    &MAT_MUL_SLICE,
+    &BIAS_ADD_GRAD_ADD_N,
+    &UNFUSED_LSTM_CELL,
+    &UNFUSED_LSTM_CELL_GRAD,
+    &UNFUSED_GRU_CELL,
+    &UNFUSED_GRU_CELL_GRAD_C,
+    &UNFUSED_GRU_CELL_GRAD_RU,
+    &LSTM_LAYER,
+    &GRU_LAYER,
+    &KERAS_LSTM,
+    &KERAS_GRU,
+];
+
+/// `BlockcellInfo`: tells about the library.
+pub static INFO: Op = Op {
+    name: "BlockcellInfo",
+    inputs: &[],
+    in_place: &[],
+    outputs: &[Tensor {
+        name: "info",
+        elements: Elements::Text,
+        doc: &[
+            " A JSON object: `version` of the library; `tensorflow_built_for` and `tensorflow_running`, the latter null",
+            " if not known; `isa`, the instruction set in use (\"avx512\", \"avx2\" or \"portable\"); `ops`, the operations",
+            " that have a kernel under the label \"blockcell\"; `override`, how unlabelled nodes reach them (\"priority\",",
+            " \"graph_pass\" or \"off\"); `taken_over`, the operations for which they do; `cudnn`, whether there are",
+            " kernels of the operations CudnnRNN (\"on\" or \"off\"); `rewrite`, whether graphs are rewritten (\"on\" or",
+            " \"off\"); `rewritten`, an object that has for each op that can take the place of others the number of such",
+            " nodes in this process.",
+        ],
+        ..Tensor::T
+    }],
+    attributes: &[],
+    types: &[],
+    is_stock: false,
+    is_stateful: true,
+    doc: &[" Describes the loaded libblockcell."],
+};
+
+/// Every operation that has kernels.
+pub fn all() -> impl Iterator<Item = &'static Op> {
+    BLOCK.into_iter().chain(GRAPH).chain(&CUDNN).chain([&INFO])
+}
 
 /// One dimension of a tensor, in the symbols of the documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +118,12 @@ pub enum Dim {
     Input,
     /// `cell_size` (C).
     Cell,
+    /// The width of an output, which a projection may make narrower than the state.
+    Output,
     /// `input_size + cell_size`, the rows of a weight matrix: those of x first.
     InputCell,
+    /// `input_size + output_size`, the same with a projection.
+    InputOutput,
     /// The same of an output that may have no memory where nobody reads it, and is not computed then.
     InputCellOrNone,
     /// A number of gates times `cell_size`.
@@ -65,6 +132,8 @@ pub enum Dim {
     /// where the vector is used, and any number where an attribute says that it is not: peephole
     /// weights without `use_peephole`, and `b_hc` without `reset_after`.
     Optional(usize),
+    /// Any number, under the name that documentation gives it.
+    Any(&'static str),
 }
 
 /// Which outputs of a sequence the caller reads.
@@ -77,29 +146,136 @@ pub enum Keeps {
     WhatIsRead,
 }
 
-/// Element types TensorFlow registers these operations for.
+/// Element types that operations have kernels for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataType {
-    /// `tf.float32`
-    Float,
     /// `tf.float16`
     Half,
+    /// `tf.float32`
+    Float,
+    /// `tf.float64`
+    Double,
 }
 
-/// Name and symbolic shape of an input or output.
-#[derive(Debug)]
+impl DataType {
+    /// The name in an `OpDef`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            DataType::Half => "half",
+            DataType::Float => "float",
+            DataType::Double => "double",
+        }
+    }
+}
+
+/// What the elements of a tensor are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// Numbers of the operation's element type T.
+    T,
+    /// Numbers of time steps, `int64` from 0 to `time`.
+    Steps,
+    /// `int8`
+    Int8,
+    /// `int32`
+    Int32,
+    /// `bool`
+    Bool,
+    /// `string`
+    Text,
+    /// Numbers of the integer type S.
+    S,
+}
+
+/// What the dimensions of a [`Tensor`] say of its shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// It is these.
+    Exact,
+    /// It broadcasts to these.
+    Broadcasts,
+    /// The operation's own check knows more than they say.
+    Checked,
+}
+
+/// When an operation reads the values of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// In every call.
+    Always,
+    /// Where the optional vectors are used ([`Dim::Optional`]).
+    WithOptional,
+    /// Never; its shape is checked.
+    Never,
+}
+
+/// An input or output, or a list of them.
+#[derive(Clone, Copy, Debug)]
 pub struct Tensor {
     /// The name in `tf.raw_ops`.
     pub name: &'static str,
+    /// The attribute that tells how many tensors a list has; `None` for a single tensor.
+    pub list: Option<&'static str>,
     /// The symbolic shape.
     pub dims: &'static [Dim],
-    /// Whether its elements are numbers of time steps, `int64` from 0 to `time`, whatever the
-    /// element type of the other tensors is.
-    pub is_steps: bool,
+    /// What it says.
+    pub shape: Shape,
+    /// The type of its elements.
+    pub elements: Elements,
+    /// When its values are read.
+    pub read: Read,
+    /// What it is, by lines.
+    pub doc: &'static [&'static str],
 }
 
-/// An operation: its name, tensors and element types.
-#[derive(Debug)]
+impl Tensor {
+    /// A tensor of element type T without a name: what declarations start from.
+    pub(crate) const T: Tensor = Tensor {
+        name: "",
+        list: None,
+        dims: &[],
+        shape: Shape::Exact,
+        elements: Elements::T,
+        read: Read::Always,
+        doc: &[],
+    };
+
+    /// Whether its elements are numbers of time steps.
+    #[must_use]
+    pub fn is_steps(&self) -> bool {
+        self.elements == Elements::Steps
+    }
+
+    /// The type in an `OpDef`, such as `int64` or `P * T`.
+    #[must_use]
+    pub fn op_def_type(&self) -> String {
+        let elements = match self.elements {
+            Elements::T => "T",
+            Elements::Steps => "int64",
+            Elements::Int8 => "int8",
+            Elements::Int32 => "int32",
+            Elements::Bool => "bool",
+            Elements::Text => "string",
+            Elements::S => "S",
+        };
+        self.list.map_or_else(|| elements.to_owned(), |list| format!("{list} * {elements}"))
+    }
+}
+
+/// An attribute, beside the element type T.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute {
+    /// The name in `tf.raw_ops`.
+    pub name: &'static str,
+    /// Type and default as in an `OpDef`, such as `float = 1.0` or `int >= 0`.
+    pub kind: &'static str,
+    /// What it is, by lines.
+    pub doc: &'static [&'static str],
+}
+
+/// An operation: its name, tensors, attributes and element types.
+#[derive(Clone, Copy, Debug)]
 pub struct Op {
     /// The name in TensorFlow.
     pub name: &'static str,
@@ -110,10 +286,16 @@ pub struct Op {
     pub in_place: &'static [&'static str],
     /// The outputs in TensorFlow's order.
     pub outputs: &'static [Tensor],
-    /// The element types it has kernels for.
+    /// The attributes, but for the element type T.
+    pub attributes: &'static [Attribute],
+    /// The element types it has kernels for; none if it has no T.
     pub types: &'static [DataType],
-    /// Whether it is an operation of TensorFlow's own; otherwise this library defines it.
+    /// Whether it is an operation of TensorFlow's own, for which it may have kernels; otherwise this library defines it.
     pub is_stock: bool,
+    /// Whether calls with the same inputs may have other results.
+    pub is_stateful: bool,
+    /// What it computes, by lines.
+    pub doc: &'static [&'static str],
 }
 
 /// Where the tensors of a call come from that are known by their order alone, as they are outside of
@@ -146,10 +328,10 @@ impl Op {
     /// The operation TensorFlow calls `name`.
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Op> {
-        ALL.into_iter().find(|op| op.name == name)
+        all().find(|op| op.name == name)
     }
 
-    /// Checks rank and every dimension of every input.
+    /// Checks rank and every dimension of every input of an operation without lists.
     ///
     /// `shapes` are the shapes of all inputs in the operation's order. The first tensor in which a
     /// symbol stands alone gives it its number; every later one has to agree. `use_optional` tells
@@ -161,17 +343,21 @@ impl Op {
     /// [`Error::Shape`] for the first tensor that does not fit, [`Error::Overflow`] if a size that
     /// follows from the inputs cannot be addressed, [`Error::Count`] for a wrong number of inputs.
     pub fn check(&'static self, use_optional: bool, shapes: &[&[usize]]) -> Result<Sizes, Error> {
-        self.check_count("inputs", self.inputs.len(), shapes.len())?;
+        self.check_shapes(use_optional, shapes.len(), |n| shapes[n])
+    }
+
+    fn check_shapes<'s>(
+        &'static self,
+        use_optional: bool,
+        count: usize,
+        shape: impl Fn(usize) -> &'s [usize],
+    ) -> Result<Sizes, Error> {
+        self.check_count("inputs", self.inputs.len(), count)?;
         let mut bound = Bound::new(use_optional);
-        for (tensor, got) in self.inputs.iter().zip(shapes) {
-            if !bound.fits(tensor.dims, got) {
+        for (n, tensor) in self.inputs.iter().enumerate() {
+            if !bound.fits(tensor.dims, shape(n)) {
                 let expected = bound.describe(tensor.dims);
-                return Err(Error::Shape {
-                    op: self.name,
-                    tensor: tensor.name,
-                    expected,
-                    got: got.to_vec(),
-                });
+                return Err(tensor.shape_error(self, None, expected, known_shape(shape(n))));
             }
         }
         if bound.is_small() {
@@ -193,24 +379,25 @@ impl Op {
     ///
     /// As [`Op::check`].
     pub fn check_outputs(&'static self, sizes: &Sizes, shapes: &[&[usize]]) -> Result<(), Error> {
-        self.check_kept(sizes, shapes, Keeps::All)
+        self.check_kept(sizes, shapes.len(), |n| shapes[n], Keeps::All)
     }
 
-    fn check_kept(
+    fn check_kept<'s>(
         &'static self,
         sizes: &Sizes,
-        shapes: &[&[usize]],
+        count: usize,
+        shape: impl Fn(usize) -> &'s [usize],
         keeps: Keeps,
     ) -> Result<(), Error> {
-        self.check_count("outputs", self.outputs.len(), shapes.len())?;
-        for (tensor, &got) in self.outputs.iter().zip(shapes) {
+        self.check_count("outputs", self.outputs.len(), count)?;
+        for (n, tensor) in self.outputs.iter().enumerate() {
+            let got = shape(n);
             let expected = tensor.dims.iter().map(|&dim| sizes.of(dim));
             let mut unread = tensor.dims.iter().map(|&dim| sizes.of_unread(dim));
             let is_unread = keeps == Keeps::WhatIsRead && unread.by_ref().eq(got.iter().copied());
             if !is_unread && !expected.clone().eq(got.iter().copied()) {
                 let expected = format!("{:?}", expected.collect::<Vec<_>>());
-                let (op, got) = (self.name, got.to_vec());
-                return Err(Error::Shape { op, tensor: tensor.name, expected, got });
+                return Err(tensor.shape_error(self, None, expected, known_shape(got)));
             }
         }
         Ok(())
@@ -227,7 +414,7 @@ impl Op {
         sizes: &Sizes,
         steps: impl IntoIterator<Item = i128>,
     ) -> Result<(), Error> {
-        let Some(tensor) = self.inputs.iter().find(|tensor| tensor.is_steps) else {
+        let Some(tensor) = self.inputs.iter().find(|tensor| tensor.is_steps()) else {
             return Ok(());
         };
         let time = sizes.time;
@@ -245,57 +432,25 @@ impl Op {
     }
 
     /// The first `needed` elements of the memory for intermediate values.
-    pub(crate) fn check_scratch<'a>(
+    pub(crate) fn check_scratch<'a, E>(
         &self,
         needed: usize,
-        scratch: &'a mut [f32],
-    ) -> Result<&'a mut [f32], Error> {
+        scratch: &'a mut [E],
+    ) -> Result<&'a mut [E], Error> {
         let got = scratch.len();
         scratch.get_mut(..needed).ok_or(Error::Scratch { op: self.name, needed, got })
     }
 
-    /// [`Op::check`], [`Op::check_outputs`] and the layouts of a call of the Rust API.
-    pub(crate) fn check_views<const I: usize, const O: usize>(
-        &'static self,
-        use_optional: bool,
-        inputs: [View<'_>; I],
-        outputs: [View<'_>; O],
-        keeps: Keeps,
-    ) -> Result<Sizes, Error> {
-        let sizes = self.check(use_optional, &inputs.map(|view| view.shape))?;
-        self.check_kept(&sizes, &outputs.map(|view| view.shape), keeps)?;
-        let tensors = self.inputs.iter().chain(self.outputs);
-        match tensors.zip(inputs.iter().chain(&outputs)).find(|(_, view)| !view.standard) {
-            Some((tensor, _)) => Err(Error::Layout { op: self.name, tensor: tensor.name }),
-            None => Ok(sizes),
-        }
-    }
-
-    fn check_count(&self, what: &'static str, expected: usize, got: usize) -> Result<(), Error> {
+    pub(crate) fn check_count(
+        &self,
+        what: &'static str,
+        expected: usize,
+        got: usize,
+    ) -> Result<(), Error> {
         if expected == got {
             return Ok(());
         }
         Err(Error::Count { op: self.name, what, expected, got })
-    }
-}
-
-/// What is checked of an array view.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    shape: &'a [usize],
-    standard: bool,
-}
-
-/// A number, which is a scalar in TensorFlow.
-impl From<&usize> for View<'_> {
-    fn from(_: &usize) -> Self {
-        View { shape: &[], standard: true }
-    }
-}
-
-impl<'a, S: ndarray::Data, D: ndarray::Dimension> From<&'a ndarray::ArrayBase<S, D>> for View<'a> {
-    fn from(array: &'a ndarray::ArrayBase<S, D>) -> Self {
-        View { shape: array.shape(), standard: array.is_standard_layout() }
     }
 }
 
@@ -311,6 +466,9 @@ impl Sizes {
             InputCell | InputCellOrNone => self.input_size.saturating_add(self.cell_size),
             Gates(gates) => self.cell_size.saturating_mul(gates),
             Optional(n) => self.optional[n],
+            Dim::Output | Dim::InputOutput | Dim::Any(_) => {
+                unreachable!("only operations with lists have such dimensions")
+            }
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
 //!
-//! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check_places`].
+//! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check`].
 //! * All outputs of the new node have a value at the same time. So whoever takes an inner tensor waits
 //!   for all inputs of the step anyhow: [`step::Step::check_consumers`], [`Availability`](crate::facts::availability::Availability).
 //! * Nothing that the step takes depends on a part of it: [`Levels`](crate::facts::levels::Levels).

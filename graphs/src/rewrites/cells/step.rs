@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::facts::availability::{Availability, Needed};
 use crate::facts::levels::Levels;
-use crate::facts::placement::{check_replaceable, check_same_device};
+use crate::facts::placement::check_beside;
 use crate::facts::waits::waits_for;
 use crate::facts::writers::Writers;
 use crate::graph::reason::Reason;
@@ -109,7 +109,7 @@ impl Step {
         context: &mut Context,
         roles: &Roles,
     ) -> Result<(BTreeSet<NodeId>, Needed), Reason> {
-        self.check_places(graph)?;
+        self.nodes.iter().try_for_each(|&id| check_beside(graph, id, self.root))?;
         let mut waits = self.waits(graph);
         let name = |id: NodeId| graph.node(id).name.clone();
         let before: Vec<_> =
@@ -148,14 +148,6 @@ impl Step {
             }
         }
         Ok(awaited)
-    }
-
-    fn check_places(&self, graph: &Graph) -> Result<(), Reason> {
-        for &id in &self.nodes {
-            check_replaceable(graph.node(id))?;
-            check_same_device(graph, id, self.root)?;
-        }
-        Ok(())
     }
 
     /// What the nodes of the step wait for.

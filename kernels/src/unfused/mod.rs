@@ -1,4 +1,4 @@
-//! Steps of plain cells, as graphs write them with small operations.
+//! Steps of plain cells, as graphs write them with small operations, and loops of such steps.
 //!
 //! For an LSTM cell: the equations of [`crate::lstm`], for tensors that `LSTMBlockCell` and its gradient would
 //! refuse.
@@ -19,34 +19,31 @@ mod gru_layer;
 mod keras;
 mod keras_gru;
 mod keras_lstm;
+mod loops;
 mod lstm;
 mod lstm_grad;
 mod lstm_grad_equations;
 mod lstm_grad_sums;
 mod lstm_layer;
-mod steps;
+mod memory;
 
-pub use gru::{GRU_CELL, GruCellInputs, GruCellOutputs};
-pub use gru::{gru_cell, gru_cell_scratch, gru_cell_shapes};
-pub use gru_grad::{GRU_CELL_GRAD_C, GruCellGradCInputs, GruCellGradCOutputs};
-pub use gru_grad::{GRU_CELL_GRAD_RU, GruCellGradRuInputs, GruCellGradRuOutputs};
-pub use gru_grad::{gru_cell_grad_c, gru_cell_grad_c_shapes, gru_cell_grad_scratch};
-pub use gru_grad::{gru_cell_grad_ru, gru_cell_grad_ru_shapes};
-pub use gru_layer::{GRU_LAYER, GruLayerInputs, GruLayerOutputs, GruLayerShapes};
+pub use gru::{GruCellInputs, GruCellOutputs, gru_cell, gru_cell_scratch};
+pub use gru_grad::gru_cell_grad_scratch;
+pub use gru_grad::{GruCellGradCInputs, GruCellGradCOutputs, gru_cell_grad_c};
+pub use gru_grad::{GruCellGradRuInputs, GruCellGradRuOutputs, gru_cell_grad_ru};
+pub use gru_layer::{GruLayerInputs, GruLayerOutputs};
 pub use gru_layer::{gru_layer, gru_layer_scratch, gru_layer_shapes};
-pub use keras::{KerasMask, KerasShapes, KerasSteps};
-pub use keras_gru::{KERAS_GRU, KerasGruInputs, KerasGruOutputs};
+pub use keras_gru::{KerasGruInputs, KerasGruOutputs};
 pub use keras_gru::{keras_gru, keras_gru_scratch, keras_gru_shapes};
-pub use keras_lstm::{KERAS_LSTM, KerasLstmInputs, KerasLstmOutputs};
+pub use keras_lstm::{KerasLstmInputs, KerasLstmOutputs};
 pub use keras_lstm::{keras_lstm, keras_lstm_scratch, keras_lstm_shapes};
-pub use lstm::{LSTM_CELL, LstmCellInputs, LstmCellOutputs, LstmCellShapes};
+pub use loops::{Loop, Numbers};
+pub use lstm::{LstmCellInputs, LstmCellOutputs};
 pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};
-pub use lstm_grad::{LSTM_CELL_GRAD, LstmCellGradInputs, LstmCellGradOutputs, LstmCellGradShapes};
-pub use lstm_grad::{LstmCellGradAttributes, LstmPeepholeGrads, LstmPeepholes};
+pub use lstm_grad::{LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs};
 pub use lstm_grad::{lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_grad_shapes};
-pub use lstm_layer::{LSTM_LAYER, LstmLayerInputs, LstmLayerOutputs, LstmLayerShapes};
+pub use lstm_layer::{LstmLayerInputs, LstmLayerOutputs};
 pub use lstm_layer::{lstm_layer, lstm_layer_scratch, lstm_layer_shapes};
-pub use steps::{ElementShapes, Steps};
 
 pub(crate) use gru::compute as compute_gru_cell;
 pub(crate) use gru_grad::{

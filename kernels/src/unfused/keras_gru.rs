@@ -1,73 +1,32 @@
 //! `BlockcellKerasGRU`: a loop over a sequence whose rounds are steps of Keras's GRU cell, which resets the state after
 //! its product.
 
-use ndarray::{
-    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis, Zip, s,
-};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, Zip, s};
 
-use super::keras::{self, KerasMask, KerasShapes, KerasSteps, Pieces, Taken};
-use super::steps::{self, ElementShapes};
+use super::keras::{self, Taken};
+use super::loops::{Loop, Numbers};
+use super::memory::{self, Pieces};
 use crate::block_gru::forward::{Sequence, forward_scratch};
 use crate::gru::step::GruStep;
-use crate::ops::{PartialShape, Sizes};
+use crate::ops::{Inferred, KERAS_GRU, Lists, PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
-use crate::shapes::{Dim, bind, check_layout, check_output, shape_of};
 use crate::{Context, Element, Error, Storage};
 
-/// The operation's name in TensorFlow.
-pub const KERAS_GRU: &str = "BlockcellKerasGRU";
-
-/// Inputs of [`keras_gru`]. Where the batch is larger, one row of a tensor stands for all.
-#[derive(Clone, Debug)]
-pub struct KerasGruInputs<'a, E> {
-    /// None if all rows take part in all steps.
-    pub mask: Option<KerasMask<'a, E>>,
-    /// `[time, batch, input]`
-    pub x: ArrayView3<'a, E>,
-    /// State before the first step, `[batch, cell]`.
-    pub h_prev: ArrayView2<'a, E>,
-    /// Weights of x, `[input, 3 * cell]`: of the update gate, reset gate and candidate.
-    pub w_x: ArrayView2<'a, E>,
-    /// Weights of the state, `[cell, 3 * cell]`.
-    pub w_h: ArrayView2<'a, E>,
-    /// Biases of the products with x, `[3 * cell]`.
-    pub b_x: ArrayView1<'a, E>,
-    /// Biases of the products with the state, `[3 * cell]`.
-    pub b_h: ArrayView1<'a, E>,
-}
-
-/// Outputs of [`keras_gru`]. Previous contents do not matter.
-#[derive(Debug)]
-pub struct KerasGruOutputs<'a, E> {
-    /// Outputs of the steps, `[size, batch, cell]`: zero from the last round on.
-    pub h: ArrayViewMut3<'a, E>,
-    /// State after each row's last step, `[batch, cell]`.
-    pub h_last: ArrayViewMut2<'a, E>,
-}
+pub use crate::ops::loops::{KerasGruInputs, KerasGruOutputs};
 
 /// The shapes of [`keras_gru`]'s outputs, in their order, as far as they follow from what is known of the inputs'
-/// shapes: those of `shapes`, and of `w_x`, `w_h`, `b_x` and `b_h`.
+/// shapes, and of the numbers.
 ///
 /// # Errors
 ///
-/// [`Error::ListShape`] for the first tensor at odds with those before it, [`Error::Overflow`] for an output that
-/// cannot be addressed.
+/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that
+/// cannot be addressed, [`Error::Value`] for a number that the loop cannot have.
 pub fn keras_gru_shapes(
-    shapes: &KerasShapes<'_>,
-    weights: &[PartialShape; 4],
-    size: Option<usize>,
-) -> Result<Vec<Vec<Option<usize>>>, Error> {
-    let op = KERAS_GRU;
-    let [batch, mut input, mut cell] = keras::sizes(op, shapes)?;
-    let mut gates = cell.map(|cell| cell.saturating_mul(3));
-    let [w_x, w_h, b_x, b_h] = weights;
-    let dims = &mut [Dim::new("input", &mut input), Dim::new("3 * cell", &mut gates)];
-    bind(op, ("w_x", 0), w_x, dims)?;
-    let dims = &mut [Dim::new("cell", &mut cell), Dim::new("3 * cell", &mut gates)];
-    bind(op, ("w_h", 0), w_h, dims)?;
-    bind(op, ("b_x", 0), b_x, &mut [Dim::new("3 * cell", &mut gates)])?;
-    bind(op, ("b_h", 0), b_h, &mut [Dim::new("3 * cell", &mut gates)])?;
-    keras::outputs(op, size, [batch, cell], shapes.states)
+    kind: &Loop,
+    numbers: Option<Numbers>,
+    inputs: &Lists<'_, PartialShape>,
+) -> Result<Inferred, Error> {
+    keras::infer(&KERAS_GRU, kind, numbers, inputs, &["h_prev"])
 }
 
 /// How much scratch memory [`keras_gru`] needs: so many numbers, and so many elements.
@@ -94,57 +53,43 @@ pub fn keras_gru_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [u
 /// is written then.
 pub fn keras_gru<E: Element>(
     context: &Context<'_>,
-    (steps, elements): (&KerasSteps, &ElementShapes),
+    kind: &Loop,
     inputs: KerasGruInputs<'_, E>,
     outputs: KerasGruOutputs<'_, E>,
-    (scratch, memory): (&mut [f32], &mut [E]),
+    (scratch, elements): (&mut [f32], &mut [E]),
 ) -> Result<(), Error> {
-    let op = KERAS_GRU;
-    let KerasGruInputs { mask, x, h_prev, w_x, w_h, b_x, b_h } = &inputs;
-    let (size, rounds) = (steps.outputs(op)?, steps.rounds(op, x.len_of(Axis(0)))?);
-    let mask = keras::check_mask(op, mask.as_ref(), rounds)?;
-    let (x_shape, states) = (shape_of(x), [shape_of(h_prev)]);
-    let shapes = KerasShapes { scalars: &[], mask: &mask, x: &x_shape, states: &states, elements };
-    let weights = [shape_of(w_x), shape_of(w_h), shape_of(b_x), shape_of(b_h)];
-    let known = keras_gru_shapes(&shapes, &weights, Some(size))?;
-    check_output(op, ("h", 0), &outputs.h, &known[0])?;
-    check_output(op, ("h_last", 0), &outputs.h_last, &known[1])?;
-    check_layout(op, "h", &outputs.h)?;
-    check_layout(op, "h_last", &outputs.h_last)?;
-    for (view, name) in [(h_prev, "h_prev"), (w_x, "w_x"), (w_h, "w_h")] {
-        check_layout(op, name, view)?;
-    }
-    check_layout(op, "x", x)?;
-    check_layout(op, "b_x", b_x)?;
-    check_layout(op, "b_h", b_h)?;
-    let (_, batch, cell) = outputs.h.dim();
-    let needed = keras_gru_scratch([x.dim().0, batch, x.dim().2, cell]);
-    steps::check_scratch(op, needed, [scratch.len(), memory.len()])?;
-    if batch > 0 && cell > 0 {
-        E::plain_keras_gru(context, steps, inputs, outputs, scratch, memory);
+    let op = &KERAS_GRU;
+    let numbers = Numbers::new(inputs.size, &inputs.rounds);
+    let infer = |shapes: &Lists<'_, _>| keras_gru_shapes(kind, Some(numbers), shapes);
+    let Sizes { time, batch, input_size, cell_size, .. } =
+        op.check_lists(&inputs, &outputs, infer)?;
+    let needed = keras_gru_scratch([time, batch, input_size, cell_size]);
+    memory::check(op.name, needed, [scratch.len(), elements.len()])?;
+    if batch > 0 && cell_size > 0 {
+        E::unfused_keras_gru(context, (kind, numbers), inputs, outputs, scratch, elements);
     }
     Ok(())
 }
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    steps: &KerasSteps,
+    (kind, numbers): (&Loop, Numbers),
     inputs: KerasGruInputs<'_, E>,
     outputs: KerasGruOutputs<'_, E>,
     scratch: &mut [f32],
     memory: &mut [E],
 ) {
-    let KerasGruInputs { mask, x, h_prev, w_x, w_h, b_x, b_h } = inputs;
+    let KerasGruInputs { x, h_prev, w_x, w_h, b_x, b_h, mask, before, .. } = inputs;
     let KerasGruOutputs { mut h, h_last } = outputs;
     let (_, batch, cell) = h.dim();
-    let rounds = usize::try_from(steps.rounds).unwrap_or(0);
+    let rounds = numbers.rounds();
     let taken = Taken::of(mask.as_ref(), rounds, batch);
     let mut pieces = Pieces::new(memory);
     let h_prev = pieces.whole(h_prev, batch);
-    let before = mask.map(|mask| pieces.whole(mask.before, batch));
+    let before = before.map(|before| pieces.whole(before, batch));
     let x = taken.x(x, rounds, &mut pieces);
     let [r, u, c, hc] = [(); 4].map(|()| pieces.take([1, batch, cell]));
-    let mut own = (!taken.in_place(steps)).then(|| pieces.take([rounds, batch, cell]));
+    let mut own = (!taken.in_place(kind)).then(|| pieces.take([rounds, batch, cell]));
     // The products take matrices without gaps.
     let mut parts = [w_x, w_h].map(|w| {
         let part = |gates| pieces.take([1, w.nrows(), gates * cell]).index_axis_move(Axis(0), 0);
@@ -174,7 +119,7 @@ pub(crate) fn compute<E: Storage>(
     if own.is_some() {
         h.fill(E::ZERO);
     }
-    taken.spread(steps, before, own.as_ref().map(|own| own.view()), h);
+    taken.spread((kind, numbers), before, own.as_ref().map(|own| own.view()), h);
 }
 
 /// The columns of the reset and of the update gate, in the order that `BlockGRU` has. Keras has the update gate first.

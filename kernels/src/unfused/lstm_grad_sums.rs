@@ -1,6 +1,6 @@
 //! The backward step of a plain LSTM cell whose state is larger than its gates.
 //!
-//! That is rare: x of one row, and states of many. So the code is short, and does not hurry.
+//! That is rare: x of one row, and states of many. So the code favours brevity over speed.
 
 use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMutD, Dimension, IxDyn, s};
 
@@ -19,7 +19,7 @@ pub(super) fn compute<E: Storage>(
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
 ) {
-    let LstmCellGradInputs { gates: [i, f, o, ci], co, cs_prev, cs_grad, h_grad, .. } = inputs;
+    let LstmCellGradInputs { i, f, o, ci, co, cs_prev, cs_grad, h_grad, .. } = inputs;
     let LstmCellGradOutputs { mut cs_prev_grad, mut dicfo, .. } = outputs;
     let (shape, size) = (IxDyn(co.shape()), i.dim());
     let (states, rest) = scratch.split_at_mut(2 * co.len());

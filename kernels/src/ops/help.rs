@@ -1,0 +1,108 @@
+//! An operation in the words of TensorFlow's `OpDef`: types and attributes, and what `help()` shows.
+
+use super::{Dim, Op, Shape, Tensor};
+
+impl Op {
+    /// The inputs, as `name: type`.
+    #[must_use]
+    pub fn op_def_inputs(&self) -> Vec<String> {
+        self.inputs.iter().map(Tensor::op_def).collect()
+    }
+
+    /// The outputs, as `name: type`.
+    #[must_use]
+    pub fn op_def_outputs(&self) -> Vec<String> {
+        self.outputs.iter().map(Tensor::op_def).collect()
+    }
+
+    /// The attributes, as `name: type` or `name: type = default`.
+    #[must_use]
+    pub fn op_def_attributes(&self) -> Vec<String> {
+        let types: Vec<_> = self.types.iter().map(|of| of.name()).collect();
+        let element = (!types.is_empty()).then(|| format!("T: {{{}}}", types.join(", ")));
+        let others = self.attributes.iter().map(|of| format!("{}: {}", of.name, of.kind));
+        element.into_iter().chain(others).collect()
+    }
+
+    /// What `help()` shows: what the operation computes, and then `name: description` of each tensor and attribute.
+    #[must_use]
+    pub fn help(&self) -> String {
+        let mut text = paragraphs(self.doc);
+        if !self.inputs.is_empty() {
+            text += "\nTensors of other shapes are an `InvalidArgumentError`. Any of the sizes may be zero. There are \
+                     kernels for CPUs.\n";
+        }
+        text.push('\n');
+        for tensor in self.inputs.iter().chain(self.outputs) {
+            text += &format!("{}: {}\n", tensor.name, tensor.description());
+        }
+        for attribute in self.attributes.iter().filter(|attribute| !attribute.doc.is_empty()) {
+            text += &format!("{}: {}\n", attribute.name, sentence(attribute.doc));
+        }
+        text
+    }
+}
+
+impl Tensor {
+    fn op_def(&self) -> String {
+        format!("{}: {}", self.name, self.op_def_type())
+    }
+
+    /// What it is, with its shape where the declaration has one.
+    #[must_use]
+    pub fn description(&self) -> String {
+        let text = sentence(self.doc);
+        match self.symbols() {
+            Some(symbols) if self.shape == Shape::Broadcasts => {
+                format!("{text} Shape: `{symbols}`, or one that broadcasts to it.")
+            }
+            Some(symbols) => format!("{text} Shape: `{symbols}`."),
+            None => text,
+        }
+    }
+
+    /// The shape in symbols, where the declaration has one.
+    #[must_use]
+    pub fn symbols(&self) -> Option<String> {
+        let names: Vec<_> = self.dims.iter().map(|dim| dim.to_string()).collect();
+        let is_known = !names.is_empty() || self.shape == Shape::Exact;
+        is_known.then(|| format!("[{}]", names.join(", ")))
+    }
+}
+
+/// The dimension as documentation and messages name it.
+impl std::fmt::Display for Dim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Dim::Time | Dim::TimeOrOne | Dim::TimeOrNone => dim_name!(Time),
+            Dim::Batch => dim_name!(Batch),
+            Dim::Input => dim_name!(Input),
+            Dim::Cell | Dim::Optional(_) => dim_name!(Cell),
+            Dim::Output => dim_name!(Output),
+            Dim::InputCell | Dim::InputCellOrNone => dim_name!(InputCell),
+            Dim::InputOutput => dim_name!(InputOutput),
+            Dim::Gates(gates) => return write!(f, "{gates} * {}", dim_name!(Cell)),
+            Dim::Any(name) => name,
+        })
+    }
+}
+
+/// Lines of documentation as one sentence after the other.
+fn sentence(lines: &[&str]) -> String {
+    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// Lines of documentation as they are, but for blocks of code, which are indented.
+fn paragraphs(lines: &[&str]) -> String {
+    let (mut text, mut is_code) = (String::new(), false);
+    for line in lines {
+        let line = line.strip_prefix(' ').unwrap_or(line);
+        if line.starts_with("```") {
+            is_code = !is_code;
+            continue;
+        }
+        let indent = if is_code && !line.is_empty() { "    " } else { "" };
+        text += &format!("{indent}{line}\n");
+    }
+    text
+}

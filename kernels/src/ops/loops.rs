@@ -1,0 +1,277 @@
+//! The operations of [`crate::unfused`] on loops over a sequence.
+
+use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewD, ArrayViewMut2, ArrayViewMut3};
+
+op! {
+    /// A loop over a sequence whose rounds are steps of a plain LSTM cell.
+    ///
+    /// Step t of a row computes what `BlockcellLSTMCell` does, from `x[t]` and the state of the row's step before. It is
+    /// what graphs get in place of the loop of `tf.nn.dynamic_rnn` around `BasicLSTMCell` or `LSTMCell`, where nothing else
+    /// happens in a round and nobody takes gradients. A row that has ended keeps its state, and its outputs are zero, as
+    /// are those of steps that the loop does not reach.
+    ///
+    /// The loop ends after as many rounds as the least of `rounds` says. More rounds than `time`, and a loop without a
+    /// round where `h_sizes` is not known, are an `InvalidArgumentError`, as are tensors of other shapes.
+    static LSTM_LAYER = {
+        name: "BlockcellLSTMLayer", types: [Half, Float], is_stock: false,
+        attributes: {
+            R: "int >= 1",
+            L: "int >= 0",
+            P: "int >= 0",
+            /// Added to the forget gate.
+            forget_bias: "float = 1.0",
+            /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
+            cell_clip: "float = -1.0",
+            /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
+            x_sizes: "list(int) = []",
+            /// The same of a step of `h`.
+            h_sizes: "list(int) = []",
+            /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
+            needs_h: "bool = true",
+            /// Whether the loop's arrays are lists of TensorFlow 2. Then `time` is the number of steps of `h` alone, `x`
+            /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
+            lists: "bool = false",
+        }
+    };
+
+    /// Inputs of [`lstm_layer`](crate::unfused::lstm_layer).
+    #[derive(Clone, Debug)]
+    struct LstmLayerInputs<'a, E> {
+        /// How many steps `x` and `h` have.
+        time: i32 = int32 [],
+        /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
+        rounds: Vec<i32> = R * int32 [],
+        /// None, or the number of steps of each row, `[batch]` or a scalar. A row takes part in all rounds if its number
+        /// is larger, and in none if it is negative.
+        sequence_length: Option<ArrayViewD<'a, i32>> = L * lengths [],
+        /// Inputs of the steps.
+        x: ArrayView3<'a, E> = [Time, Batch, Input],
+        /// Output before the first step.
+        h_prev: ArrayView2<'a, E> = [Batch, Cell],
+        /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to that, if there is no
+        /// `sequence_length` and there are no peepholes.
+        cs_prev: ArrayViewD<'a, E> = checked [],
+        /// Weights.
+        w: ArrayView2<'a, E> = [InputCell, Gates(4)],
+        /// Biases.
+        b: ArrayView1<'a, E> = [Gates(4)],
+        /// None, or the peephole weights of the input, forget and output gate.
+        peepholes: Vec<ArrayView1<'a, E>> = P * T [Cell],
+    }
+
+    /// Outputs of [`lstm_layer`](crate::unfused::lstm_layer). Previous contents do not matter.
+    struct LstmLayerOutputs<'a, E> {
+        /// Outputs of the steps; zero in steps that a row does not take part in.
+        h: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        /// Output of each row's last step; `h_prev` where it has none.
+        h_last: ArrayViewMut2<'a, E> = [Batch, Cell],
+        /// Cell state after each row's last step.
+        cs_last: ArrayViewMut2<'a, E> = [Batch, Cell],
+    }
+}
+
+op! {
+    /// A loop over a sequence whose rounds are steps of a GRU cell.
+    ///
+    /// Step t of a row computes what `GRUBlockCell` does, from `x[t]` and the state of the row's step before. It is what graphs
+    /// get in place of the loop of `tf.nn.dynamic_rnn` around `GRUCell`, where nothing else happens in
+    /// a round and nobody takes gradients. A row that has ended keeps its state, and its outputs are zero, as are those
+    /// of steps that the loop does not reach.
+    ///
+    /// The loop ends after as many rounds as the least of `rounds` says. More rounds than `time`, and a loop without a
+    /// round where `h_sizes` is not known, are an `InvalidArgumentError`, as are tensors of other shapes.
+    static GRU_LAYER = {
+        name: "BlockcellGRULayer", types: [Half, Float], is_stock: false,
+        attributes: {
+            R: "int >= 1",
+            L: "int >= 0",
+            /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
+            x_sizes: "list(int) = []",
+            /// The same of a step of `h`.
+            h_sizes: "list(int) = []",
+            /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
+            needs_h: "bool = true",
+            /// Whether the loop's arrays are lists of TensorFlow 2. Then `time` is the number of steps of `h` alone, `x`
+            /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
+            lists: "bool = false",
+        }
+    };
+
+    /// Inputs of [`gru_layer`](crate::unfused::gru_layer).
+    #[derive(Clone, Debug)]
+    struct GruLayerInputs<'a, E> {
+        /// How many steps `x` and `h` have.
+        time: i32 = int32 [],
+        /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
+        rounds: Vec<i32> = R * int32 [],
+        /// None, or the number of steps of each row, `[batch]` or a scalar. A row takes part in all rounds if its number
+        /// is larger, and in none if it is negative.
+        sequence_length: Option<ArrayViewD<'a, i32>> = L * lengths [],
+        /// Inputs of the steps.
+        x: ArrayView3<'a, E> = [Time, Batch, Input],
+        /// State before the first step.
+        h_prev: ArrayView2<'a, E> = [Batch, Cell],
+        /// Weights of the reset and update gates, in this order of columns.
+        w_ru: ArrayView2<'a, E> = [InputCell, Gates(2)],
+        /// Weights of the candidate.
+        w_c: ArrayView2<'a, E> = [InputCell, Cell],
+        /// Biases of the gates, in the order of the columns of `w_ru`.
+        b_ru: ArrayView1<'a, E> = [Gates(2)],
+        /// Bias of the candidate.
+        b_c: ArrayView1<'a, E> = [Cell],
+    }
+
+    /// Outputs of [`gru_layer`](crate::unfused::gru_layer). Previous contents do not matter.
+    struct GruLayerOutputs<'a, E> {
+        /// Outputs of the steps; zero in steps that a row does not take part in.
+        h: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        /// State after each row's last step; `h_prev` where it has none.
+        h_last: ArrayViewMut2<'a, E> = [Batch, Cell],
+    }
+}
+
+op! {
+    /// A loop over a sequence whose rounds are steps of the LSTM cell of Keras.
+    ///
+    /// Step t of a row computes, from `x[t]` and the states of the row's step before:
+    ///
+    /// ```text
+    /// [i | f | ci | o] = x[t] @ w_x + h_prev @ w_h + b
+    /// cs = sigmoid(f) * cs_prev + sigmoid(i) * tanh(ci)
+    /// h  = sigmoid(o) * tanh(cs)
+    /// ```
+    ///
+    /// It is what graphs get in place of the loop of a layer `LSTM` that Keras 3 has exported,
+    /// where nothing else happens in a round and nobody takes gradients.
+    ///
+    /// The loop ends after as many rounds as the least of `rounds` says. In a step that is masked, a row keeps its state.
+    /// More rounds than `x` or `h` have steps, and a loop without a round where `h_sizes` is not known, are an
+    /// `InvalidArgumentError`, as are tensors of other shapes. Where the batch is larger, one row of a tensor stands for
+    /// all.
+    static KERAS_LSTM = {
+        name: "BlockcellKerasLSTM", types: [Half, Float], is_stock: false,
+        attributes: {
+            R: "int >= 1",
+            M: "int >= 0",
+            /// Whether each round writes its output to the first step of `h`, so that the output of the last round is
+            /// left.
+            last_only: "bool = false",
+            /// Whether the output of a row in a masked step is that of its step before, and not `before`.
+            repeats: "bool = true",
+            /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
+            x_sizes: "list(int) = []",
+            /// The same of a step of `h`.
+            h_sizes: "list(int) = []",
+            /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
+            needs_h: "bool = true",
+        }
+    };
+
+    /// Inputs of [`keras_lstm`](crate::unfused::keras_lstm). Where the batch is larger, one row of a tensor stands for all.
+    #[derive(Clone, Debug)]
+    struct KerasLstmInputs<'a, E> {
+        /// How many steps `h` has.
+        size: i32 = int32 [],
+        /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
+        rounds: Vec<i32> = R * int32 [],
+        /// Inputs of the steps.
+        x: ArrayView3<'a, E> = [Any("time"), Any("batch"), Input],
+        /// Output before the first step.
+        h_prev: ArrayView2<'a, E> = [Any("batch"), Cell],
+        /// Cell state before the first step.
+        cs_prev: ArrayView2<'a, E> = [Any("batch"), Cell],
+        /// Weights of `x`: of the input gate, forget gate, cell input and output gate.
+        w_x: ArrayView2<'a, E> = [Input, Gates(4)],
+        /// Weights of the state.
+        w_h: ArrayView2<'a, E> = [Cell, Gates(4)],
+        /// Biases.
+        b: ArrayView1<'a, E> = [Gates(4)],
+        /// None, or whether a row takes part in a step.
+        mask: Option<ArrayView3<'a, u8>> = M * bool [Any("time"), Any("batch"), Any("1")],
+        /// With a mask, the output before the first step.
+        before: Option<ArrayView2<'a, E>> = M * T [Any("batch"), Cell],
+    }
+
+    /// Outputs of [`keras_lstm`](crate::unfused::keras_lstm). Previous contents do not matter.
+    struct KerasLstmOutputs<'a, E> {
+        /// Outputs of the steps; zero from the last round on.
+        h: ArrayViewMut3<'a, E> = checked [Any("size"), Batch, Cell],
+        /// Output of each row's last step; `h_prev` where it has none.
+        h_last: ArrayViewMut2<'a, E> = checked [Batch, Cell],
+        /// Cell state after each row's last step.
+        cs_last: ArrayViewMut2<'a, E> = checked [Batch, Cell],
+    }
+}
+
+op! {
+    /// A loop over a sequence whose rounds are steps of the GRU cell of Keras.
+    ///
+    /// Step t of a row computes, from `x[t]` and the state of the row's step before:
+    ///
+    /// ```text
+    /// [x_z | x_r | x_c] = x[t] @ w_x + b_x
+    /// [h_z | h_r | h_c] = h_prev @ w_h + b_h
+    /// z = sigmoid(x_z + h_z)
+    /// r = sigmoid(x_r + h_r)
+    /// h = z * h_prev + (1 - z) * tanh(x_c + r * h_c)
+    /// ```
+    ///
+    /// It is what graphs get in place of the loop of a layer `GRU` with `reset_after` that Keras 3 has exported,
+    /// where nothing else happens in a round and nobody takes gradients.
+    ///
+    /// The loop ends after as many rounds as the least of `rounds` says. In a step that is masked, a row keeps its state.
+    /// More rounds than `x` or `h` have steps, and a loop without a round where `h_sizes` is not known, are an
+    /// `InvalidArgumentError`, as are tensors of other shapes. Where the batch is larger, one row of a tensor stands for
+    /// all.
+    static KERAS_GRU = {
+        name: "BlockcellKerasGRU", types: [Half, Float], is_stock: false,
+        attributes: {
+            R: "int >= 1",
+            M: "int >= 0",
+            /// Whether each round writes its output to the first step of `h`, so that the output of the last round is
+            /// left.
+            last_only: "bool = false",
+            /// Whether the output of a row in a masked step is that of its step before, and not `before`.
+            repeats: "bool = true",
+            /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
+            x_sizes: "list(int) = []",
+            /// The same of a step of `h`.
+            h_sizes: "list(int) = []",
+            /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
+            needs_h: "bool = true",
+        }
+    };
+
+    /// Inputs of [`keras_gru`](crate::unfused::keras_gru). Where the batch is larger, one row of a tensor stands for all.
+    #[derive(Clone, Debug)]
+    struct KerasGruInputs<'a, E> {
+        /// How many steps `h` has.
+        size: i32 = int32 [],
+        /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
+        rounds: Vec<i32> = R * int32 [],
+        /// Inputs of the steps.
+        x: ArrayView3<'a, E> = [Any("time"), Any("batch"), Input],
+        /// State before the first step.
+        h_prev: ArrayView2<'a, E> = [Any("batch"), Cell],
+        /// Weights of `x`: of the update gate, reset gate and candidate.
+        w_x: ArrayView2<'a, E> = [Input, Gates(3)],
+        /// Weights of the state.
+        w_h: ArrayView2<'a, E> = [Cell, Gates(3)],
+        /// Biases of the products with `x`.
+        b_x: ArrayView1<'a, E> = [Gates(3)],
+        /// Biases of the products with the state.
+        b_h: ArrayView1<'a, E> = [Gates(3)],
+        /// None, or whether a row takes part in a step.
+        mask: Option<ArrayView3<'a, u8>> = M * bool [Any("time"), Any("batch"), Any("1")],
+        /// With a mask, the output before the first step.
+        before: Option<ArrayView2<'a, E>> = M * T [Any("batch"), Cell],
+    }
+
+    /// Outputs of [`keras_gru`](crate::unfused::keras_gru). Previous contents do not matter.
+    struct KerasGruOutputs<'a, E> {
+        /// Outputs of the steps; zero from the last round on.
+        h: ArrayViewMut3<'a, E> = checked [Any("size"), Batch, Cell],
+        /// State after each row's last step; `h_prev` where it has none.
+        h_last: ArrayViewMut2<'a, E> = checked [Batch, Cell],
+    }
+}

@@ -1,0 +1,132 @@
+//! `BlockcellGRUCellGradC` and `BlockcellGRUCellGradRU`: the backward step of a plain GRU cell, before and
+//! after the product with the candidate's weights.
+
+use ndarray::{ArrayView2, ArrayViewD, Axis, IxDyn};
+
+use crate::elementwise::{self, Computed, Equation};
+use crate::gru::step::{through_reset, through_state};
+use crate::ops::{UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU};
+use crate::simd::Simd;
+use crate::{Context, Element, Error, Storage};
+
+pub use crate::ops::unfused::{
+    GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
+};
+
+/// How many elements of scratch memory the two need, by the size of a gate and the shape of the gradient.
+#[must_use]
+pub fn gru_cell_grad_scratch(size: (usize, usize), gradient: &[usize]) -> usize {
+    if *gradient == [size.0, size.1] { 0 } else { size.0 * size.1 }
+}
+
+/// `BlockcellGRUCellGradC`: from the gradient of the new state to those of candidate and update gate ([`crate::gru`]), as
+/// [`UNFUSED_GRU_CELL_GRAD_C`] says.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
+pub fn gru_cell_grad_c<E: Element>(
+    context: &Context<'_>,
+    inputs: GruCellGradCInputs<'_, E>,
+    outputs: GruCellGradCOutputs<'_, E>,
+    scratch: &mut [E],
+) -> Result<(), Error> {
+    let op = &UNFUSED_GRU_CELL_GRAD_C;
+    op.check_lists(&inputs, &outputs, |shapes| op.infer(false, shapes))?;
+    op.check_scratch(gru_cell_grad_scratch(inputs.h_prev.dim(), inputs.d_h.shape()), scratch)?;
+    E::unfused_gru_cell_grad_c(context, inputs, outputs, scratch);
+    Ok(())
+}
+
+/// `BlockcellGRUCellGradRU`: from the gradient of `r * h_prev` to those of the gates ([`crate::gru`]), as
+/// [`UNFUSED_GRU_CELL_GRAD_RU`] says.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
+pub fn gru_cell_grad_ru<E: Element>(
+    context: &Context<'_>,
+    inputs: GruCellGradRuInputs<'_, E>,
+    outputs: GruCellGradRuOutputs<'_, E>,
+    scratch: &mut [E],
+) -> Result<(), Error> {
+    let op = &UNFUSED_GRU_CELL_GRAD_RU;
+    op.check_lists(&inputs, &outputs, |shapes| op.infer(false, shapes))?;
+    op.check_scratch(gru_cell_grad_scratch(inputs.h_prev.dim(), inputs.d_hr.shape()), scratch)?;
+    E::unfused_gru_cell_grad_ru(context, inputs, outputs, scratch);
+    Ok(())
+}
+
+pub(crate) fn compute_c<E: Storage>(
+    context: &Context<'_>,
+    inputs: GruCellGradCInputs<'_, E>,
+    outputs: GruCellGradCOutputs<'_, E>,
+    scratch: &mut [E],
+) {
+    let GruCellGradCInputs { u, h_prev, c, d_h } = inputs;
+    let GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u } = outputs;
+    let d_h = whole(&d_h, u.dim(), scratch);
+    elementwise::map(context, ThroughState, [u, h_prev, c, d_h], [d_c_bar, d_u_bar, d_h_u], []);
+}
+
+pub(crate) fn compute_ru<E: Storage>(
+    context: &Context<'_>,
+    inputs: GruCellGradRuInputs<'_, E>,
+    outputs: GruCellGradRuOutputs<'_, E>,
+    scratch: &mut [E],
+) {
+    let GruCellGradRuInputs { r, h_prev, d_u_bar, d_hr } = inputs;
+    let GruCellGradRuOutputs { d_r_bar_u_bar, d_hr_r } = outputs;
+    let d_hr = whole(&d_hr, r.dim(), scratch);
+    let (d_r_bar, d_u_bar_out) = d_r_bar_u_bar.split_at(Axis(1), r.ncols());
+    let outputs = [d_r_bar, d_u_bar_out, d_hr_r];
+    elementwise::map(context, ThroughReset, [r, h_prev, d_u_bar, d_hr], outputs, []);
+}
+
+/// A gradient as a matrix of this size.
+fn whole<'a, E: Storage>(
+    gradient: &ArrayViewD<'a, E>,
+    size: (usize, usize),
+    memory: &'a mut [E],
+) -> ArrayView2<'a, E> {
+    if *gradient.shape() == [size.0, size.1] {
+        return gradient.clone().into_dimensionality().expect("a matrix");
+    }
+    let memory = &mut memory[..size.0 * size.1];
+    let all = gradient.broadcast(IxDyn(&[size.0, size.1])).expect("it was checked");
+    memory.iter_mut().zip(all).for_each(|(element, value)| *element = *value);
+    ArrayView2::from_shape(size, memory).expect("as many as were taken")
+}
+
+#[derive(Clone, Copy)]
+struct ThroughState;
+
+impl Equation<4, 3> for ThroughState {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [u, h_prev, c, d_h]: [S::F32; 4],
+        _: [S::F32; 3],
+        _: [S::F32; 0],
+    ) -> Computed<S::F32, 3, 0, 0> {
+        let [d_c_bar, d_u_bar] = through_state(simd, d_h, h_prev, u, c);
+        ([d_c_bar, d_u_bar, d_h * u], [], [])
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ThroughReset;
+
+impl Equation<4, 3> for ThroughReset {
+    #[inline(always)]
+    fn apply<S: Simd>(
+        self,
+        simd: S,
+        [r, h_prev, d_u_bar, d_hr]: [S::F32; 4],
+        _: [S::F32; 3],
+        _: [S::F32; 0],
+    ) -> Computed<S::F32, 3, 0, 0> {
+        ([through_reset(simd, d_hr, h_prev, r), d_u_bar, d_hr * r], [], [])
+    }
+}

@@ -1,0 +1,121 @@
+//! `BlockcellGRULayer`: a loop over a sequence whose rounds are steps of a GRU cell.
+
+use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
+
+use super::loops::{self, Loop, Numbers};
+use super::memory::{self, Pieces};
+use crate::block_gru::forward::{Sequence, forward_scratch};
+use crate::gru::step::GruStep;
+use crate::ops::{GRU_LAYER, Inferred, Lists, Op, PartialShape, Sizes};
+use crate::recurrence::{Lengths, last_states};
+use crate::{Context, Element, Error, Storage};
+
+pub use crate::ops::loops::{GruLayerInputs, GruLayerOutputs};
+
+/// The shapes of [`gru_layer`]'s outputs, in their order, as far as they follow from what is known of the inputs'
+/// shapes, and of the numbers.
+///
+/// # Errors
+///
+/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that
+/// cannot be addressed, [`Error::Value`] for a number that the loop cannot have.
+pub fn gru_layer_shapes(
+    kind: &Loop,
+    numbers: Option<Numbers>,
+    inputs: &Lists<'_, PartialShape>,
+) -> Result<Inferred, Error> {
+    layer_shapes(&GRU_LAYER, kind, numbers, inputs)
+}
+
+/// The shapes of a layer whose states all have rows of the batch.
+pub(super) fn layer_shapes(
+    op: &'static Op,
+    kind: &Loop,
+    numbers: Option<Numbers>,
+    inputs: &Lists<'_, PartialShape>,
+) -> Result<Inferred, Error> {
+    let mut inferred = op.infer(false, inputs)?;
+    loops::infer_lengths(op, inputs, &mut inferred)?;
+    let state = vec![inferred.sizes.batch, inferred.sizes.cell_size];
+    inferred.outputs.fill(state);
+    kind.infer(op, numbers, inputs, &mut inferred)?;
+    Ok(inferred)
+}
+
+/// How much scratch memory [`gru_layer`] needs: so many numbers, and so many elements.
+#[must_use]
+pub fn gru_layer_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [usize; 2] {
+    let sizes = Sizes { time, batch, input_size, cell_size, optional: [0; 3] };
+    [forward_scratch(&sizes), batch.saturating_mul(cell_size).saturating_mul(4)]
+}
+
+/// `BlockcellGRULayer`: the steps of [`crate::gru`] in a loop, the state of each being that of the step before, as
+/// [`GRU_LAYER`] says.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, more rounds than x or h have steps, or too short a scratch memory; nothing is
+/// written then.
+pub fn gru_layer<E: Element>(
+    context: &Context<'_>,
+    kind: &Loop,
+    inputs: GruLayerInputs<'_, E>,
+    outputs: GruLayerOutputs<'_, E>,
+    (scratch, elements): (&mut [f32], &mut [E]),
+) -> Result<(), Error> {
+    let numbers = Numbers::new(inputs.time, &inputs.rounds);
+    let infer = |shapes: &Lists<'_, _>| gru_layer_shapes(kind, Some(numbers), shapes);
+    let Sizes { time, batch, input_size, cell_size, .. } =
+        GRU_LAYER.check_lists(&inputs, &outputs, infer)?;
+    let needed = gru_layer_scratch([time, batch, input_size, cell_size]);
+    memory::check(GRU_LAYER.name, needed, [scratch.len(), elements.len()])?;
+    if batch > 0 && cell_size > 0 {
+        E::unfused_gru_layer(context, (kind, numbers), inputs, outputs, scratch, elements);
+    }
+    Ok(())
+}
+
+/// The steps of a loop. Of lists, what h has beyond the last round is zero, and nobody looks at the rest of x.
+pub(super) fn steps<'a, E: Storage>(
+    kind: &Loop,
+    numbers: Numbers,
+    x: ArrayView3<'a, E>,
+    h: ArrayViewMut3<'a, E>,
+) -> (ArrayView3<'a, E>, ArrayViewMut3<'a, E>) {
+    if !kind.lists {
+        return (x, h);
+    }
+    let rounds = numbers.rounds();
+    let (h, mut rest) = h.split_at(Axis(0), rounds);
+    rest.fill(E::ZERO);
+    (x.split_at(Axis(0), rounds).0, h)
+}
+
+pub(crate) fn compute<E: Storage>(
+    context: &Context<'_>,
+    (kind, numbers): (&Loop, Numbers),
+    inputs: GruLayerInputs<'_, E>,
+    outputs: GruLayerOutputs<'_, E>,
+    scratch: &mut [f32],
+    memory: &mut [E],
+) {
+    let GruLayerInputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, .. } = inputs;
+    let GruLayerOutputs { h, h_last } = outputs;
+    let (x, mut h) = steps(kind, numbers, x, h);
+    let (_, batch, cell) = h.dim();
+    let lengths = loops::lengths(numbers.rounds(), sequence_length.as_ref(), batch);
+    let lengths = Lengths::new(ArrayView1::from(&lengths));
+    let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), x.dim().2));
+    let sequence = Sequence {
+        lengths,
+        x,
+        h_prev,
+        w_x: Some([ru_x, c_x]),
+        w_h: [ru_h, c_h],
+        step: GruStep { b_ru, b_c, b_hc: None },
+    };
+    let mut pieces = Pieces::new(memory);
+    let [r, u, c, hc] = [(); 4].map(|()| pieces.take([1, batch, cell]));
+    sequence.compute(context, [r, u, c, hc, h.view_mut()], scratch);
+    last_states(lengths, h_prev, h.view(), h_last);
+}

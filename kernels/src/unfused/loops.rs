@@ -1,0 +1,204 @@
+//! Loops over a sequence: how many steps they make, for all rows and for each, and what is known of their arrays.
+
+use ndarray::ArrayViewD;
+
+use crate::Error;
+use crate::error::{self, known_shape};
+use crate::ops::partial::may_be_same;
+use crate::ops::{Inferred, KnownSizes, Lists, Op, PartialShape};
+
+/// What the attributes of an operation on a loop say.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// The sizes of a step of x before the loop runs (TensorFlow's `element_shape`), None for any.
+    pub x: PartialShape,
+    /// The same of a step of h.
+    pub h: PartialShape,
+    /// Whether somebody reads h.
+    pub needs_h: bool,
+    /// Whether the loop's arrays are lists, which may have other sizes. Otherwise h has as many steps as x.
+    pub lists: bool,
+    /// Whether each round writes its output to the first place of h, so that the last one is left.
+    pub last_only: bool,
+    /// Whether a row gives its output before in a step that is masked. Otherwise it gives that before the first step.
+    pub repeats: bool,
+}
+
+impl Default for Loop {
+    fn default() -> Self {
+        let [x, h] = [None, None];
+        Loop { x, h, needs_h: true, lists: false, last_only: false, repeats: true }
+    }
+}
+
+/// The numbers that a loop is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// How many steps h has.
+    pub size: i64,
+    /// How many rounds the loop has; a negative number stands for none.
+    pub rounds: i64,
+}
+
+impl Numbers {
+    /// These, and the least of several numbers of rounds.
+    #[must_use]
+    pub fn new(size: i32, rounds: &[i32]) -> Self {
+        Numbers { size: size.into(), rounds: rounds.iter().copied().min().unwrap_or(0).into() }
+    }
+
+    /// The number of rounds, 0 for a negative one.
+    pub(super) fn rounds(self) -> usize {
+        usize::try_from(self.rounds).unwrap_or(0)
+    }
+}
+
+impl Loop {
+    /// The shape of h where the loop has no round, given that of x: then nothing is computed, no other tensor is
+    /// looked at, and the last states are the first ones. None if the loop has rounds.
+    ///
+    /// # Errors
+    ///
+    /// A wrong number of steps, x that does not fit into its array, and an h whose shape is not known.
+    pub fn without_rounds(
+        &self,
+        op: &'static Op,
+        numbers: Numbers,
+        x: &[usize],
+    ) -> Result<Option<Vec<usize>>, Error> {
+        if numbers.rounds > 0 {
+            return Ok(None);
+        }
+        if self.lists || self.x.is_some() {
+            self.check_x(op, &known_shape(x))?;
+        }
+        let time = x.first().copied().unwrap_or(0);
+        let size = self.size(op, numbers, Some(time))?.unwrap_or(time);
+        if !self.needs_h {
+            return Ok(Some(vec![size, 0, 0]));
+        }
+        let sizes = self.h.clone().unwrap_or_else(|| vec![None; 2]);
+        if sizes.iter().all(Option::is_some) {
+            return Ok(Some([size].into_iter().chain(sizes.into_iter().flatten()).collect()));
+        }
+        if !self.lists {
+            return Err(Error::NoSteps { op: op.name, time });
+        }
+        // That is another error than that of TensorFlow's other arrays, where it depends on the number of steps.
+        let (op, expected) = (op.name, "[size, batch, cell_size], of known sizes".to_owned());
+        let got = [Some(size)].into_iter().chain(sizes).collect();
+        Err(Error::Shape { op, tensor: "h", index: None, expected, got })
+    }
+
+    /// Completes what follows from the shapes of the inputs by the numbers, if they are known, and by what is known of
+    /// the arrays' elements.
+    pub(super) fn infer(
+        &self,
+        op: &'static Op,
+        numbers: Option<Numbers>,
+        inputs: &Lists<'_, PartialShape>,
+        inferred: &mut Inferred,
+    ) -> Result<(), Error> {
+        let KnownSizes { batch, cell_size, .. } = inferred.sizes;
+        if let Some(x) = inputs.one("x") {
+            self.check_x(op, x)?;
+        }
+        let time = inputs.one("x").as_ref().and_then(|x| x[0]);
+        let size = match numbers {
+            Some(numbers) => self.size(op, numbers, time)?,
+            None => time.filter(|_| !self.lists),
+        };
+        let h = vec![size, batch, cell_size];
+        check_element(op, "h", "[time, batch, cell_size]", self.h.as_deref(), &h)?;
+        op.check_size("h", "[time, batch, cell_size]", &h)?;
+        inferred.sizes.time = time;
+        inferred.outputs[op.output("h")] = h;
+        Ok(())
+    }
+
+    fn check_x(&self, op: &'static Op, x: &[Option<usize>]) -> Result<(), Error> {
+        check_element(op, "x", "[time, batch, input_size]", self.x.as_deref(), x)
+    }
+
+    /// How many steps h has, if x has `time` of them.
+    ///
+    /// # Errors
+    ///
+    /// A negative number, and rounds without a step of x or a place in h.
+    fn size(
+        &self,
+        op: &'static Op,
+        Numbers { size, rounds }: Numbers,
+        time: Option<usize>,
+    ) -> Result<Option<usize>, Error> {
+        let tensor = op.inputs[0].name;
+        let wrong = |tensor, got: i64, time| {
+            Err(Error::Value { op: op.name, tensor, index: None, time, got: got.into() })
+        };
+        if let Some(time) = time {
+            if !self.lists && i64::try_from(time) != Ok(size) {
+                return wrong(tensor, size, time);
+            }
+            if usize::try_from(rounds).is_ok_and(|rounds| rounds > time) {
+                return wrong("rounds", rounds, time);
+            }
+        }
+        let Ok(places) = usize::try_from(size) else { return wrong(tensor, size, 0) };
+        let most = if self.last_only { i64::MAX } else { size };
+        if rounds > most || (rounds > 0 && places == 0) {
+            return wrong("rounds", rounds, places);
+        }
+        Ok(Some(places))
+    }
+}
+
+/// Checks what is known of the shape of an array against what its elements are known to be.
+fn check_element(
+    op: &'static Op,
+    tensor: &'static str,
+    symbols: &str,
+    sizes: Option<&[Option<usize>]>,
+    got: &[Option<usize>],
+) -> Result<(), Error> {
+    let sizes = sizes.unwrap_or(&[None; 2]);
+    let expected: Vec<_> = [None].into_iter().chain(sizes.iter().copied()).collect();
+    if may_be_same(&expected, got) {
+        return Ok(());
+    }
+    let (op, got) = (op.name, got.to_vec());
+    let expected = format!("{symbols} = {}", error::shape(&expected));
+    Err(Error::Shape { op, tensor, index: None, expected, got })
+}
+
+/// Checks what is known of the shape of `sequence_length`, which may be a scalar for all rows.
+pub(super) fn infer_lengths(
+    op: &'static Op,
+    inputs: &Lists<'_, PartialShape>,
+    inferred: &mut Inferred,
+) -> Result<(), Error> {
+    let batch = inferred.sizes.batch;
+    match inputs.of("sequence_length") {
+        [Some(got)] if !got.is_empty() && !may_be_same(got, &[batch]) => {
+            let expected = format!("[batch] = {}, or be a scalar", error::shape(&[batch]));
+            let (op, tensor, got) = (op.name, "sequence_length", got.clone());
+            Err(Error::Shape { op, tensor, index: None, expected, got })
+        }
+        [Some(got)] => {
+            inferred.sizes.batch = batch.or_else(|| got.first().copied().flatten());
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many rounds each of `batch` rows takes part in, of so many.
+pub(super) fn lengths(
+    rounds: usize,
+    sequence_length: Option<&ArrayViewD<'_, i32>>,
+    batch: usize,
+) -> Vec<i64> {
+    let rounds = rounds as i64;
+    let Some(lengths) = sequence_length else { return vec![rounds; batch] };
+    let lengths = lengths.broadcast(batch).expect("it was checked");
+    lengths.iter().map(|&length| i64::from(length).clamp(0, rounds)).collect()
+}

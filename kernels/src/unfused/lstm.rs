@@ -1,0 +1,225 @@
+//! `BlockcellLSTMCell`: the forward step of a plain LSTM cell.
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, Axis, IxDyn, Zip};
+
+use crate::lstm::{Attributes, BlockCellInputs, BlockCellOutputs};
+use crate::ops::partial::may_be_same;
+use crate::ops::{Inferred, Lists, PartialShape, Sizes, UNFUSED_LSTM_CELL};
+use crate::{Context, Element, Error, Storage};
+
+pub use crate::ops::unfused::{LstmCellInputs, LstmCellOutputs};
+
+/// Checks how many peepholes there are.
+pub(super) fn check_peepholes(
+    op: &'static str,
+    count: usize,
+    has_cs_prev: bool,
+) -> Result<(), Error> {
+    match (count, has_cs_prev) {
+        (0 | 3, _) | (1, false) => Ok(()),
+        _ => Err(Error::Count { op, what: "peepholes", expected: 3, got: count }),
+    }
+}
+
+/// The shapes of [`lstm_cell`]'s outputs, in their order, as far as they follow from what is known of
+/// the inputs' shapes. An unknown cs_prev is taken to be a matrix.
+///
+/// # Errors
+///
+/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for
+/// an output that cannot be addressed.
+pub fn lstm_cell_shapes(inputs: &Lists<'_, PartialShape>) -> Result<Inferred, Error> {
+    let op = &UNFUSED_LSTM_CELL;
+    let mut inferred = op.infer(false, inputs)?;
+    let (batch, cell) = (inferred.sizes.batch, inferred.sizes.cell_size);
+    let gate = vec![batch, cell];
+    let has_peepholes = !inputs.of("peepholes").is_empty();
+    let state = match inputs.of("cs_prev") {
+        [Some(cs_prev)] => {
+            let fits = |state: &Vec<Option<usize>>| !has_peepholes || may_be_same(state, &gate);
+            broadcast(&gate, cs_prev).filter(fits).ok_or_else(|| {
+                let word = if has_peepholes { "to" } else { "with" };
+                let expected = format!("a shape that broadcasts {word} [batch, cell_size]");
+                let (op, tensor, got) = (op.name, "cs_prev", cs_prev.clone());
+                Error::Shape { op, tensor, index: None, expected, got }
+            })?
+        }
+        // One row of states may meet many rows, and many one.
+        [None] if !has_peepholes => vec![None, cell.filter(|&cell| cell != 1)],
+        _ => gate,
+    };
+    op.check_size("cs", "[batch, cell_size]", &state)?;
+    for name in ["cs", "co", "h"] {
+        inferred.outputs[op.output(name)].clone_from(&state);
+    }
+    Ok(inferred)
+}
+
+/// The shape that two shapes broadcast to.
+pub(super) fn broadcast(
+    one: &[Option<usize>],
+    other: &[Option<usize>],
+) -> Option<Vec<Option<usize>>> {
+    let rank = one.len().max(other.len());
+    let dim = |shape: &[Option<usize>], axis: usize| match (axis + shape.len()).checked_sub(rank) {
+        Some(axis) => shape[axis],
+        None => Some(1),
+    };
+    let dims = (0..rank).map(|axis| match (dim(one, axis), dim(other, axis)) {
+        (Some(1), dim) | (dim, Some(1)) => Some(dim),
+        (None, dim) | (dim, None) => Some(dim),
+        (left, right) => (left == right).then_some(left),
+    });
+    dims.collect()
+}
+
+/// How many elements of scratch memory [`lstm_cell`] needs.
+#[must_use]
+pub fn lstm_cell_scratch(batch: usize, cell: usize, cs_prev: Option<&[usize]>) -> usize {
+    match cs_prev {
+        Some(shape) if shape == [batch, cell] => 0,
+        Some(_) => 4 * batch * cell,
+        None => batch * cell,
+    }
+}
+
+/// `BlockcellLSTMCell`: the forward step of [`crate::lstm`] on tensors that broadcast, as [`UNFUSED_LSTM_CELL`] says.
+///
+/// There are peepholes where `inputs` has some, whatever `attributes.use_peephole` says.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, another number of peepholes, or too short a scratch memory; nothing is written
+/// then.
+pub fn lstm_cell<E: Element>(
+    context: &Context<'_>,
+    attributes: &Attributes,
+    inputs: LstmCellInputs<'_, E>,
+    outputs: LstmCellOutputs<'_, E>,
+    scratch: &mut [E],
+) -> Result<(), Error> {
+    let op = &UNFUSED_LSTM_CELL;
+    let cs_prev = inputs.cs_prev.as_ref();
+    check_peepholes(op.name, inputs.peepholes.len(), cs_prev.is_some())?;
+    let Sizes { batch, cell_size, .. } = op.check_lists(&inputs, &outputs, lstm_cell_shapes)?;
+    let needed = lstm_cell_scratch(batch, cell_size, cs_prev.map(ArrayViewD::shape));
+    op.check_scratch(needed, scratch)?;
+    let attributes = Attributes { use_peephole: !inputs.peepholes.is_empty(), ..*attributes };
+    E::unfused_lstm_cell(context, &attributes, inputs, outputs, scratch);
+    Ok(())
+}
+
+pub(crate) fn compute<E: Storage>(
+    context: &Context<'_>,
+    attributes: &Attributes,
+    inputs: LstmCellInputs<'_, E>,
+    outputs: LstmCellOutputs<'_, E>,
+    scratch: &mut [E],
+) {
+    let size = outputs.i.dim();
+    let cs_prev = inputs.cs_prev.clone();
+    match cs_prev {
+        Some(cs_prev) if cs_prev.shape() != [size.0, size.1] && !inputs.peepholes.is_empty() => {
+            let mut whole = ArrayViewMut2::from_shape(size, &mut scratch[..size.0 * size.1])
+                .expect("as many as were taken");
+            whole.assign(&cs_prev.broadcast(size).expect("it was checked"));
+            step(context, attributes, inputs, whole.view(), matrices(outputs));
+        }
+        Some(cs_prev) if cs_prev.shape() != [size.0, size.1] => {
+            broadcast_step(context, attributes, inputs, &cs_prev, outputs, scratch);
+        }
+        Some(cs_prev) => {
+            let cs_prev = cs_prev.into_dimensionality().expect("a matrix");
+            step(context, attributes, inputs, cs_prev, matrices(outputs));
+        }
+        None => {
+            let zeros = &mut scratch[..size.0 * size.1];
+            zeros.fill(E::ZERO);
+            let zeros = ArrayView2::from_shape(size, zeros).expect("as many as were taken");
+            step(context, attributes, inputs, zeros, matrices(outputs));
+        }
+    }
+}
+
+/// The outputs of a step whose states are matrices.
+fn matrices<E>(outputs: LstmCellOutputs<'_, E>) -> BlockCellOutputs<'_, E> {
+    let LstmCellOutputs { i, cs, f, o, ci, co, h } = outputs;
+    let [cs, co, h] = [cs, co, h].map(|view| view.into_dimensionality().expect("a matrix"));
+    BlockCellOutputs { i, cs, f, o, ci, co, h }
+}
+
+fn step<E: Storage>(
+    context: &Context<'_>,
+    attributes: &Attributes,
+    inputs: LstmCellInputs<'_, E>,
+    cs_prev: ArrayView2<'_, E>,
+    outputs: BlockCellOutputs<'_, E>,
+) {
+    let LstmCellInputs { x, h_prev, w, b, peepholes, .. } = inputs;
+    let (batch, cell_size) = outputs.i.dim();
+    let sizes =
+        Sizes { time: 0, batch, input_size: x.ncols(), cell_size, optional: [cell_size; 3] };
+    let [wci, wcf, wco] = match peepholes[..] {
+        [wci, wcf, wco] => [wci, wcf, wco],
+        [wco] => with_zeros(cs_prev, wco),
+        // Nobody reads these.
+        _ => [b; 3],
+    };
+    let inputs = BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b };
+    crate::lstm::cell::compute(context, sizes, attributes, inputs, outputs);
+}
+
+/// The weights of all peepholes where only the output gate has one: a row of a state of zeros serves as the others'.
+pub(super) fn with_zeros<'a, E>(
+    zeros: ArrayView2<'a, E>,
+    wco: ArrayView1<'a, E>,
+) -> [ArrayView1<'a, E>; 3] {
+    let zeros = if zeros.nrows() > 0 { zeros.index_axis_move(Axis(0), 0) } else { wco };
+    [zeros, zeros, wco]
+}
+
+/// A step on a state of another shape than the gates'. Nobody needs it to be fast.
+fn broadcast_step<E: Storage>(
+    context: &Context<'_>,
+    attributes: &Attributes,
+    inputs: LstmCellInputs<'_, E>,
+    cs_prev: &ArrayViewD<'_, E>,
+    outputs: LstmCellOutputs<'_, E>,
+    scratch: &mut [E],
+) {
+    let LstmCellOutputs { mut i, mut cs, mut f, mut o, mut ci, mut co, mut h } = outputs;
+    let size = i.dim();
+    let mut memory = scratch.chunks_exact_mut((size.0 * size.1).max(1));
+    let mut matrix = || {
+        let memory = memory.next().unwrap_or_default();
+        ArrayViewMut2::from_shape(size, memory).expect("as much memory as was asked for")
+    };
+    let mut zeros = matrix();
+    zeros.fill(E::ZERO);
+    let gates = BlockCellOutputs {
+        i: i.view_mut(),
+        cs: matrix(),
+        f: f.view_mut(),
+        o: o.view_mut(),
+        ci: ci.view_mut(),
+        co: matrix(),
+        h: matrix(),
+    };
+    step(context, attributes, inputs, zeros.view(), gates);
+    let clip = attributes.cell_clip_in::<E>();
+    let shape = IxDyn(cs.shape());
+    let [i, f, o, ci] =
+        [&i, &f, &o, &ci].map(|gate| gate.broadcast(shape.clone()).expect("it was checked"));
+    let cs_prev = cs_prev.broadcast(shape.clone()).expect("it was checked");
+    Zip::from(&mut cs).and(i).and(ci).and(f).and(cs_prev).for_each(|cs, i, ci, f, cs_prev| {
+        let state = i.to_f32() * ci.to_f32() + f.to_f32() * cs_prev.to_f32();
+        let clipped =
+            clip.filter(|_| !state.is_nan()).map_or(state, |clip| state.clamp(-clip, clip));
+        *cs = E::from_f32(clipped);
+    });
+    Zip::from(&mut co).and(&cs).for_each(|co, cs| *co = E::from_f32(cs.to_f32().tanh()));
+    Zip::from(&mut h)
+        .and(&co)
+        .and(o)
+        .for_each(|h, co, o| *h = E::from_f32(o.to_f32() * co.to_f32()));
+}

@@ -1,0 +1,290 @@
+//! `BlockcellLSTMCellGrad`: the backward step of a plain LSTM cell.
+
+use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD, Axis};
+
+use super::lstm::{broadcast, check_peepholes, with_zeros};
+use super::lstm_grad_equations::Backward;
+use super::lstm_grad_sums;
+use crate::elementwise::{self, Equation};
+use crate::ops::partial::{may_be_same, may_broadcast};
+use crate::ops::{Inferred, Lists, PartialShape, UNFUSED_LSTM_CELL_GRAD};
+use crate::{Context, Element, Error, Storage, error, lstm};
+
+pub use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
+
+/// What the forward step did beside its equations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LstmCellGradAttributes {
+    /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is. With peepholes, whether cs_prev
+    /// must be `[batch, cell]`, because what comes through peepholes would have to be added up otherwise.
+    pub sums_to_gates: bool,
+    /// The magnitude the cell state was clipped to, as in [`crate::lstm::Attributes`].
+    pub cell_clip: f32,
+}
+
+/// The shapes of [`lstm_cell_grad`]'s outputs, as far as they follow from what is known of the inputs'
+/// shapes.
+///
+/// # Errors
+///
+/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for
+/// an output that cannot be addressed.
+pub fn lstm_cell_grad_shapes(
+    sums_to_gates: bool,
+    inputs: &Lists<'_, PartialShape>,
+) -> Result<Inferred, Error> {
+    let op = &UNFUSED_LSTM_CELL_GRAD;
+    let mut inferred = op.infer(false, inputs)?;
+    let gate = vec![inferred.sizes.batch, inferred.sizes.cell_size];
+    let has_peepholes = !inputs.of("peepholes").is_empty();
+    let may_be_larger = sums_to_gates && !has_peepholes;
+    let state = state_shape(may_be_larger, &gate, inputs)?;
+    for name in ["cs_prev", "cs_grad", "h_grad"] {
+        let list = inputs.of(name);
+        let is_gate = name == "cs_prev" && has_peepholes && sums_to_gates;
+        for (index, shape) in list.iter().enumerate() {
+            let index = (list.len() > 1).then_some(index);
+            let fits: fn(&[Option<usize>], &[Option<usize>]) -> bool =
+                if is_gate { may_be_same } else { may_broadcast };
+            if let Some(got) = shape.as_ref().filter(|got| !fits(got, &state)) {
+                let or = if is_gate { "" } else { ", or one that broadcasts to it" };
+                let expected = format!("the shape of cs, {}{or}", error::shape(&state));
+                let (op, got) = (op.name, got.clone());
+                return Err(Error::Shape { op, tensor: name, index, expected, got });
+            }
+        }
+    }
+    op.check_size("cs_prev_grad", "the shape of cs", &state)?;
+    inferred.outputs[op.output("cs_prev_grad")] = state;
+    Ok(inferred)
+}
+
+/// The shape of the cell state, as far as it is known. One of unknown rank is taken to be a matrix.
+fn state_shape(
+    may_be_larger: bool,
+    gate: &[Option<usize>],
+    inputs: &Lists<'_, PartialShape>,
+) -> Result<Vec<Option<usize>>, Error> {
+    let co = inputs.one("co");
+    let state = match inputs.of("cs_prev") {
+        [Some(cs_prev)] if may_be_larger => broadcast(gate, cs_prev),
+        [None] if may_be_larger => None,
+        _ => Some(gate.to_vec()),
+    };
+    let (Some(state), Some(co)) = (&state, co) else {
+        return Ok(state.or_else(|| co.clone()).unwrap_or_else(|| vec![None; 2]));
+    };
+    if !may_be_same(state, co) {
+        let expected = format!("{}, which is that of cs", error::shape(state));
+        let (op, got) = (UNFUSED_LSTM_CELL_GRAD.name, co.clone());
+        return Err(Error::Shape { op, tensor: "co", index: None, expected, got });
+    }
+    Ok(state.iter().zip(co).map(|(left, right)| left.or(*right)).collect())
+}
+
+/// How many elements of scratch memory [`lstm_cell_grad`] needs, by the sizes of a gate, the shape of co, those of cs_prev,
+/// if there is one, and of the summands, and the number of peepholes.
+#[must_use]
+pub fn lstm_cell_grad_scratch(
+    gate: (usize, usize),
+    co: &[usize],
+    lists: [&[&[usize]]; 3],
+    peepholes: usize,
+) -> usize {
+    if *co != [gate.0, gate.1] {
+        return lstm_grad_sums::scratch(gate, co);
+    }
+    let summed = lists.iter().filter(|list| !is_one_of(list, gate)).count();
+    let unread = if peepholes == 1 { 2 * (gate.0 + 1) * gate.1 } else { 0 };
+    summed * gate.0 * gate.1 + unread
+}
+
+/// Whether there is one tensor, of this size.
+fn is_one_of(shapes: &[&[usize]], size: (usize, usize)) -> bool {
+    matches!(shapes, [shape] if *shape == [size.0, size.1])
+}
+
+/// `BlockcellLSTMCellGrad`: the backward step of [`crate::lstm`] on tensors that broadcast, as
+/// [`UNFUSED_LSTM_CELL_GRAD`] says.
+///
+/// # Errors
+///
+/// A tensor of the wrong shape or layout, another number of peepholes or outputs, or too short a scratch memory; nothing
+/// is written then.
+pub fn lstm_cell_grad<E: Element>(
+    context: &Context<'_>,
+    attributes: &LstmCellGradAttributes,
+    inputs: LstmCellGradInputs<'_, E>,
+    outputs: LstmCellGradOutputs<'_, E>,
+    scratch: &mut [E],
+) -> Result<(), Error> {
+    let op = &UNFUSED_LSTM_CELL_GRAD;
+    let LstmCellGradInputs { i, co, cs_prev, cs_grad, h_grad, peepholes, .. } = &inputs;
+    check_counts(peepholes.len(), cs_prev.is_some(), &outputs)?;
+    let infer = |shapes: &Lists<'_, _>| lstm_cell_grad_shapes(attributes.sums_to_gates, shapes);
+    op.check_lists(&inputs, &outputs, infer)?;
+    let lists = [cs_prev.as_slice(), cs_grad, h_grad];
+    let shapes = lists.map(|list| list.iter().map(ArrayViewD::shape).collect::<Vec<_>>());
+    let lists = shapes.each_ref().map(Vec::as_slice);
+    let needed = lstm_cell_grad_scratch(i.dim(), co.shape(), lists, peepholes.len());
+    op.check_scratch(needed, scratch)?;
+    E::unfused_lstm_cell_grad(context, attributes, inputs, outputs, scratch);
+    Ok(())
+}
+
+/// Checks how many peepholes there are, and how many outputs for them: three peepholes give gradients through two.
+fn check_counts<E>(
+    peepholes: usize,
+    has_cs_prev: bool,
+    outputs: &LstmCellGradOutputs<'_, E>,
+) -> Result<(), Error> {
+    let op = UNFUSED_LSTM_CELL_GRAD.name;
+    check_peepholes(op, peepholes, has_cs_prev)?;
+    let through = if peepholes == 3 { 2 } else { 0 };
+    let got = (outputs.through_peepholes.len(), outputs.peephole_grads.len());
+    if got == (through, peepholes) {
+        return Ok(());
+    }
+    let (expected, got) = (through + peepholes, got.0 + got.1);
+    Err(Error::Count { op, what: "outputs of peepholes", expected, got })
+}
+
+pub(crate) fn compute<E: Storage>(
+    context: &Context<'_>,
+    attributes: &LstmCellGradAttributes,
+    inputs: LstmCellGradInputs<'_, E>,
+    outputs: LstmCellGradOutputs<'_, E>,
+    scratch: &mut [E],
+) {
+    let clip = attributes.clip_in::<E>();
+    let size = inputs.i.dim();
+    if inputs.co.shape() != [size.0, size.1] {
+        return lstm_grad_sums::compute(clip, &inputs, outputs, scratch);
+    }
+    match clip {
+        Some(clip) => step(context, Backward::<E, true>::clipped(clip), inputs, outputs, scratch),
+        None => step(context, Backward::<E, false>::unclipped(), inputs, outputs, scratch),
+    }
+}
+
+impl LstmCellGradAttributes {
+    fn clip_in<E: Storage>(self) -> Option<f32> {
+        let LstmCellGradAttributes { cell_clip, .. } = self;
+        lstm::Attributes { use_peephole: false, forget_bias: 0.0, cell_clip }.cell_clip_in::<E>()
+    }
+}
+
+/// A step whose state has the size of the gates.
+fn step<E, Q>(
+    context: &Context<'_>,
+    equation: Q,
+    inputs: LstmCellGradInputs<'_, E>,
+    outputs: LstmCellGradOutputs<'_, E>,
+    scratch: &mut [E],
+) where
+    E: Storage,
+    Q: Equation<8, 5> + Equation<12, 7, 3>,
+{
+    let LstmCellGradInputs { i, f, o, ci, co, cs_prev, cs_grad, h_grad, peepholes, cs } = inputs;
+    let LstmCellGradOutputs { cs_prev_grad, dicfo, through_peepholes, peephole_grads } = outputs;
+    let size = i.dim();
+    let co = co.into_dimensionality().expect("it was looked at");
+    let cs_prev_grad = cs_prev_grad.into_dimensionality().expect("of the shape of co");
+    let mut memory = scratch;
+    let [cs_prev, cs_grad, h_grad] = [cs_prev.as_slice(), &cs_grad, &h_grad].map(|summands| {
+        let shapes: Vec<_> = summands.iter().map(ArrayViewD::shape).collect();
+        let needed = if is_one_of(&shapes, size) { 0 } else { size.0 * size.1 };
+        let (sum, rest) = std::mem::take(&mut memory).split_at_mut(needed);
+        memory = rest;
+        sum_of(summands, size, sum)
+    });
+    let (di, rest) = dicfo.split_at(Axis(1), size.1);
+    let (dci, rest) = rest.split_at(Axis(1), size.1);
+    let (df, d_o) = rest.split_at(Axis(1), size.1);
+    let weights = match peepholes[..] {
+        [wci, wcf, wco] => [wci, wcf, wco],
+        [wco] => with_zeros(cs_prev, wco),
+        _ => {
+            let (inputs, outputs) =
+                ([cs_prev, i, f, o, ci, co, cs_grad, h_grad], [cs_prev_grad, di, dci, df, d_o]);
+            return elementwise::map(context, equation, inputs, outputs, []);
+        }
+    };
+    // Every row of the batch has the same weights.
+    let [wci, wcf, wco] = weights.each_ref().map(|w| w.broadcast(size).expect("of length cell"));
+    let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs.unwrap_or(co), wci, wcf, wco];
+    let ([through_i, through_f], sums) =
+        all_peepholes(through_peepholes, peephole_grads, size, memory);
+    let outputs = [cs_prev_grad, di, dci, df, d_o, through_i, through_f];
+    let mut sums = sums.map(|sum| sum.insert_axis(Axis(0)));
+    elementwise::map(context, equation, inputs, outputs, sums.each_mut().map(|sum| sum.view_mut()));
+    if cs.is_none() {
+        sums[2].fill(E::ZERO);
+    }
+}
+
+/// The gradients of all peepholes. Where only the output gate has one, nobody reads those of the others, which are in
+/// `memory`.
+fn all_peepholes<'a, E: Storage>(
+    mut through: Vec<ArrayViewMut2<'a, E>>,
+    mut sums: Vec<ArrayViewMut1<'a, E>>,
+    size: (usize, usize),
+    memory: &'a mut [E],
+) -> ([ArrayViewMut2<'a, E>; 2], [ArrayViewMut1<'a, E>; 3]) {
+    if through.is_empty() {
+        let (matrices, vectors) = memory.split_at_mut(2 * size.0 * size.1);
+        let (first, second) = matrices.split_at_mut(size.0 * size.1);
+        let matrix = |memory| ArrayViewMut2::from_shape(size, memory).expect("it was measured");
+        through.extend([first, second].map(matrix));
+        let (first, second) = vectors[..2 * size.1].split_at_mut(size.1);
+        sums.splice(0..0, [first, second].map(ArrayViewMut1::from));
+    }
+    let (mut through, mut sums) = (through.into_iter(), sums.into_iter());
+    let through = [(); 2].map(|()| through.next().expect("there are two"));
+    (through, [(); 3].map(|()| sums.next().expect("there are three")))
+}
+
+/// The sum of tensors that broadcast to a matrix. A single one of its size is that itself; otherwise
+/// the sum is put into `memory`.
+fn sum_of<'a, E: Storage>(
+    summands: &[ArrayViewD<'a, E>],
+    size: (usize, usize),
+    memory: &'a mut [E],
+) -> ArrayView2<'a, E> {
+    match summands {
+        [one] if one.shape() == [size.0, size.1] => {
+            return one.clone().into_dimensionality().expect("a matrix");
+        }
+        _ => {}
+    }
+    let mut sum = ArrayViewMut2::from_shape(size, &mut *memory).expect("it was measured");
+    add_up(summands, &mut sum.view_mut().into_dyn());
+    ArrayView2::from_shape(size, memory).expect("it was measured")
+}
+
+/// The sum of tensors that broadcast to its shape.
+pub(super) fn add_up<E: Storage>(summands: &[ArrayViewD<'_, E>], sum: &mut ArrayViewMutD<'_, E>) {
+    // Without columns there may be more rows than anybody could count.
+    if sum.is_empty() {
+        return;
+    }
+    sum.fill(E::ZERO);
+    for summand in summands {
+        sum.zip_mut_with(summand, |sum, &value| *sum = E::from_f32(sum.to_f32() + value.to_f32()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
+
+    use super::add_up;
+
+    #[test]
+    fn rows_without_columns_are_not_counted() {
+        let shape = [1 << 60, 0];
+        let of_shape = || ArrayViewD::<f32>::from_shape(IxDyn(&shape), &[]).expect("no elements");
+        let mut sum = ArrayViewMutD::from_shape(IxDyn(&shape), &mut []).expect("no elements");
+        add_up(&[of_shape(), of_shape()], &mut sum);
+    }
+}
