@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -185,8 +185,8 @@ INFERENCE_FLAGS ?=
 
 bench-inference: .venv/.complete .venv-1.15/.complete .venv-2.4/.complete ## Time frozen graphs of TensorFlow 1.15 and SavedModels of Keras 2 and 3, in 1.15 and 2.21 (10 minutes)
 	@.venv-1.15/bin/python -m bench.inference.write
-	@PYTHONPATH=python .venv-2.4/bin/python -m bench.inference.write_keras2
-	@.venv/bin/python -m bench.inference.write_keras3
+	@PYTHONPATH=python .venv-2.4/bin/python -m bench.inference.write_keras
+	@.venv/bin/python -m bench.inference.write_keras
 	@for tf in $(INFERENCE_TF); do $(MAKE) --no-print-directory bench-inference-$$tf || exit; done  # never two at a time
 
 bench-inference-%:
@@ -227,7 +227,7 @@ pool_test = $(shell find tests/pool -name "*.cc" -o -name "*.h")
 
 lint: .venv-lint/.complete $(environment) ## Check formats, lints and types of Rust, C++ and Python
 	cargo fmt --all --check
-	cargo clippy --locked --package blockcell-kernels --all-targets --features layers -- -D warnings
+	cargo clippy --locked --package blockcell-kernels --all-targets --features bench_internals -- -D warnings
 	cargo clippy --locked --package blockcell-graphs --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
@@ -244,6 +244,9 @@ format: .venv-lint/.complete ## Format all sources
 	.venv-lint/bin/clang-format -i cpp/*.* link/*.* $(pool_test)
 	.venv-lint/bin/ruff check --fix-only --quiet .
 	.venv-lint/bin/ruff format --quiet .
+
+generated: ## Write what is generated from the declarations of the ops: Python's table, and the page of ops
+	BLOCKCELL_WRITE_GENERATED=1 cargo test --locked --quiet --package blockcell-kernels --test generated
 
 requirements: .venv-lint/.complete ## Write python/requirements/*.txt, with hashes, from the *.in beside them
 	@scripts/hash_requirements.sh .venv-lint/bin/uv

@@ -11,34 +11,25 @@ const WERROR: &str = "BLOCKCELL_WERROR";
 const FLAGS: &str = "BLOCKCELL_FLAGS";
 const SOURCES: &[&str] = &[
     "cpp/attributes.cc",
-    "cpp/callback.cc",
     "cpp/constants.cc",
-    "cpp/devices.cc",
-    "cpp/graph_pass.cc",
-    "cpp/graphs.cc",
     "cpp/implementations.cc",
-    "cpp/info.cc",
     "cpp/kernels.cc",
+    "cpp/label_pass.cc",
     "cpp/library.cc",
     "cpp/own_ops.cc",
+    "cpp/passes.cc",
     "cpp/pool.cc",
     "cpp/processors.cc",
-    "cpp/status.cc",
-    "cpp/takeover.cc",
+    "cpp/rewrites.cc",
     "cpp/tensors.cc",
 ];
 const HEADERS: &[&str] = &[
     "cpp/attributes.h",
-    "cpp/callback.h",
-    "cpp/devices.h",
-    "cpp/graph_pass.h",
-    "cpp/graphs.h",
     "cpp/hidden.h",
-    "cpp/kernels.h",
     "cpp/library.h",
+    "cpp/passes.h",
     "cpp/pool.h",
     "cpp/processors.h",
-    "cpp/status.h",
     "cpp/tensors.h",
 ];
 /// Lets the library run on systems older than the one that it is built on.
@@ -69,15 +60,20 @@ fn build() -> Result<(), String> {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     println!("cargo::rerun-if-changed={ASK}");
-    let tensorflow = match env::var(FLAGS) {
-        Ok(file) => TensorFlow::read(&file)?,
-        Err(_) => TensorFlow::ask()?,
+    let tensorflow = match variable(FLAGS) {
+        Some(file) => TensorFlow::read(&file)?,
+        None => TensorFlow::ask()?,
     };
     tensorflow.check_version()?;
     tensorflow.compile()?;
     tensorflow.link();
     println!("cargo::rustc-env=BLOCKCELL_TENSORFLOW={}", tensorflow.version);
     Ok(())
+}
+
+/// An environment variable by the rule of the library's own switches: an empty one counts as not set.
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Writes a file that includes all sources. TensorFlow's headers take most of the time of a compilation,
@@ -91,7 +87,7 @@ fn unit_of(sources: &[&str], folder: &Path) -> Result<PathBuf, String> {
 
 impl TensorFlow {
     fn ask() -> Result<Self, String> {
-        let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
+        let python = variable(PYTHON).unwrap_or_else(|| "python3".to_owned());
         let output = Command::new(&python)
             .args(["-W", "ignore", ASK])
             .env("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -148,11 +144,12 @@ impl TensorFlow {
     }
 
     fn compile(&self) -> Result<(), String> {
+        let warnings_are_errors = Self::warnings_are_errors();
         let mut bridge = cxx_build::bridges(["src/bridge.rs", "src/functions.rs", "src/graphs.rs"]);
-        self.set_flags(&mut bridge);
+        self.set_flags(&mut bridge, warnings_are_errors);
         bridge.flag("-include").flag("cpp/hidden.h");
         let mut shim = cc::Build::new();
-        self.set_flags(&mut shim);
+        self.set_flags(&mut shim, warnings_are_errors);
         let out = PathBuf::from(env::var("OUT_DIR").unwrap_or_default());
         shim.cpp(true).file(unit_of(SOURCES, &out)?);
         // Meant for headers, which the files of the unit are not.
@@ -163,7 +160,7 @@ impl TensorFlow {
         shim.link_lib_modifier("+whole-archive");
         let mut old_symbols = cc::Build::new();
         old_symbols.file(OLD_SYMBOLS).warnings(true).extra_warnings(true);
-        old_symbols.warnings_into_errors(Self::warnings_are_errors());
+        old_symbols.warnings_into_errors(warnings_are_errors);
         // An exception passes through.
         old_symbols.flag("-fvisibility=hidden").flag("-fexceptions");
         // Whatever asks for its names, and wherever on the linker's command line.
@@ -181,10 +178,10 @@ impl TensorFlow {
         Ok(())
     }
 
-    fn set_flags(&self, build: &mut cc::Build) {
+    fn set_flags(&self, build: &mut cc::Build, warnings_are_errors: bool) {
         // The shim does no arithmetic: it need not take long to compile.
         build.include(".").warnings(true).extra_warnings(true).opt_level(1);
-        build.warnings_into_errors(Self::warnings_are_errors());
+        build.warnings_into_errors(warnings_are_errors);
         // What 1.15 and 2.21 have in common is deprecated in 2.21.
         build.flag("-Wno-deprecated-declarations");
         build.flag("-fvisibility=hidden");
@@ -213,7 +210,15 @@ impl TensorFlow {
     }
 
     fn warnings_are_errors() -> bool {
-        env::var(WERROR).is_ok_and(|value| value == "1")
+        match variable(WERROR).as_deref() {
+            Some("1") => true,
+            None | Some("0") => false,
+            Some(other) => {
+                let known = "0 (warnings are printed, the default) and 1 (they are errors)";
+                println!("cargo::warning={WERROR}={other} is ignored. The values are {known}");
+                false
+            }
+        }
     }
 
     fn link(&self) {

@@ -1,6 +1,7 @@
 """How long the library's graph passes take on graphs in which they have nothing, or much, to do.
 
-Run it as `python -m bench.passes`. The graphs are those of `tests/python/processes/traps/depth.py`.
+Run it as `python -m bench.passes`. The graphs are those of `tests/python/processes/traps/depth.py`,
+and an LSTM of more and more unrolled steps, whose times show what does not grow in proportion.
 Each runs in processes that take turns: with the passes and without. TensorFlow's log has the time
 when each pass begins, to the microsecond; what the passes add to a first step includes what follows
 from what they did, and is much less certain.
@@ -8,9 +9,7 @@ from what they did, and is much less certain.
 
 import argparse
 import json
-import os
 import re
-import subprocess
 import sys
 import time
 from datetime import datetime
@@ -18,14 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
-import bench  # noqa: F401 (for the path of the package)
-from bench.options import positive
+from bench.comparison import positive
 from blockcell.cli.console import new_console
 from blockcell_tools.bench.report import rich_table
+from blockcell_tools.processes import run_module
 
 TESTS = Path(__file__).resolve().parent.parent / "tests" / "python"
 GRAPHS = ["large_graph_without_cells", "large_graph_with_a_cell"]
 GRAPHS += ["chain_of_add", "balanced_of_add", "chain_of_add_n", "balanced_of_add_n"]
+UNROLLED = {f"unrolled_{steps}_steps": steps for steps in (300, 1000, 3000)}
+GRAPHS += UNROLLED
 COLUMNS = ("graph", "passes ms", "first step ms", "without", "difference")
 NOTE = (
     "Medians. Passes: from TensorFlow's log, all passes of the library together. First step: the "
@@ -43,7 +44,10 @@ def main():
     add("--graphs", nargs="+", choices=GRAPHS, default=GRAPHS, metavar="GRAPH", help="default: all")
     add("--rounds", type=positive(int), default=3, help="default: %(default)s")
     add("--library", metavar="FILE", help="libblockcell.so to measure")
+    add("--first-step", choices=GRAPHS, help=argparse.SUPPRESS)  # What the process of a run does.
     arguments = parser.parse_args()
+    if arguments.first_step:
+        return first_step(arguments.first_step)
     rows = []
     for graph in arguments.graphs:
         rounds = {"1": [], "0": []}
@@ -64,21 +68,10 @@ def row(graph, rounds):
 
 def run(graph, rewrite, library):
     """Runs a graph in a process of its own; returns seconds by what took them."""
-    environment = dict(
-        os.environ,
-        BLOCKCELL_REWRITE=rewrite,
-        BLOCKCELL_WHOLE="1",
-        TF_CPP_MIN_LOG_LEVEL="0",
-        TF_CPP_VMODULE="optimization_registry=1",
-    )
-    if library:
-        environment["BLOCKCELL_LIBRARY"] = library
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys, bench.passes as p; p.first_step(sys.argv[1])", graph],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    variables = {"BLOCKCELL_LIBRARY": library} if library else {}
+    variables.update(BLOCKCELL_REWRITE=rewrite, BLOCKCELL_WHOLE="1")
+    variables.update(TF_CPP_MIN_LOG_LEVEL="0", TF_CPP_VMODULE="optimization_registry=1")
+    done = run_module("bench.passes", ["--first-step", graph], **variables)
     if done.returncode:
         sys.exit(f"bench.passes: {graph}: {done.stderr[-2000:]}")
     answer = json.loads(done.stdout.splitlines()[-1])
@@ -108,8 +101,25 @@ def time_of(line):
     return datetime.strptime(DATE.search(line).group(1), "%Y-%m-%d %H:%M:%S.%f").timestamp()
 
 
+def unrolled(net, steps):
+    """An LSTM as `static_rnn` unrolls `BasicLSTMCell`; all of it becomes one node."""
+    import tensorflow as tf
+
+    batch, size = 2, 8
+    w, b = tf.constant(net.values(2 * size, 4 * size)), tf.constant(net.values(4 * size))
+    c = h = tf.zeros([batch, size])
+    x = tf.compat.v1.placeholder(tf.float32, [steps, batch, size])
+    net.feeds[x] = net.values(steps, batch, size)
+    for part in tf.unstack(x):
+        gates = tf.nn.bias_add(tf.matmul(tf.concat([part, h], 1), w), b)
+        i, j, f, o = tf.split(gates, 4, 1)
+        c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+        h = tf.tanh(c) * tf.sigmoid(o)
+    return [h]
+
+
 def first_step(graph):
-    """What the process of one run does: prints when it began, and seconds of the first step."""
+    """Prints when the first step of a graph began, and how many seconds it took."""
     sys.path[:0] = [str(TESTS), str(TESTS / "processes")]
     import rewrite_traps
     from traps import depth, net
@@ -123,7 +133,8 @@ def first_step(graph):
         return {"begin": times[0], "step": first - second}
 
     rewrite_traps.prepare()
-    found = net.run_graph(depth.GRAPHS[graph], step, optimized=False)
+    build = depth.GRAPHS.get(graph) or (lambda made: unrolled(made, UNROLLED[graph]))
+    found = net.run_graph(build, step, optimized=False)
     print(json.dumps({name: found[name] for name in ("begin", "step")}))
 
 

@@ -1,7 +1,6 @@
 // The attributes of nodes, as the Rust side sees them.
 
-#ifndef BLOCKCELL_CPP_ATTRIBUTES_H_
-#define BLOCKCELL_CPP_ATTRIBUTES_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -33,5 +32,3 @@ class NodeAttributes {
 };
 
 }  // namespace blockcell
-
-#endif  // BLOCKCELL_CPP_ATTRIBUTES_H_

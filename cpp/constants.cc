@@ -7,17 +7,14 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "blockcell/src/bridge.rs.h"
-#include "cpp/graph_pass.h"
 #include "cpp/library.h"
+#include "cpp/passes.h"
 #include "cpp/tensors.h"
-#include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace blockcell {
 namespace {
@@ -35,20 +32,16 @@ const tf::Node* ConstantOf(const tf::Edge* edge) {
   return nullptr;
 }
 
-class ConstantsPass : public tf::GraphOptimizationPass {
- public:
-  tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {
-    if (options.graph == nullptr || *options.graph == nullptr) return tf::Status();
-    const bool wanted = !IsUnwanted(options.session_options);
+class ConstantsPass : public Pass {
+  tf::Status RunOn(tf::Graph* graph, const Options& options) override {
+    const bool wanted = !IsUnwanted(options);
     std::map<const tf::Node*, std::int64_t> numbers;
-    for (tf::Node* node : (*options.graph)->op_nodes()) {
-      const std::string& op = node->type_string();
-      if (packs_weights({op.data(), op.size()})) Note(node, wanted, &numbers);
+    for (tf::Node* node : graph->op_nodes()) {
+      if (packs_weights(StrOf(node->type_string()))) Note(node, wanted, &numbers);
     }
     return tf::Status();
   }
 
- private:
   // Notes which inputs of a node are constants. That there are none is noted, too: a graph that has
   // been through this pass may have come back with other inputs.
   void Note(tf::Node* node, bool wanted, std::map<const tf::Node*, std::int64_t>* numbers) {
@@ -65,8 +58,7 @@ class ConstantsPass : public tf::GraphOptimizationPass {
       inputs.push_back(input);
       constants.push_back(number->second);
     }
-    const ConstantsNote note =
-        note_constants({inputs.data(), inputs.size()}, {constants.data(), constants.size()});
+    const ConstantsNote note = note_constants(SliceOf(inputs), SliceOf(constants));
     tf::AttrValue value;
     value.mutable_list();
     for (const std::int64_t number : note.numbers) value.mutable_list()->add_i(number);
@@ -81,9 +73,8 @@ class ConstantsPass : public tf::GraphOptimizationPass {
 
 void RegisterConstantsPass() {
   if (!wants_constants()) return;
-  static tf::optimization_registration::OptimizationPassRegistration registration(
-      tf::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 1,
-      std::unique_ptr<tf::GraphOptimizationPass>(new ConstantsPass), "BlockcellConstantsPass");
+  Register(new ConstantsPass, "BlockcellConstantsPass",
+           tf::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 1);
 }
 
 }  // namespace blockcell

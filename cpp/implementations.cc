@@ -5,20 +5,16 @@
 // chooses implementations by device itself.
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "blockcell/src/bridge.rs.h"
 #include "blockcell/src/functions.rs.h"
 #include "blockcell/src/graphs.rs.h"
-#include "cpp/devices.h"
-#include "cpp/graph_pass.h"
-#include "cpp/kernels.h"
 #include "cpp/library.h"
+#include "cpp/passes.h"
 #include "cpp/tensors.h"
-#include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace blockcell {
 namespace {
@@ -47,24 +43,12 @@ tf::NodeDef Described(const tf::Node& node) {
   return described;
 }
 
-// Messages as Rust reads them.
-class Definitions {
- public:
-  void Add(const tf::protobuf::MessageLite& message) {
-    bytes_.push_back(message.SerializeAsString());
-  }
-
-  std::vector<Definition> all() const {
-    std::vector<Definition> all;
-    for (const std::string& one : bytes_) {
-      all.push_back({{reinterpret_cast<const std::uint8_t*>(one.data()), one.size()}});
-    }
-    return all;
-  }
-
- private:
-  std::vector<std::string> bytes_;
-};
+// Messages as Rust reads them, as long as their bytes are there.
+std::vector<Definition> DefinitionsOf(const std::vector<std::string>& messages) {
+  std::vector<Definition> all;
+  for (const std::string& message : messages) all.push_back({BytesOf(message)});
+  return all;
+}
 
 void Apply(const NodeEdit& edit, tf::FunctionDef* function) {
   for (tf::NodeDef& node : *function->mutable_node_def()) {
@@ -97,12 +81,10 @@ void Apply(const FunctionBody& body, tf::FunctionDef* function) {
   }
 }
 
-class ImplementationPass : public tf::GraphOptimizationPass {
- public:
-  tf::Status Run(const tf::GraphOptimizationPassOptions& options) override {
+class ImplementationPass : public Pass {
+  tf::Status RunOn(tf::Graph* graph, const Options& options) override {
     tf::FunctionLibraryDefinition* const library = options.flib_def;
-    if (options.graph == nullptr || *options.graph == nullptr || library == nullptr ||
-        IsUnwanted(options.session_options) || !AreLocalCpus(options.device_set)) {
+    if (library == nullptr || IsUnwanted(options) || !AreLocalCpus(options.device_set)) {
       return tf::Status();
     }
     std::vector<const tf::FunctionDef*> all;
@@ -114,18 +96,18 @@ class ImplementationPass : public tf::GraphOptimizationPass {
       return function->attr().count(kInterface) > 0;
     };
     if (!std::any_of(all.begin(), all.end(), is_marked)) return tf::Status();
-    Definitions functions, nodes;
-    for (const tf::FunctionDef* function : all) functions.Add(*function);
-    for (const tf::Node* node : (*options.graph)->op_nodes()) nodes.Add(Described(*node));
-    return Choose(functions.all(), nodes.all(), options.graph->get(), library);
+    std::vector<std::string> functions, nodes;
+    for (const tf::FunctionDef* function : all) functions.push_back(function->SerializeAsString());
+    for (const tf::Node* node : graph->op_nodes()) {
+      nodes.push_back(Described(*node).SerializeAsString());
+    }
+    return Make(
+        choose_implementations(SliceOf(DefinitionsOf(functions)), SliceOf(DefinitionsOf(nodes))),
+        graph, library);
   }
 
- private:
-  static tf::Status Choose(const std::vector<Definition>& functions,
-                           const std::vector<Definition>& nodes, tf::Graph* graph,
-                           tf::FunctionLibraryDefinition* library) {
-    const Implementations choices =
-        choose_implementations({functions.data(), functions.size()}, {nodes.data(), nodes.size()});
+  static tf::Status Make(const Implementations& choices, tf::Graph* graph,
+                         tf::FunctionLibraryDefinition* library) {
     for (const NodeEdit& edit : choices.edits) {
       TF_RETURN_IF_ERROR(Replace(edit, library));
     }
@@ -159,11 +141,9 @@ class ImplementationPass : public tf::GraphOptimizationPass {
 }  // namespace
 
 void RegisterImplementationPass() {
-  if (GetTakeover() == Takeover::kOff || !wants_rewrites() || !wants_implementations()) return;
-  static tf::optimization_registration::OptimizationPassRegistration choose(
-      tf::OptimizationPassRegistry::PRE_PLACEMENT, 0,
-      std::unique_ptr<tf::GraphOptimizationPass>(new ImplementationPass),
-      "BlockcellImplementationPass");
+  if (!overrides() || !wants_rewrites() || !wants_implementations()) return;
+  Register(new ImplementationPass, "BlockcellImplementationPass",
+           tf::OptimizationPassRegistry::PRE_PLACEMENT, 0);
 }
 
 }  // namespace blockcell

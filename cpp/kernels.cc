@@ -6,8 +6,6 @@
 // works on some inputs in place: the kernel takes over their buffers, or copies them. Neither is
 // passed as an input then.
 
-#include "cpp/kernels.h"
-
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -18,7 +16,6 @@
 #include "cpp/attributes.h"
 #include "cpp/library.h"
 #include "cpp/pool.h"
-#include "cpp/status.h"
 #include "cpp/tensors.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
@@ -56,7 +53,7 @@ class BlockcellOp : public tf::OpKernel {
   void Compute(tf::OpKernelContext* context) override {
     std::vector<std::size_t> sizes;
     std::vector<Input> inputs = InputsOf(context, &sizes);
-    const rust::Slice<const Input> all_inputs(inputs.data(), inputs.size());
+    const auto all_inputs = SliceOf(inputs);
     const std::size_t count = context->num_outputs();
     const std::unique_ptr<bool[]> is_read(new bool[count]);
     for (std::size_t i = 0; i < count; ++i) is_read[i] = context->output_required(i);
@@ -110,8 +107,7 @@ class BlockcellOp : public tf::OpKernel {
 
  private:
   static rust::Box<Kernel> MakeKernel(tf::OpKernelConstruction* context) {
-    const std::string& op = context->def().op();
-    return make_kernel({op.data(), op.size()}, NodeAttributes(context));
+    return make_kernel(StrOf(context->def().op()), NodeAttributes(context));
   }
 
   const rust::Box<Kernel> kernel_;
@@ -134,10 +130,11 @@ void Register(const OpInfo& op, tf::DataType type) {
   }
   tf::KernelDefBuilder labelled(name.c_str());
   Register(labelled.Label(kLabel), type);
-  if (GetTakeover() == Takeover::kPriority) {
-    tf::KernelDefBuilder preferred(name.c_str());
-    Register(preferred.Priority(1), type);
-  }
+#ifndef BLOCKCELL_TENSORFLOW_1
+  if (!overrides()) return;
+  tf::KernelDefBuilder preferred(name.c_str());
+  Register(preferred.Priority(1), type);
+#endif
 }
 
 }  // namespace

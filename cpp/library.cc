@@ -8,7 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "blockcell/src/bridge.rs.h"
+#include "cpp/tensors.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/lib/core/errors.h"
 
 namespace blockcell {
@@ -37,6 +42,12 @@ std::string FindVersion() {
     if (!version.empty()) return version;
   }
   return "";
+}
+
+// The version of the running TensorFlow, such as "2.21.0"; empty if no loaded library tells it.
+const std::string& RunningTensorFlow() {
+  static const std::string version = FindVersion();
+  return version;
 }
 
 // "2.21" of "2.21.0".
@@ -89,11 +100,24 @@ bool IsFirst() {
   return !found;
 }
 
+class BlockcellInfoOp : public tf::OpKernel {
+ public:
+  using OpKernel::OpKernel;
+
+  void Compute(tf::OpKernelContext* context) override {
+    tf::Tensor* output = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, tf::TensorShape({}), &output));
+    output->scalar<tf::tstring>()() = StringOf(info(StrOf(RunningTensorFlow())));
+  }
+};
+
 bool RegisterAll() {
   if (!BuiltForRunningTensorFlow() || !IsFirst()) return false;
   RegisterOwnOps();
-  RegisterBlockcellInfo();
-  RegisterGraphPass();
+  REGISTER_KERNEL_BUILDER(Name("BlockcellInfo").Device(tf::DEVICE_CPU), BlockcellInfoOp);
+#ifdef BLOCKCELL_TENSORFLOW_1
+  RegisterLabelPass();
+#endif
   RegisterKernels();
   RegisterImplementationPass();
   RegisterRewritePasses();
@@ -105,9 +129,10 @@ const bool registered = RegisterAll();
 
 }  // namespace
 
-const std::string& RunningTensorFlow() {
-  static const std::string version = FindVersion();
-  return version;
+bool lists_gpus() {
+  tf::DeviceFactory* const gpus = tf::DeviceFactory::GetFactory(tf::DEVICE_GPU);
+  std::vector<std::string> devices;
+  return gpus != nullptr && gpus->ListPhysicalDevices(&devices).ok() && !devices.empty();
 }
 
 }  // namespace blockcell

@@ -1,25 +1,26 @@
 // What is done when the library is loaded.
 
-#ifndef BLOCKCELL_CPP_LIBRARY_H_
-#define BLOCKCELL_CPP_LIBRARY_H_
-
-#include <string>
+#pragma once
 
 namespace blockcell {
 
-// The version of the running TensorFlow, such as "2.21.0"; empty if no loaded library tells it.
-const std::string& RunningTensorFlow();
+// Nodes whose attribute `_kernel` has this value run on this library's kernels, always.
+//
+// Nodes without that attribute run on them, too, where `overrides()`: in TensorFlow 2 by a second
+// registration that TensorFlow prefers, in 1.15 because a graph pass labels them.
+constexpr char kLabel[] = "blockcell";
 
 // Each registers with TensorFlow what its file is about. `library.cc` calls them, and nothing else
 // registers anything, because that must not happen in a TensorFlow the library was not built for.
-void RegisterOwnOps();
-void RegisterBlockcellInfo();
 void RegisterConstantsPass();
-void RegisterGraphPass();
 void RegisterImplementationPass();
 void RegisterKernels();
+void RegisterLabelPass();
+void RegisterOwnOps();
 void RegisterRewritePasses();
 
-}  // namespace blockcell
+// Whether TensorFlow finds a GPU for this process: not one that CUDA_VISIBLE_DEVICES hides. It
+// makes no device, but may print complaints where there is no driver.
+bool lists_gpus();
 
-#endif  // BLOCKCELL_CPP_LIBRARY_H_
+}  // namespace blockcell

@@ -49,7 +49,7 @@ std::atomic<std::size_t> calls{0};
 // part of the processors each. TensorFlow runs ops side by side that do not need each other, such
 // as the directions of a bidirectional layer. If all of them had helpers, threads would wait for
 // others that have no processor.
-std::size_t Share(std::size_t processors) {
+std::size_t MostThreads(std::size_t processors) {
   const std::size_t running = calls;
   if (running == 1) return std::numeric_limits<std::size_t>::max();
   return std::max<std::size_t>(1, processors / running);
@@ -224,7 +224,7 @@ class Team : public std::enable_shared_from_this<Team> {
   bool HasAProcessor(std::size_t thread) {
     const std::vector<int> taken = Taken(thread);
     if (taken.empty()) return true;
-    if (!MayMoveThreads()) return false;
+    if (!moves_threads()) return false;
     LeaveProcessors(taken);
     const std::lock_guard<std::mutex> lock(mutex_);
     processors_[thread] = CurrentProcessor();
@@ -307,10 +307,10 @@ std::size_t Pool::num_threads() const { return workers_->NumThreads(); }
 
 // The pool's own ParallelFor is not used for two reasons. It cuts the work in advance and waits for
 // every thread that it asked for. And it calls a std::function that has arguments, which Java's
-// TensorFlow 1.15 passes in another way than Python's (shape_fn.cc). `Schedule` takes one without.
+// TensorFlow 1.15 passes in another way than Python's (own_ops.cc). `Schedule` takes one without.
 void Pool::parallel_for(std::size_t tasks, std::uint64_t cost, const Task& task) const {
   const double cycles = static_cast<double>(tasks) * static_cast<double>(cost);
-  const std::size_t most = std::min({tasks, num_threads(), Share(processors_)});
+  const std::size_t most = std::min({tasks, num_threads(), MostThreads(processors_)});
   const std::size_t threads = std::max(1.0, std::min<double>(cycles / kWorthAThread, most));
   if (threads == 1) return task.run(0, tasks);
   const auto section = std::make_shared<Section>(tasks, threads, task);

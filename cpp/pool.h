@@ -1,7 +1,6 @@
 // TensorFlow's intra-op thread pool, as the Rust side sees it.
 
-#ifndef BLOCKCELL_CPP_POOL_H_
-#define BLOCKCELL_CPP_POOL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -43,5 +42,3 @@ class Pool {
 };
 
 }  // namespace blockcell
-
-#endif  // BLOCKCELL_CPP_POOL_H_

@@ -2,9 +2,6 @@
 
 #include <sched.h>
 
-#include <cstdlib>
-#include <cstring>
-
 namespace blockcell {
 
 std::size_t CountProcessors() {
@@ -18,14 +15,6 @@ std::size_t CountProcessors() {
 }
 
 int CurrentProcessor() { return sched_getcpu(); }
-
-bool MayMoveThreads() {
-  static const bool may = [] {
-    const char* const value = std::getenv("BLOCKCELL_MOVE_THREADS");
-    return value != nullptr && std::strcmp(value, "1") == 0;
-  }();
-  return may;
-}
 
 void LeaveProcessors(const std::vector<int>& taken) {
   cpu_set_t allowed;

@@ -1,5 +1,7 @@
 #include "cpp/tensors.h"
 
+#include "tensorflow/core/lib/core/errors.h"
+
 namespace blockcell {
 
 namespace tf = ::tensorflow;
@@ -21,6 +23,10 @@ std::vector<Input> InputsOf(tf::OpKernelContext* context, std::vector<std::size_
   return inputs;
 }
 
+rust::Slice<const std::uint8_t> BytesOf(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
 rust::Slice<const std::uint8_t> BytesOf(const tf::Tensor& tensor) {
   const auto bytes = tensor.tensor_data();
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
@@ -40,6 +46,22 @@ tf::TensorShape TensorShapeOf(const Shape& shape) {
   const std::size_t* const sizes = shape.dims.data();
   for (std::size_t axis = 0; axis < shape.rank; ++axis) all.AddDim(sizes[axis]);
   return all;
+}
+
+tf::Status ToTensorFlow(const Status& status) {
+  const std::string message = StringOf(status.message);
+  switch (status.code) {
+    case Code::Ok:
+      return tf::Status();
+    case Code::InvalidArgument:
+      return tf::errors::InvalidArgument(message);
+    case Code::Unimplemented:
+      return tf::errors::Unimplemented(message);
+    case Code::ResourceExhausted:
+      return tf::errors::ResourceExhausted(message);
+    default:
+      return tf::errors::Internal(message);
+  }
 }
 
 }  // namespace blockcell

@@ -1,7 +1,6 @@
-// TensorFlow's tensors, shapes and strings as the bridge takes them.
+// TensorFlow's tensors, shapes, strings and statuses as the bridge has them.
 
-#ifndef BLOCKCELL_CPP_TENSORS_H_
-#define BLOCKCELL_CPP_TENSORS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -19,6 +18,11 @@ rust::Slice<T> SliceOf(std::vector<T>* all) {
   return {all->data(), all->size()};
 }
 
+template <typename T>
+rust::Slice<const T> SliceOf(const std::vector<T>& all) {
+  return {all.data(), all.size()};
+}
+
 // From a rust::Str or rust::String. Their own conversions are compiled with cxx, which may have
 // another layout of std::string.
 template <typename Text>
@@ -26,12 +30,15 @@ std::string StringOf(const Text& text) {
   return std::string(text.data(), text.size());
 }
 
+inline rust::Str StrOf(const std::string& text) { return {text.data(), text.size()}; }
+
+// The bytes of a text, or of a tensor.
+rust::Slice<const std::uint8_t> BytesOf(const std::string& text);
+rust::Slice<const std::uint8_t> BytesOf(const tensorflow::Tensor& tensor);
+rust::Slice<std::uint8_t> MutableBytesOf(tensorflow::Tensor* tensor);
+
 // The inputs of a call. Their sizes are in `sizes`, which must not change as long as they are used.
 std::vector<Input> InputsOf(tensorflow::OpKernelContext* context, std::vector<std::size_t>* sizes);
-
-rust::Slice<const std::uint8_t> BytesOf(const tensorflow::Tensor& tensor);
-
-rust::Slice<std::uint8_t> MutableBytesOf(tensorflow::Tensor* tensor);
 
 // The dimensions of an output, as long as `shape` is there.
 rust::Slice<const std::size_t> SizesOf(const Shape& shape);
@@ -39,6 +46,7 @@ rust::Slice<const std::size_t> SizesOf(const Shape& shape);
 // The shape of an output, all of whose dimensions are known.
 tensorflow::TensorShape TensorShapeOf(const Shape& shape);
 
-}  // namespace blockcell
+// How a call of the Rust side ended.
+tensorflow::Status ToTensorFlow(const Status& status);
 
-#endif  // BLOCKCELL_CPP_TENSORS_H_
+}  // namespace blockcell

@@ -7,10 +7,9 @@ cd "$(dirname "$0")/.."
 python=$1
 scripts/find_java.sh
 minor=$(scripts/tf_minor.sh "$python")
-trains=yes
 case $minor in
   tf-1.15) module=tensorflow-1.15 ;;
-  tf-2.4) module=tensorflow-core-0.3 trains=no ;;
+  tf-2.4) module=tensorflow-core-0.3 ;;
   tf-2.18) module=tensorflow-core-1.1 ;;
   *) echo "no Java program is for $minor" >&2; exit 1 ;;
 esac
@@ -21,8 +20,8 @@ esac
 export TF_CPP_MIN_LOG_LEVEL=2
 values=build/java/$minor
 "$python" examples/java/make_values.py "$values"
-[ $trains = no ] || "$python" examples/java/make_losses.py "$values"
+"$python" examples/java/make_losses.py "$values"
 
 echo "Java: $module, on build/$minor/libblockcell.so"
-exec mvn --quiet --batch-mode --no-transfer-progress --file examples/java --projects "$module" --also-make \
+exec mvn --quiet --batch-mode --no-transfer-progress --file examples/java --projects "$module" \
   compile exec:exec -Dlibrary="build/$minor/libblockcell.so" -Dvalues="$values"

@@ -27,7 +27,11 @@ use own_ops::{infer, own_ops};
 pub(crate) use status::or_default;
 use threads::Task;
 
-// cxx generates the `unsafe` of the calls. What the C++ side has to keep is written beside each.
+use crate::switches::{moves_threads, overrides};
+
+// cxx generates the `unsafe` of the calls. We rely on the C++ side for what no type says: slices and references are valid
+// until a call returns, and nobody writes there meanwhile but through a `&mut`. What else it has to keep is written beside
+// each type and function.
 #[allow(unreachable_pub, unsafe_code)]
 #[cxx::bridge(namespace = "blockcell")]
 mod ffi {
@@ -100,11 +104,12 @@ mod ffi {
     /// A tensor to write. It shares no memory with any other of the call.
     ///
     /// TensorFlow does not initialise the memory of outputs and scratch, and yet it is `&mut [u8]`
-    /// and `&mut [f32]` here and in the kernels. This is sound for three reasons. Every bit pattern
-    /// is a valid `u8` and `f32`. The memory comes from an allocator behind this interface, which
-    /// the compiler cannot see into: to Rust its bytes have values, which are only not known. And
-    /// no kernel lets such a value decide anything: some load one before they store a result there,
-    /// but then they do not use it.
+    /// and `&mut [f32]` here and in the kernels. Rust does not promise that this is sound. We rely
+    /// on the compiler not to see that the memory is uninitialised: it comes from an allocator
+    /// behind this interface. Every bit pattern is a valid `u8` and `f32`, but a value need not even
+    /// stay the same, because pages that were freed lazily may change until they are written. So no
+    /// kernel may let such a value decide anything, which is what carries: some load one before they
+    /// store a result there, but then they do not use it.
     struct Output<'a> {
         dims: &'a [usize],
         data: &'a mut [u8],
@@ -203,7 +208,13 @@ mod ffi {
         ) -> Status;
 
         /// What the op `BlockcellInfo` returns. `tensorflow_running` may be empty: not known.
-        fn info(tensorflow_running: &str, takeover: &str) -> String;
+        fn info(tensorflow_running: &str) -> String;
+
+        /// Whether the library's kernels replace TensorFlow's.
+        fn overrides() -> bool;
+
+        /// Whether threads may be moved to other processors.
+        fn moves_threads() -> bool;
 
         /// A parallel section of a call, for [`Pool`] to run.
         type Task<'a>;
@@ -225,7 +236,7 @@ mod ffi {
 
     // SAFETY: `lists_gpus` takes nothing, and TensorFlow's registry of devices has a lock.
     unsafe extern "C++" {
-        include!("cpp/devices.h");
+        include!("cpp/library.h");
 
         /// Whether TensorFlow finds a GPU for this process.
         fn lists_gpus() -> bool;

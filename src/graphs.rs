@@ -1,6 +1,6 @@
 //! The part that knows both TensorFlow's graphs and their rewrites.
 //!
-//! The graph passes in `cpp/graph_pass.cc` describe a graph here and apply the changes that come back.
+//! The graph passes in `cpp/rewrites.cc` describe a graph here and apply the changes that come back.
 //! What is rewritten, and when, is decided in the crate `blockcell_graphs`.
 
 pub(crate) mod log;
@@ -14,7 +14,10 @@ use blockcell_graphs::{self as graphs, Edit, Graph, Node, NodeId, Output, ops};
 use ffi::{Change, ChangeKind, Changes, GraphEdge, GraphNode, NewNode};
 
 use crate::bridge::or_default;
+use crate::switches::wants_rewrites;
 
+// cxx generates the `unsafe` of the calls. We rely on `cpp/rewrites.cc` to leave a graph, and its description, as they are
+// until a call returns: the slices and strings point into both. Nothing here keeps one longer.
 #[allow(unreachable_pub, unsafe_code)]
 #[cxx::bridge(namespace = "blockcell")]
 mod ffi {
@@ -145,24 +148,6 @@ pub(crate) fn pass<T: Default>(name: &str, run: impl FnOnce() -> T) -> T {
 
 fn note_failed_pass() {
     FAILED.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Whether graphs are rewritten, as far as the environment says. It is read once, while the library
-/// is loaded.
-pub(crate) fn wants_rewrites() -> bool {
-    static WANTED: LazyLock<bool> = LazyLock::new(|| {
-        match std::env::var("BLOCKCELL_REWRITE").as_deref() {
-            Ok("0") => false,
-            Ok("1") | Err(_) => true,
-            Ok(other) => {
-                eprintln!(
-                    "blockcell: BLOCKCELL_REWRITE is {other:?}, expected 0 or 1; graphs are rewritten"
-                );
-                true
-            }
-        }
-    });
-    *WANTED
 }
 
 fn starts_rewrites(op: &str) -> bool {

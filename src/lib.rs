@@ -6,3 +6,4 @@
 mod bridge;
 mod functions;
 mod graphs;
+mod switches;

@@ -7,13 +7,11 @@ from typing import Dict, NamedTuple
 
 import numpy as np
 
+from bench.nets import sizes
 from blockcell_tools.reference import cudnn
 
 FORWARD, TRAINING = "forward", "forward+backward"
 """What a call does: compute the output; or that, and all gradients given that of the output."""
-
-LARGEST_ERROR = 2e-5
-"""How much results may differ, relative to the largest element."""
 
 
 class Net(NamedTuple):
@@ -34,10 +32,7 @@ class Net(NamedTuple):
         """The same for the oracle."""
         return cudnn.Network(self.mode, self.units, self.input_size, self.layers, self.directions)
 
-    @property
-    def shape(self) -> str:
-        """Sizes in words: time, batch, input size, units."""
-        return "x".join(map(str, self[4:]))
+    shape = property(sizes)
 
     def __str__(self) -> str:
         """All of it, in words."""

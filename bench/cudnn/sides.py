@@ -4,14 +4,15 @@ Results are `output`, and in training `input_grad`, `weights_grad` (all matrices
 buffer) and `biases_grad` (those of the biases of the input matrices: a cell has one bias for two).
 """
 
-import platform
-
 import numpy as np
 
-from bench.cudnn.nets import TRAINING
+import blockcell
+from bench.cudnn.nets import TRAINING, Net
 from bench.peers import rivals
-from bench.sessions import GraphSide
-from blockcell_tools.bench.worker import start
+from blockcell_tools.bench.graphs import LabelError
+from blockcell_tools.bench.side import serve
+from blockcell_tools.bench.tensorflow_side import TensorFlowSide
+from blockcell_tools.bench.worker import answer, start
 from blockcell_tools.reference import cudnn
 
 
@@ -26,7 +27,7 @@ def gradients_of_params(network, params_grad):
     }
 
 
-class _Graph(GraphSide):
+class _Graph(TensorFlowSide):
     """A network in a graph of TensorFlow; what differs is in `_build` and `_results`."""
 
     def prepare(self, net, arrays):
@@ -93,11 +94,6 @@ class Ours(_Graph):
 
 class Cells(_Graph):
     """The compatible cells of `tf.contrib.cudnn_rnn`, step by step, on TensorFlow's kernels."""
-
-    def about(self):
-        """Versions."""
-        versions = {"tensorflow": self._tf.__version__, "python": platform.python_version()}
-        return {"versions": versions}
 
     def _build(self, net, tensors):
         tf = self._tf
@@ -234,3 +230,9 @@ class Torch(rivals.Torch):
             found["input_grad"] = input_grad
             found.update(gradients_of_params(self._net.network, params_grad))
         return found
+
+
+SIDES = {"ours": Ours, "cells": Cells, "torch": Torch}
+
+if __name__ == "__main__":
+    answer(serve(SIDES, Net), (LabelError, blockcell.LibraryError))

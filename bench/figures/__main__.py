@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.figures import readme
 from bench.figures.rows import pivot, read
 from bench.figures.sections import SECTIONS
-from blockcell_tools.bench.report import geometric_mean, markdown_table
+from blockcell_tools.bench.report import at, geometric_mean, grouped, markdown_table
 
 HOW = """\
 One machine and one build; `make bench-figures` measures all of it and writes this page.
@@ -94,10 +94,9 @@ def machine(abouts):
 
 def mean_lines(rows):
     """Cells of the overview: of each group, rival and number of threads."""
-    groups = OrderedDict()
-    for row in sorted(rows, key=lambda row: row.threads):
-        groups.setdefault((row.group, row.rival, row.threads), []).append(row)
-    order = list(OrderedDict(((row.group, row.rival), True) for row in rows))
+    by_threads = sorted(rows, key=lambda row: row.threads)
+    groups = grouped(by_threads, lambda row: (row.group, row.rival, row.threads))
+    order = list(grouped(rows, lambda row: (row.group, row.rival)))
     for key, some in sorted(groups.items(), key=lambda item: order.index(item[0][:2])):
         lowest = min(some, key=lambda row: row.ratio)
         yield [
@@ -110,16 +109,15 @@ def mean_lines(rows):
 def tables(rows):
     """A table of each group and rival, all numbers of threads side by side."""
     threads = sorted({row.threads for row in rows})
-    groups = OrderedDict()
-    for key, by_threads in pivot(rows).items():
-        groups.setdefault(key[:2], []).append((*key[2:], by_threads))
+    groups = grouped(
+        pivot(rows).items(), lambda item: item[0][:2], lambda item: (*item[0][2:], item[1])
+    )
     parts = []
     for (group, rival), lines in groups.items():
         shaped = any(shape for _, shape, _ in lines)
         heads = ["", *(["shape"] if shaped else [])]
         for count in threads:
-            where = f"{count} thread{'s' if count > 1 else ''}"
-            heads += [f"{where}: {rival} ms", "blockcell ms", "ratio"]
+            heads += [f"{at(count)}: {rival} ms", "blockcell ms", "ratio"]
         cells = [
             [case, *([shape] if shaped else []), *side_by_side(by_threads, threads)]
             for case, shape, by_threads in lines
@@ -151,9 +149,7 @@ def milliseconds(seconds):
 
 def below(rows):
     """How many rows of each op are slower than the rival."""
-    groups = OrderedDict()
-    for row in rows:
-        groups.setdefault((row.group, row.threads), []).append(row.ratio)
+    groups = grouped(rows, lambda row: (row.group, row.threads), lambda row: row.ratio)
     lines = [
         [
             *(group, str(threads), str(len(ratios))),

@@ -1,12 +1,11 @@
 """The table of figures on the front page: of whole models and of rivals, not of single ops."""
 
 import re
-from collections import OrderedDict
 
-from blockcell_tools.bench.report import geometric_mean, markdown_table
+from blockcell_tools.bench.report import at, geometric_mean, grouped, markdown_table
 
 CAPTION = """\
-How many times as fast it is with blockcell: the geometric mean, and the worst row in brackets."""
+Speed-up with blockcell: the geometric mean, and the worst row in brackets."""
 
 BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->"
 """What stands around it; the rest of the page is left alone."""
@@ -42,19 +41,19 @@ def updated(text, found, about):
 
 def _table(found):
     """A line for each group and rival, with one column for each number of threads."""
-    groups, counts = OrderedDict(), set()
-    for section, rows in found.items():
-        for row in rows if section.title in PARTS else []:
-            key = (f"{section.title}, {row.group}", row.rival)
-            groups.setdefault(key, OrderedDict()).setdefault(row.threads, []).append(row.ratio)
-            counts.add(row.threads)
+    groups = grouped(
+        [(s, row) for s, rows in found.items() if s.title in PARTS for row in rows],
+        lambda pair: (f"{pair[0].title}, {pair[1].group}", pair[1].rival),
+        lambda pair: pair[1],
+    )
     if not groups:
         return None
-    heads = ["what", "against", *(f"{n} thread{'s' if n > 1 else ''}" for n in sorted(counts))]
-    lines = [
-        [*key, *(_cell(by_threads.get(count)) for count in sorted(counts))]
-        for key, by_threads in groups.items()
-    ]
+    counts = sorted({row.threads for rows in groups.values() for row in rows})
+    heads = ["what", "against", *map(at, counts)]
+    lines = []
+    for key, rows in groups.items():
+        ratios = grouped(rows, lambda row: row.threads, lambda row: row.ratio)
+        lines.append([*key, *(_cell(ratios.get(count)) for count in counts)])
     return markdown_table(heads, lines, 2)
 
 

@@ -5,11 +5,10 @@ from typing import Dict, List, NamedTuple
 
 import numpy as np
 
-LARGEST_ERROR = 2e-5
-"""How much results may differ, relative to the largest element."""
+from bench.nets import sizes, uniform
 
 FOLDER = Path("build") / "inference"
-"""Where `bench.inference.write` puts frozen graphs, and `write_keras2` SavedModels."""
+"""Where `bench.inference.write` puts frozen graphs, and `write_keras` SavedModels."""
 
 PLAIN, LENGTHS, STACK, BIDIRECTIONAL = "plain", "lengths", "2 layers", "bidirectional"
 """One layer; one with `sequence_length`; a `MultiRNNCell` of two; `bidirectional_dynamic_rnn`."""
@@ -32,10 +31,7 @@ class Net(NamedTuple):
     input_size: int
     units: int
 
-    @property
-    def shape(self) -> str:
-        """Sizes in words: time, batch, input size, units."""
-        return "x".join(map(str, self[2:]))
+    shape = property(sizes)
 
     def __str__(self) -> str:
         """All of it, in words."""
@@ -68,8 +64,7 @@ class Net(NamedTuple):
     def arrays(self, seed: int) -> Dict[str, np.ndarray]:
         """The input, batch first, and the lengths of the rows if they have any."""
         random = np.random.RandomState(seed)
-        shape = (self.batch, self.time, self.input_size)
-        arrays = {"x": random.uniform(-1.0, 1.0, shape).astype(np.float32)}
+        arrays = {"x": uniform(random, self.batch, self.time, self.input_size)}
         if self.form == LENGTHS:
             arrays["lengths"] = random.randint(1, self.time + 1, self.batch).astype(np.int32)
         return arrays

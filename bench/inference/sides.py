@@ -1,30 +1,26 @@
 """The sides of the comparison: see `blockcell_tools.bench.side`."""
 
 import os
-import platform
 import re
 from collections import defaultdict
 
 import numpy as np
 
 import blockcell
-from bench.inference.nets import BIDIRECTIONAL, KERAS2, KERAS3
-from bench.sessions import GraphSide
+from bench.inference.nets import BIDIRECTIONAL, KERAS2, KERAS3, Net
 from blockcell import block_gru_ops
 from blockcell_tools.bench.graphs import library_info
+from blockcell_tools.bench.side import serve
+from blockcell_tools.bench.tensorflow_side import TensorFlowSide, WithLibrary
+from blockcell_tools.bench.worker import answer
 
 
 class LoopError(Exception):
     """The library has rewritten something else than it should have."""
 
 
-class TensorFlow(GraphSide):
+class TensorFlow(TensorFlowSide):
     """The loop without the library."""
-
-    def about(self):
-        """Versions."""
-        versions = {"tensorflow": self._tf.__version__, "python": platform.python_version()}
-        return {"versions": versions}
 
     def prepare(self, net, arrays):
         """Makes the graph, and runs it once."""
@@ -61,18 +57,15 @@ class TensorFlow(GraphSide):
         return found[: len(inputs)], found[len(inputs) :]
 
 
-class Ours(TensorFlow):
+class Ours(WithLibrary, TensorFlow):
     """The loop with the library."""
 
     REWRITE = "1"
 
     def __init__(self, name, job):
         """Loads the library."""
-        super().__init__(name, job)
         os.environ["BLOCKCELL_REWRITE"] = self.REWRITE
-        # Workers run without, for others to compare kernels. It switches the graph passes off, too.
-        os.environ.pop("BLOCKCELL_OVERRIDE", None)
-        self._module = blockcell.load(job["library"])
+        super().__init__(name, job)
         self._rewritten = {}
 
     def _info(self):
@@ -81,9 +74,7 @@ class Ours(TensorFlow):
 
     def about(self):
         """Versions, instruction set, and what was put into the graph, by op."""
-        info = self._info()
-        versions = dict(super().about()["versions"], blockcell=info["version"])
-        return {"versions": versions, "isa": info["isa"], "rewritten": self._rewritten}
+        return dict(super().about(), rewritten=self._rewritten)
 
     def prepare(self, net, arrays):
         """Makes the graph, and checks what has become of it."""
@@ -132,14 +123,18 @@ class Layer(Unrewritten):
         return [x], [output]
 
     def _keras_lstm(self, x, kernel, recurrent_kernel, bias):
-        tf = self._tf
-        shape, units = tf.shape(x), recurrent_kernel.shape[0]
-        state, peepholes = tf.zeros([shape[1], units]), tf.zeros([units])
-        call = {"seq_len_max": tf.cast(shape[0], tf.int64), "cs_prev": state, "h_prev": state}
-        call.update(dict.fromkeys(["wci", "wcf", "wco"], peepholes), x=x, b=bias)
         # A constant, as it is folded.
-        w = tf.concat([kernel, recurrent_kernel], 0)
-        return tf.raw_ops.BlockLSTMV2(**call, w=w, cell_clip=0.0, use_peephole=False).h
+        w = self._tf.concat([kernel, recurrent_kernel], 0)
+        call = self._block_lstm_call(x, w, bias, self._tf.shape(x)[0])
+        return self._tf.raw_ops.BlockLSTMV2(**call, cell_clip=0.0, use_peephole=False).h
+
+    def _block_lstm_call(self, x, w, b, steps):
+        """Inputs of `BlockLSTM`, with states of zeros and without peepholes."""
+        tf = self._tf
+        state = tf.zeros([tf.shape(x)[1], w.shape[1] // 4])
+        call = {"seq_len_max": tf.cast(steps, tf.int64), "cs_prev": state, "h_prev": state}
+        call.update(dict.fromkeys(["wci", "wcf", "wco"], tf.zeros([w.shape[1] // 4])))
+        return dict(call, x=x, w=w, b=b)
 
     def _keras_gru(self, x, kernel, recurrent_kernel, bias):
         """The columns in the order of `BlockGRU`, with biases as Keras has them."""
@@ -184,13 +179,9 @@ class Layer(Unrewritten):
     def _lstm(self, x, weights, lengths):
         """The op has one length for all rows; the rest is as `LSTMBlockFusedCell` does it."""
         tf = self._tf
-        w, b = weights["kernel"], weights["bias"]
         shape = tf.shape(x)
-        units = w.shape[1] // 4
-        state = tf.zeros([shape[1], units])
         steps = shape[0] if lengths is None else tf.reduce_max(lengths)
-        call = {"seq_len_max": tf.cast(steps, tf.int64), "cs_prev": state, "h_prev": state}
-        call.update(dict.fromkeys(["wci", "wcf", "wco"], tf.zeros([units])), x=x, w=w, b=b)
+        call = self._block_lstm_call(x, weights["kernel"], weights["bias"], steps)
         found = tf.raw_ops.BlockLSTM(**call, cell_clip=-1.0)
         if lengths is None:
             return found.h, [found.cs[-1], found.h[-1]]
@@ -203,3 +194,9 @@ class Layer(Unrewritten):
         names = ["gates/kernel", "candidate/kernel", "gates/bias", "candidate/bias"]
         found = block_gru_ops.block_gru(x, *(weights[n] for n in names), sequence_length=lengths)
         return found.h, [found.h_last]
+
+
+SIDES = {"ours": Ours, "layer": Layer, "unrewritten": Unrewritten, "tensorflow": TensorFlow}
+
+if __name__ == "__main__":
+    answer(serve(SIDES, Net), (LoopError, blockcell.LibraryError))

@@ -1,9 +1,9 @@
 """Writes the frozen graphs, in TensorFlow 1.15: `python -m bench.inference.write`."""
 
-import numpy as np
 import tensorflow as tf
 
 from bench.inference.nets import BIDIRECTIONAL, KERAS2, KERAS3, LENGTHS, NETS, STACK
+from bench.nets import weights
 
 
 def build(net):
@@ -24,15 +24,14 @@ def build(net):
         tf.identity(result, name=name)
 
 
-def frozen(net, seed=20191018):
+def frozen(net):
     """A graph whose weights and biases are constants, none of which is zero."""
     with tf.Graph().as_default() as graph, tf.Session() as session:
         build(net)
         session.run(tf.global_variables_initializer())
-        random = np.random.RandomState(seed)
-        for variable in tf.global_variables():
-            shape = variable.shape.as_list()
-            variable.load(random.uniform(-1.0, 1.0, shape) / np.sqrt(shape[0]), session)
+        variables = tf.global_variables()
+        for variable, value in zip(variables, weights([v.shape.as_list() for v in variables])):
+            variable.load(value, session)
         definition = graph.as_graph_def()
         return tf.graph_util.convert_variables_to_constants(session, definition, net.results)
 

@@ -3,16 +3,19 @@
 import argparse
 import os
 import sys
-from pathlib import Path
 
-from bench.options import positive
+from bench.comparison import new_parser
+from bench.nets import LARGEST_ERROR
 from bench.peers import nets, report
-from blockcell.cli.console import new_console, new_progress
+from blockcell.cli.console import new_console
 from blockcell_tools.bench import machine, shapes
-from blockcell_tools.bench.rows import RowFile, RowsError
-from blockcell_tools.bench.run import at, best_limits, circumstances
-from blockcell_tools.bench.turns import Sides, Turns
+from blockcell_tools.bench.report import at
+from blockcell_tools.bench.rows import RowsError, open_rows
+from blockcell_tools.bench.run import between_limits, circumstances, has
+from blockcell_tools.bench.turns import Turns, at_all_threads
 from blockcell_tools.bench.workers import WorkerError
+
+PROGRAM = "bench.peers"
 
 
 def main():
@@ -22,11 +25,11 @@ def main():
     try:
         found = measure(arguments, console)
     except (WorkerError, machine.MachineError, RowsError) as error:
-        sys.exit(f"bench.peers: {error}")
+        sys.exit(f"{PROGRAM}: {error}")
     if found.left_out:
         console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")
     if not found.rows:
-        sys.exit("bench.peers: nothing to measure with these layers and shapes")
+        sys.exit(f"{PROGRAM}: nothing to measure with these layers and shapes")
     report.print_tables(console, found)
     folder = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,11 +39,12 @@ def main():
 
 def parse_arguments(words=None):
     """Parses the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.peers",
-        description="Times our sequence kernels, TensorFlow's, and those of Keras, PyTorch and "
-        "ONNX Runtime, in processes that take turns. BLOCKCELL_ISA in the environment holds for "
-        "our kernels and for the machine's limits.",
+    parser = new_parser(
+        PROGRAM,
+        "Times our sequence kernels, TensorFlow's, and those of Keras, PyTorch and ONNX Runtime, "
+        "in processes that take turns. BLOCKCELL_ISA in the environment holds for our kernels and "
+        "for the machine's limits.",
+        seconds=2.0,
     )
     add = parser.add_argument
     add("--layers", nargs="+", choices=list(nets.GATES), default=list(nets.GATES))
@@ -61,22 +65,6 @@ def parse_arguments(words=None):
         default=None,
         help="default: all",
     )
-    add("--threads", nargs="+", type=positive(int), default=[1, 2], metavar="N")
-    add(
-        "--seconds",
-        type=positive(float),
-        default=2.0,
-        help="time for the rounds of a row (default: %(default)s)",
-    )
-    add("--library", metavar="FILE", help="libblockcell.so to measure (default: as for bench)")
-    add(
-        "--output",
-        type=Path,
-        default=Path("build") / "bench",
-        metavar="FOLDER",
-        help="where JSON, Markdown and the plot go (default: build/bench)",
-    )
-    add("--seed", type=int, default=20191018, help="of the inputs (default: %(default)s)")
     add(
         "--resume",
         action="store_true",
@@ -119,29 +107,27 @@ def measure(arguments, console):
     Raises:
       WorkerError, MachineError: It cannot be measured.
     """
-    wanted = arguments.nets
-    about = dict(circumstances("python", "-m", "bench.peers"), versions={})
-    rows_file, results, left_out = None, [], {}
-    with new_progress(console) as progress:
-        bar = progress.add_task("the machine's limits", total=len(wanted) * len(arguments.threads))
-        before = machine.measure_limits(arguments.threads)
-        for threads in arguments.threads:
-            job = {"threads": threads, "library": arguments.library}
-            with Sides("bench.peers.worker", _names(arguments), job) as sides:
-                sides.describe(about)
-                rows_file = rows_file or _open_rows(arguments, about)
-                for net in wanted:
-                    progress.update(bar, description=f"{net}, {at(threads)}")
-                    if _have(sides, net):
-                        turns = _measured(rows_file, sides, net, threads, arguments)
-                        results.append((net, threads, turns))
-                    else:
-                        left_out[net.case.op.name] = True
-                    progress.advance(bar)
-        progress.update(bar, description="the machine's limits again")
-        after = machine.measure_limits(arguments.threads)
-        progress.update(bar, description="measured")
-    limits = best_limits(before, after)
+    about = dict(circumstances("python", "-m", PROGRAM), versions={})
+    results, left_out = [], {}
+
+    def work(progress, bar):
+        progress.update(bar, total=len(arguments.nets) * len(arguments.threads))
+        options = (arguments.nets, arguments.threads, arguments.library, about)
+        rows_file = None
+        for net, threads, sides in at_all_threads(f"{PROGRAM}.worker", _names(arguments), *options):
+            if rows_file is None:
+                where = (arguments.output, f"peers-{about['isa']}")
+                names = ("library", "rivals", "seconds", "seed")
+                rows_file = open_rows(*where, about, arguments, names)
+            progress.update(bar, description=f"{net}, {at(threads)}")
+            if has(sides.abouts["ours"], net.case.op):
+                turns = _measured(rows_file, sides, net, threads, arguments)
+                results.append((net, threads, turns))
+            else:
+                left_out[net.case.op.name] = True
+            progress.advance(bar)
+
+    _, limits = between_limits(arguments.threads, console, work)
     rows = [
         report.make_row(net, threads, turns, limits.get(threads)) for net, threads, turns in results
     ]
@@ -154,32 +140,14 @@ def _names(arguments):
     return [name for name in having if name in ("ours", *(arguments.rivals or having))]
 
 
-def _have(sides, net):
-    """Whether the library has the kernels of a net."""
-    ours = set(sides.abouts["ours"]["ops"])
-    return {kernel.name for kernel in net.case.op.kernels} <= ours
-
-
-def _open_rows(arguments, about):
-    """The file that keeps the rows, with those of an earlier run if they are to be kept."""
-    how = {
-        **{key: about[key] for key in ("versions", "isa")},
-        "machine": {key: about["machine"][key] for key in ("cpu", "cores", "system")},
-        **{key: getattr(arguments, key) for key in ("library", "rivals", "seconds", "seed")},
-    }
-    path = arguments.output / f"peers-{about['isa']}.rows.jsonl"
-    return RowFile(path, how, arguments.resume)
-
-
 def _measured(rows_file, sides, net, threads, arguments):
     """The turns of a row: from the file if it has them, else measured, and written to it."""
-    key = [list(net), threads]
-    kept = rows_file.get(key)
-    if kept is not None:
-        return Turns(**kept)
-    turns = sides.take_turns(net, net.sides, arguments.seconds, arguments.seed, nets.LARGEST_ERROR)
-    rows_file.add(key, turns._asdict())
-    return turns
+
+    def measure():
+        options = (arguments.seconds, arguments.seed, LARGEST_ERROR)
+        return sides.take_turns(net, net.sides, *options)._asdict()
+
+    return Turns(**rows_file.measured([list(net), threads], measure))
 
 
 if __name__ == "__main__":

@@ -98,8 +98,8 @@ def lstm_gradients(net, outputs):
 
 def gru_inputs(net, arrays):
     """The inputs of `BlockGRU` and its gradient."""
-    kernel, recurrent = (split("GRU", arrays[name]) for name in ("kernel", "recurrent"))
-    of_input, of_state = (split("GRU", row) for row in arrays["bias"])
+    kernel, recurrent = (split(GATES["GRU"], arrays[name]) for name in ("kernel", "recurrent"))
+    of_input, of_state = (split(GATES["GRU"], row) for row in arrays["bias"])
     weights = {gate: np.concatenate([kernel[gate], recurrent[gate]]) for gate in GATES["GRU"]}
     biases = {gate: of_input[gate] + of_state[gate] for gate in "rz"}
     return {
@@ -117,10 +117,10 @@ def gru_inputs(net, arrays):
 def gru_gradients(net, outputs):
     """The gradients that `BlockGRUGrad` computes."""
     (w_r, w_z), (b_r, b_z) = (np.split(outputs[n], 2, axis=-1) for n in ("w_ru_grad", "b_ru_grad"))
-    weights = joined("GRU", {"r": w_r, "z": w_z, "h": outputs["w_c_grad"]})
+    weights = joined(GATES["GRU"], {"r": w_r, "z": w_z, "h": outputs["w_c_grad"]})
     kernel, recurrent = np.split(weights, [net.input_size])
     biases = [
-        joined("GRU", {"r": b_r, "z": b_z, "h": outputs[name]})
+        joined(GATES["GRU"], {"r": b_r, "z": b_z, "h": outputs[name]})
         for name in ("b_c_grad", "b_hc_grad")
     ]
     found = {name: outputs[name] for name in ("x_grad", "h_prev_grad")}

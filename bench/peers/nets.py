@@ -35,9 +35,6 @@ RIVALS = {
 MOST_CALLS, CHAIN_SECONDS = 20, 0.05
 """Calls of a chain, and how long one need not take longer than."""
 
-LARGEST_ERROR = 2e-5
-"""How much results may differ, relative to the largest element."""
-
 
 class Net(NamedTuple):
     """A layer, what a call of it does, and its sizes."""
@@ -86,14 +83,14 @@ class Net(NamedTuple):
         return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
-def split(kind, array):
+def split(gates, array):
     """The gates' blocks of the last dimension, by name."""
-    return dict(zip(GATES[kind], np.split(array, len(GATES[kind]), axis=-1)))
+    return dict(zip(gates, np.split(array, len(gates), axis=-1)))
 
 
-def joined(kind, blocks):
+def joined(gates, blocks):
     """What `split` took apart."""
-    return np.concatenate([blocks[gate] for gate in GATES[kind]], axis=-1)
+    return np.concatenate([blocks[gate] for gate in gates], axis=-1)
 
 
 def in_order(array, gates, order):
@@ -104,5 +101,4 @@ def in_order(array, gates, order):
       gates: The gates' names as they are.
       order: As they shall be.
     """
-    blocks = dict(zip(gates, np.split(array, len(gates), axis=-1)))
-    return np.concatenate([blocks[gate] for gate in order], axis=-1)
+    return joined(order, split(gates, array))

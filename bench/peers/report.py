@@ -1,7 +1,6 @@
 """Tables of the comparison: on the terminal, in Markdown and in JSON."""
 
 import json
-from collections import OrderedDict
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -9,9 +8,10 @@ import numpy as np
 from bench.peers.nets import RIVALS, Net
 from blockcell_tools.bench import machine, plots
 from blockcell_tools.bench.report import (
-    disturbed,
     geometric_mean,
+    grouped,
     json_limits,
+    json_of_case,
     limit_parts,
     markdown_table,
     others,
@@ -67,12 +67,8 @@ class Row(NamedTuple):
         rivals = RIVALS[self.net.work]
         cells += [_milliseconds(self.seconds.get(rival)) for rival in rivals]
         for rival in rivals:
-            if rival in self.seconds:
-                cells += [
-                    "{:.2f} ({:.2f} to {:.2f})".format(self.ratio(rival), *self.quartiles(rival))
-                ]
-            else:
-                cells.append("")
+            ratios = (self.ratio(rival), *self.quartiles(rival)) if rival in self.seconds else None
+            cells.append("{:.2f} ({:.2f} to {:.2f})".format(*ratios) if ratios else "")
         return [*cells, percent(self.share), others(self.neighbours, self.threads)]
 
 
@@ -84,17 +80,11 @@ def columns(rivals):
 
 def by_rivals(rows):
     """The rows by their rivals: those of a table each."""
-    return plots.grouped(rows, lambda row: RIVALS[row.net.work])
+    return grouped(rows, lambda row: RIVALS[row.net.work])
 
 
 def _milliseconds(seconds):
-    return (
-        ""
-        if seconds is None
-        else f"{seconds * 1e3:,.3g}"
-        if seconds < 0.1
-        else f"{seconds * 1e3:,.0f}"
-    )
+    return "" if seconds is None else f"{seconds * 1e3:,.{'3g' if seconds < 0.1 else '0f'}}"
 
 
 class Found(NamedTuple):
@@ -131,12 +121,11 @@ MEAN_COLUMNS = ("layer", "work", "rival", "threads", "rows", "geometric mean", "
 
 def means(rows):
     """The geometric mean and the lowest of the ratios to each rival, as cells and as fields."""
-    groups = OrderedDict()
-    for row in rows:
-        for rival in RIVALS[row.net.work]:
-            if rival in row.seconds:
-                key = (row.net.kind, row.net.work, rival, row.threads)
-                groups.setdefault(key, []).append(row.ratio(rival))
+    groups = grouped(
+        [(row, rival) for row in rows for rival in RIVALS[row.net.work] if rival in row.seconds],
+        lambda pair: (pair[0].net.kind, pair[0].net.work, pair[1], pair[0].threads),
+        lambda pair: pair[0].ratio(pair[1]),
+    )
     return [
         dict(zip(MEAN_COLUMNS, [*key, len(ratios), geometric_mean(ratios), min(ratios)]))
         for key, ratios in groups.items()
@@ -178,18 +167,12 @@ def _json(found):
     """Everything that was measured; times in seconds."""
     rows = []
     for row in found.rows:
-        case, ours = row.net.case, row.seconds["ours"]
-        fields = OrderedDict(row.net._asdict())
-        fields.update(row._asdict())
+        limits = found.limits.get(row.threads)
+        fields = dict(row.net._asdict(), **row._asdict())
         del fields["net"]
         fields.update(ratios={rival: row.ratio(rival) for rival in row.ratios})
         fields.update(quartiles={rival: row.quartiles(rival) for rival in row.ratios})
-        fields.update(share_of_floor=row.share, flops=case.flops, bytes=case.bytes)
-        if row.threads in found.limits:
-            peak = found.limits[row.threads].flops_per_second
-            fields.update(share_of_peak=case.flops / ours / peak)
-        fields.update(disturbed=disturbed(row.neighbours, row.threads))
-        rows.append(fields)
+        rows.append(dict(fields, **json_of_case(row.net.case, row, row.seconds["ours"], limits)))
     content = dict(found.about, title=TITLE, limits=json_limits(found.limits), rows=rows)
     content.update(means=means(found.rows), left_out=found.left_out)
     return content
@@ -197,10 +180,10 @@ def _json(found):
 
 def plot(path, rows):
     """Bars of rival/ours: a panel for each layer, work and number of threads."""
-    groups = plots.grouped(rows, lambda row: (row.net.kind, row.net.work, plots.in_threads(row)))
+    groups = grouped(rows, lambda row: (row.net.kind, row.net.work, plots.in_threads(row)))
     figure, axes = plots.panels(len(groups))
     for axis, (names, group) in zip(axes, groups.items()):
-        shapes = list(plots.grouped(group, lambda row: row.net.case.shape))
+        shapes = list(grouped(group, lambda row: row.net.case.shape))
         series = {
             rival: {
                 row.net.case.shape: (row.ratio(rival), *row.quartiles(rival))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bench.peers.nets import GATES, TRAINING, in_order
+from blockcell_tools.bench.tensorflow_side import TensorFlowSide
 
 _WEIGHTS = ("kernel", "recurrent", "bias")
 _TORCH_GATES = {"LSTM": ("i", "f", "c", "o"), "GRU": ("r", "z", "h")}
@@ -14,17 +15,13 @@ def _states(net):
     return ("h_prev", "cs_prev") if net.kind == "LSTM" else ("h_prev",)
 
 
-class Keras:
+class Keras(TensorFlowSide):
     """A side of the comparison, as `bench.side` has it. Sequences are batch-major, as usual."""
 
     def __init__(self, name, job):
         """Starts TensorFlow with so many threads in every pool."""
-        del name
-        import tensorflow as tf
-
-        self._tf = tf
-        tf.config.threading.set_intra_op_parallelism_threads(job["threads"])
-        tf.config.threading.set_inter_op_parallelism_threads(job["threads"])
+        super().__init__(name, job)
+        self._set_threads()
         self._net = self._call = None
 
     def about(self):

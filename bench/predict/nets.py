@@ -4,8 +4,7 @@ from typing import Dict, NamedTuple
 
 import numpy as np
 
-LARGEST_ERROR = 2e-5
-"""How much outputs may differ, relative to the largest element."""
+from bench.nets import sizes, uniform
 
 BATCHES = 32
 """Batches of a call of `predict`: it makes a dataset each time, which takes milliseconds."""
@@ -26,10 +25,7 @@ class Net(NamedTuple):
     input_size: int
     units: int
 
-    @property
-    def shape(self) -> str:
-        """Sizes in words: time, batch, input size, units."""
-        return "x".join(map(str, self[2:]))
+    shape = property(sizes)
 
     def __str__(self) -> str:
         """All of it, in words."""
@@ -43,7 +39,7 @@ class Net(NamedTuple):
     def arrays(self, seed: int) -> Dict[str, np.ndarray]:
         """The input of all batches, batch first."""
         shape = (self.batches * self.batch, self.time, self.input_size)
-        return {"x": np.random.RandomState(seed).uniform(-1.0, 1.0, shape).astype(np.float32)}
+        return {"x": uniform(np.random.RandomState(seed), *shape)}
 
 
 NETS = [

@@ -1,32 +1,26 @@
 """The sides of the comparison: see `blockcell_tools.bench.side`."""
 
-import os
-import platform
-
-import numpy as np
-
 import blockcell
-from bench.predict.nets import PREDICT
+from bench.nets import weights
+from bench.predict.nets import PREDICT, Net
+from blockcell_tools.bench.side import serve
+from blockcell_tools.bench.tensorflow_side import TensorFlowSide, WithLibrary
+from blockcell_tools.bench.worker import answer
 
 
-class Keras:
+class Keras(TensorFlowSide):
     """Keras alone."""
 
     def __init__(self, name, job):
         """Starts TensorFlow on as many threads as the job says."""
-        import tensorflow as tf
-
-        del name
-        tf.config.set_visible_devices([], "GPU")
-        tf.config.threading.set_intra_op_parallelism_threads(job["threads"])
-        tf.config.threading.set_inter_op_parallelism_threads(job["threads"])
-        self._tf = tf
+        super().__init__(name, job)
+        self._tf.config.set_visible_devices([], "GPU")
+        self._set_threads()
 
     def about(self):
         """Versions."""
-        keras = self._tf.keras.__version__
-        versions = {"tensorflow": self._tf.__version__, "keras": keras}
-        return {"versions": dict(versions, python=platform.python_version())}
+        versions = super().about()["versions"]
+        return {"versions": dict(versions, keras=self._tf.keras.__version__)}
 
     def prepare(self, net, arrays):
         """Makes the model with weights of a seed, and calls it once."""
@@ -35,10 +29,7 @@ class Keras:
         layer = getattr(keras.layers, net.cell)(net.units)
         shape = [net.time, net.input_size]
         model = keras.Sequential([keras.Input(shape), layer, keras.layers.Dense(10)])
-        random = np.random.RandomState(1)
-        for weight in model.weights:
-            limit = 1.0 / np.sqrt(weight.shape[0])
-            weight.assign(random.uniform(-limit, limit, weight.shape))
+        model.set_weights(weights([tuple(weight.shape) for weight in model.weights]))
         if net.call == PREDICT:
             self.run = lambda: model.predict(x, batch_size=net.batch, verbose=0)
         else:
@@ -49,30 +40,20 @@ class Keras:
 
     def results(self):
         """The output by name."""
-        return {"output": np.asarray(self.run())}
+        return {"output": self.run()}
 
 
 class PathError(Exception):
     """A layer ran on Keras's own path."""
 
 
-class Ours(Keras):
+class Ours(WithLibrary, Keras):
     """Keras after the one line."""
 
     def __init__(self, name, job):
         """Loads the library, and switches it on."""
         super().__init__(name, job)
-        os.environ.pop(
-            "BLOCKCELL_OVERRIDE", None
-        )  # workers run without, for others to compare kernels
-        blockcell.load(job["library"])
         blockcell.keras.enable()
-
-    def about(self):
-        """Versions and instruction set."""
-        info = blockcell.info()
-        versions = dict(super().about()["versions"], blockcell=info["version"])
-        return {"versions": versions, "isa": info["isa"]}
 
     def prepare(self, net, arrays):
         """Makes the model, and checks what runs its layer."""
@@ -80,3 +61,9 @@ class Ours(Keras):
         paths = [record.path for record in blockcell.keras.report(self._model)]
         if paths != ["blockcell"]:
             raise PathError(f"{net}: the layer runs on {paths}")
+
+
+SIDES = {"ours": Ours, "keras": Keras}
+
+if __name__ == "__main__":
+    answer(serve(SIDES, Net), (PathError, blockcell.LibraryError))

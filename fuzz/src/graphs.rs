@@ -115,6 +115,6 @@ fn check(graph: &Graph) {
             node.name
         );
         assert!(node.control_inputs.iter().all(|awaited| ids.contains(awaited)), "{}", node.name);
-        assert!(graph.uses(id).iter().all(|one| ids.contains(&one.consumer())), "{}", node.name);
+        assert!(graph.uses(id).all(|one| ids.contains(&one.consumer())), "{}", node.name);
     }
 }

@@ -18,6 +18,10 @@ fn rewrites(criterion: &mut Criterion) {
         ("3,000 products in a tree of sums", large::tree_of_sums(3000)),
         ("a product below 3,000 sums", large::product_below_sums(3000)),
         ("training of 70 steps", large::training(70)),
+        ("3,000 unrolled steps of an LSTM", large::unrolled_lstm(3000, false)),
+        ("training of 3,000 unrolled steps of an LSTM", large::unrolled_lstm(3000, true)),
+        ("3,000 unrolled steps of a GRU", large::unrolled_gru(3000, false)),
+        ("training of 3,000 unrolled steps of a GRU", large::unrolled_gru(3000, true)),
         ("100,000 nodes around a cell", large::one_cell_among(100_000)),
     ];
     for (name, text) in graphs {

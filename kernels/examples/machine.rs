@@ -147,9 +147,7 @@ fn meet(arrived: &AtomicUsize, all: usize) {
 /// registers of a small instruction set.
 struct MultiplyAdds<const N: usize>;
 
-impl<const N: usize> WithSimd for MultiplyAdds<N> {
-    type Output = f64;
-
+impl<const N: usize> WithSimd<f64> for MultiplyAdds<N> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> f64 {
         // The chains tend to 1: neither tiny numbers nor huge ones slow anything down.
@@ -170,9 +168,7 @@ impl<const N: usize> WithSimd for MultiplyAdds<N> {
 /// Reads all elements, and again until [`BURST_BYTES`] have been read.
 struct Read<'a>(&'a [f32]);
 
-impl WithSimd for Read<'_> {
-    type Output = f64;
-
+impl WithSimd<f64> for Read<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> f64 {
         const STREAMS: usize = 8;

@@ -5,19 +5,21 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::gemm::Right;
-use crate::gemm::workspace::{SPARE, line_start};
-use crate::{Isa, Storage};
+use ndarray::ArrayView2;
+
+use crate::element::Storage;
+use crate::simd::Isa;
+use crate::workspace::{SPARE, line_start};
 
 /// The most copies of a constant: it may have the weights of x and those of the state.
-const MOST: usize = 4;
+const MOST_COPIES: usize = 4;
 
-/// The most copies of one part. They differ by the number of rows and of threads.
-const MOST_OF_A_PART: usize = 2;
+/// The most copies of one matrix. They differ by the number of rows and of threads.
+const MOST_COPIES_OF_A_MATRIX: usize = 2;
 
 /// Copies of a constant, which are kept from call to call. All calls that have the constant can share them.
 #[derive(Default)]
-pub struct Copies([OnceLock<Packed>; MOST]);
+pub struct Copies([OnceLock<Packed>; MOST_COPIES]);
 
 /// An input of a call that has the same elements in every call with these copies.
 #[derive(Clone, Copy)]
@@ -33,39 +35,35 @@ pub struct Constant<'c> {
 pub struct Constants<'c>(pub &'c [Constant<'c>]);
 
 impl<'c> Constants<'c> {
-    /// The constant of which a right factor is a part, and what tells it from other parts.
-    fn part<E: Storage>(self, right: &Right<'_, E>) -> Option<(&'c Copies, Part)> {
-        let (matrix, is_transposed) = match right {
-            Right::RowMajor(matrix) => (matrix, false),
-            Right::Transposed(matrix) => (matrix, true),
-            Right::Packed { .. } => return None,
-        };
+    /// The constant that a matrix lies in, and what tells it from others there.
+    fn place<E: Storage>(self, source: Source<'_, E>) -> Option<(&'c Copies, MatrixPlace)> {
+        let Source { matrix, is_transposed } = source;
         let first = matrix.as_ptr().cast();
         let has = |constant: &&Constant<'_>| constant.bytes.as_ptr_range().contains(&first);
         let Constant { bytes, copies } = self.0.iter().find(has).filter(|_| !matrix.is_empty())?;
-        let offset = first.addr() - bytes.as_ptr().addr();
-        Some((copies, Part { offset, dim: matrix.dim(), is_transposed }))
+        let offset_bytes = first.addr() - bytes.as_ptr().addr();
+        Some((copies, MatrixPlace { offset_bytes, dim: matrix.dim(), is_transposed }))
     }
 
-    /// The copy of the strips of a right factor that `pack` writes to memory of this length; none if the factor may
+    /// The copy of the strips of a matrix that `pack` writes to memory of this length; none if the matrix may
     /// change, if enough copies are kept, or if there is no memory.
     pub(crate) fn packed<E: Storage>(
         self,
         isa: Isa,
-        right: &Right<'_, E>,
+        source: Source<'_, E>,
         strips: &[Range<usize>],
         (form, len): (Form, usize),
         pack: impl FnOnce(&mut [f32]),
     ) -> Option<&'c [f32]> {
-        let (Copies(copies), part) = self.part(right)?;
-        let key = Key { isa, part, strips: strips.to_vec(), form };
+        let (Copies(copies), matrix) = self.place(source)?;
+        let key = Key { isa, matrix, strips: strips.to_vec(), form };
         let is_it = |packed: &&Packed| packed.key == key;
         let known = || copies.iter().map_while(OnceLock::get);
         if let Some(packed) = known().find(is_it) {
             return Some(packed.elements());
         }
-        let of_this_part = known().filter(|packed| packed.key.part == key.part).count();
-        if of_this_part >= MOST_OF_A_PART || known().count() == MOST {
+        let of_this_matrix = known().filter(|packed| packed.key.matrix == key.matrix).count();
+        if of_this_matrix >= MOST_COPIES_OF_A_MATRIX || known().count() == MOST_COPIES {
             return None;
         }
         let mut memory = Vec::new();
@@ -88,17 +86,24 @@ impl<'c> Constants<'c> {
 /// How a copy lies in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Tiles of so many cells, in groups of so many vectors.
+    /// Tiles of `cells` cells, in groups that are `vectors` wide.
     Tiles { cells: usize, vectors: usize },
-    /// Blocks of so many cells, with all their gates side by side.
+    /// Blocks of `cells` cells, with all their gates side by side.
     Blocks { cells: usize },
 }
 
-/// A matrix in a constant.
+/// A matrix that may lie in a constant.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a, E> {
+    pub(crate) matrix: ArrayView2<'a, E>,
+    /// Whether its transpose is packed.
+    pub(crate) is_transposed: bool,
+}
+
+/// Where a matrix lies in a constant.
 #[derive(PartialEq, Eq)]
-struct Part {
-    /// In bytes.
-    offset: usize,
+struct MatrixPlace {
+    offset_bytes: usize,
     dim: (usize, usize),
     is_transposed: bool,
 }
@@ -107,7 +112,7 @@ struct Part {
 #[derive(PartialEq, Eq)]
 struct Key {
     isa: Isa,
-    part: Part,
+    matrix: MatrixPlace,
     strips: Vec<Range<usize>>,
     form: Form,
 }

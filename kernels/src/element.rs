@@ -28,10 +28,16 @@ pub trait Storage: Copy + Send + Sync + 'static + sealed::Sealed {
     fn rounded<S: Simd>(simd: S, vector: S::F32) -> S::F32;
 
     /// The elements, if their type is `f32`.
-    fn as_f32(elements: &[Self]) -> Option<&[f32]>;
+    #[inline(always)]
+    fn as_f32(_: &[Self]) -> Option<&[f32]> {
+        None
+    }
 
     /// The elements, if their type is `f32`.
-    fn as_f32_mut(elements: &mut [Self]) -> Option<&mut [f32]>;
+    #[inline(always)]
+    fn as_f32_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
 }
 
 impl Storage for f32 {
@@ -100,16 +106,6 @@ impl Storage for f16 {
         let lanes = &mut lanes[..S::LANES];
         simd.store_f16(vector, lanes);
         simd.load_f16(lanes)
-    }
-
-    #[inline(always)]
-    fn as_f32(_: &[Self]) -> Option<&[f32]> {
-        None
-    }
-
-    #[inline(always)]
-    fn as_f32_mut(_: &mut [Self]) -> Option<&mut [f32]> {
-        None
     }
 }
 

@@ -46,9 +46,12 @@
 //! ```
 
 mod activation;
+#[cfg(feature = "bench_internals")]
+pub mod bench_internals;
 pub mod block_gru;
 pub mod block_lstm;
 mod constants;
+mod context;
 pub mod cudnn_rnn;
 mod element;
 mod elementwise;
@@ -57,8 +60,6 @@ pub mod executor;
 mod gemm;
 pub mod gru;
 mod instances;
-#[cfg(feature = "layers")]
-pub mod layers;
 pub mod lstm;
 pub mod mat_mul;
 mod memory;
@@ -67,42 +68,21 @@ mod recurrence;
 mod rnn;
 mod shapes;
 pub mod simd;
+mod switch;
 mod tiles;
+mod tuning;
 pub mod unfused;
+mod workspace;
 
 pub use constants::{Constant, Constants, Copies};
+pub use context::Context;
 pub use element::Storage;
 pub use error::Error;
 pub use executor::{Executor, Serial};
 pub use instances::Element;
 pub use memory::OutOfMemory;
 pub use simd::Isa;
-
-/// What a call runs on.
-#[derive(Clone, Copy)]
-pub struct Context<'e> {
-    /// The instruction set.
-    pub isa: Isa,
-    /// The threads.
-    pub executor: &'e dyn Executor,
-    /// Inputs that are the same in every call; none by default.
-    pub constants: Constants<'e>,
-}
-
-impl<'e> Context<'e> {
-    /// These, and no constants.
-    #[must_use]
-    pub fn new(isa: Isa, executor: &'e dyn Executor) -> Self {
-        Context { isa, executor, constants: Constants::default() }
-    }
-}
-
-impl Default for Context<'_> {
-    /// The calling thread and [`Isa::get`].
-    fn default() -> Self {
-        Context::new(Isa::get(), &Serial)
-    }
-}
+pub use switch::switch;
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

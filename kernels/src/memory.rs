@@ -13,7 +13,7 @@ pub struct OutOfMemory {
 }
 
 impl OutOfMemory {
-    /// An empty vector for so many elements.
+    /// An empty vector with room for `elements`.
     ///
     /// # Panics
     ///

@@ -1,11 +1,13 @@
 //! The simple recurrent network over a sequence: `h' = act(x @ w_x + h @ w_h + b)`, with a length for each row of the
 //! batch. It is a part of [`crate::cudnn_rnn`], in `f32`.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView1, ArrayViewMut2};
 
 use crate::activation;
-use crate::elementwise::Equation;
-use crate::recurrence::{At, Cell, CellGrad, ColumnSums, GradStep, Input, Phase, Product, Step};
+use crate::elementwise::{Computed, Elements, Equation};
+use crate::recurrence::{
+    CellGrad, GradStep, Input, Phase, Product, Step, StepCell, StepsLeft, TiledCell,
+};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -48,24 +50,25 @@ pub(crate) struct Rnn<'a, 'w> {
     pub(crate) product: Product<'w, f32, 1>,
 }
 
-impl Cell<f32, 0, 1> for Rnn<'_, '_> {
+impl StepCell<f32, 0, 1> for Rnn<'_, '_> {
     const GATES: [usize; 2] = [1, 0];
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.product.tiling, self.product.cost())
     }
+}
 
+impl TiledCell<f32, 0, 1> for Rnn<'_, '_> {
     fn step(
         &self,
-        step: Step<'_, f32, 1>,
+        step: Step<'_, '_, f32, 1>,
         _: [ArrayViewMut2<'_, f32>; 0],
         outputs: [ArrayViewMut2<'_, f32>; 1],
     ) {
         let Step { at, products, before: [h_prev] } = step;
-        let products = self.product.after(Input::Known(products), at.rows, Some(h_prev));
+        let products = self.product.after(Input::Products(products), at.rows, Some(h_prev));
         let inputs = [every_row(self.b, h_prev.nrows())];
-        let (equation, sums) = (Forward(self.activation), ColumnSums::none());
-        Phase { equation, inputs, outputs, f32_operands: [], sums }.run(at, products);
+        Phase::new(Forward(self.activation), inputs, outputs).run(at, products);
     }
 }
 
@@ -77,13 +80,8 @@ impl Equation<1, 1, 0, 1> for Forward {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [b]: [S::F32; 1],
-        _: [S::F32; 1],
-        [product]: [S::F32; 1],
-    ) -> ([S::F32; 1], [S::F32; 1], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 1, 1, 1>) -> Computed<S::F32, 1, 1> {
+        let Elements { inputs: [b], f32_operands: [product], .. } = at;
         ([self.0.of(simd, product + b)], [product], [])
     }
 }
@@ -111,13 +109,8 @@ impl CellGrad<f32, 1, 1, 1> for RnnGrad<'_> {
         Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
     }
 
-    fn first(
-        &self,
-        at: At<'_>,
-        d: Option<ArrayView2<'_, f32>>,
-        _: ArrayView2<'_, f32>,
-        [h_prev_grad]: [ArrayViewMut2<'_, f32>; 1],
-    ) {
+    fn finish(&self, left: StepsLeft<'_>, [h_prev_grad]: [ArrayViewMut2<'_, f32>; 1]) {
+        let StepsLeft { at, d, .. } = left;
         self.product.of(at.rows, d).store(at.context, h_prev_grad, None);
     }
 }
@@ -129,13 +122,8 @@ impl Equation<1, 1, 1, 2> for Backward {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h]: [S::F32; 1],
-        [h_grad]: [S::F32; 1],
-        [strip, _]: [S::F32; 2],
-    ) -> ([S::F32; 1], [S::F32; 2], [S::F32; 1]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 1, 1, 2>) -> Computed<S::F32, 1, 2, 1> {
+        let Elements { inputs: [h], before: [h_grad], f32_operands: [strip, _] } = at;
         let d = (h_grad + strip) * self.0.derivative(simd, h);
         ([d], [strip, d], [d])
     }

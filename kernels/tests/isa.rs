@@ -61,17 +61,23 @@ fn variable_forces_an_available_one() {
     }
 }
 
-/// One line on stderr names the value, the instruction sets that the processor has, and the choice.
+/// One line on stderr names the value and the instruction sets that the processor has, the choice first.
 #[track_caller]
 fn leaves_the_best(value: &OsStr, shown: &str) {
     let (name, errors) = chosen(Some(value));
     assert_eq!(name, best(), "{value:?}");
-    let available: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
-    let (available, best) = (available.join(", "), best());
-    let message = format!(
-        "blockcell: BLOCKCELL_ISA={shown} is not an instruction set of this processor, which has \
-         {available}; {best} is used\n"
-    );
+    let best_first: Vec<_> = Isa::available().into_iter().rev().map(Isa::name).collect();
+    let known = match best_first[..] {
+        [best] => format!("{best} (the best of this processor, the default)"),
+        [best, other] => {
+            format!("{best} (the best of this processor, the default) and {other} (slower)")
+        }
+        [best, second, third] => format!(
+            "{best} (the best of this processor, the default), {second} (slower) and {third} (slower)"
+        ),
+        _ => unreachable!("there are three"),
+    };
+    let message = format!("blockcell: BLOCKCELL_ISA={shown} is ignored. The values are {known}\n");
     assert_eq!(errors, message);
 }
 

@@ -30,8 +30,6 @@ enum SliceMut<'a> {
 }
 
 impl WithSimd for Through<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let vector = match self.from {
@@ -208,9 +206,7 @@ struct Results {
     sum: f32,
 }
 
-impl WithSimd for Arithmetic<'_> {
-    type Output = Results;
-
+impl WithSimd<Results> for Arithmetic<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Results {
         let [a, b, c] = [self.a, self.b, self.c].map(|from| simd.load(from));

@@ -69,11 +69,12 @@ def block_gru(
     """
     import tensorflow as tf
 
+    from blockcell.sequence_lengths import size
+
     module = loader.module()
     x = tf.convert_to_tensor(x, name="x")
     w_c = tf.convert_to_tensor(w_c, dtype=x.dtype, name="w_c")
-    time, batch = _size(x, 0), _size(x, 1)
-    cell_size = _size(w_c, 1)
+    time, batch, cell_size = size(x, 0), size(x, 1), size(w_c, 1)
     if b_hc is None:
         b_hc = tf.zeros([cell_size], x.dtype)
     if h_prev is None:
@@ -148,12 +149,3 @@ def block_gru_grad(
     """
     arguments = dict(locals())
     return loader.module().block_gru_grad(**arguments)
-
-
-def _size(tensor: Any, axis: int) -> Any:
-    """The size of an axis: a number if it is known, else a tensor."""
-    import tensorflow as tf
-
-    known = tensor.shape[axis] if tensor.shape.rank is not None else None
-    known = getattr(known, "value", known)  # TensorFlow 1.15 wraps it.
-    return tf.shape(tensor)[axis] if known is None else known

@@ -110,11 +110,15 @@ def ask(tree: Path, python: str) -> str:
     _, _, answer = process.stdout.partition("blockcell\n")
     if process.returncode != 0 or not answer:
         said = process.stderr.strip().splitlines() or ["no message"]
-        raise BuildError(
-            f"TensorFlow is missing in {python} ({said[-1]}): install it there first (pip install "
-            f"tensorflow), or name another Python by {PYTHON_VARIABLE}"
-        )
+        raise _missing_tensorflow(f"{python} ({said[-1]})")
     return answer
+
+
+def _missing_tensorflow(place: str) -> BuildError:
+    return BuildError(
+        f"TensorFlow is missing in {place}: install it there first (pip install tensorflow), or "
+        f"name another Python by {PYTHON_VARIABLE}"
+    )
 
 
 def outside_isolation() -> Dict[str, str]:
@@ -140,10 +144,7 @@ def target_python() -> str:
     for python in candidates:
         if _has_tensorflow(python):
             return python
-    raise BuildError(
-        f"TensorFlow is missing in {candidates[0]}: install it there first (pip install "
-        f"tensorflow), or name another Python by {PYTHON_VARIABLE}"
-    )
+    raise _missing_tensorflow(candidates[0])
 
 
 def _has_tensorflow(python: str) -> bool:
@@ -157,7 +158,12 @@ def _has_tensorflow(python: str) -> bool:
 
 def folder_name(version: str) -> str:
     """`"tf-2.21"` of `"2.21.0"`: the folder of the library for this TensorFlow."""
-    return "tf-" + ".".join(version.split(".")[:2])
+    return "tf-" + minor(version)
+
+
+def minor(version: str) -> str:
+    """`"2.21"` of `"2.21.0"`, `"2.21.0rc1"` or `"2.21.0-dev20260101"`."""
+    return ".".join(version.split(".")[:2])
 
 
 def build(tree: Path, folder: Path, answer: str, feature: str = "", quiet: bool = False) -> Path:

@@ -62,13 +62,8 @@ def lstm_from_keras(
       ValueError: The shapes do not fit each other, or there is no such op.
     """
     order = _order(op)
-    _check_layer(4, kernel, recurrent_kernel)
-    if bias is None:
-        bias = _zeros_like(kernel, [int(kernel.shape[1])])
-    _check("bias", bias, [int(kernel.shape[1])])
-    return LSTMWeights(
-        _permuted(_concat([kernel, recurrent_kernel], 0), order), _permuted(bias, order)
-    )
+    w, b = _of_layer(4, kernel, recurrent_kernel, bias, [])
+    return LSTMWeights(_permuted(w, order), _permuted(b, order))
 
 
 def lstm_to_keras(w: Any, b: Any, op: str = "BlockLSTMV2") -> KerasWeights:
@@ -116,12 +111,9 @@ def gru_from_keras(
     Raises:
       ValueError: The shapes do not fit each other.
     """
-    cell_size = _check_layer(3, kernel, recurrent_kernel)
-    shape = [2, 3 * cell_size] if reset_after else [3 * cell_size]
-    if bias is None:
-        bias = _zeros_like(kernel, shape)
-    _check("bias", bias, shape)
-    z, r, h = _split(_concat([kernel, recurrent_kernel], 0), 3)
+    cell_size = int(recurrent_kernel.shape[0])
+    w, bias = _of_layer(3, kernel, recurrent_kernel, bias, [2] if reset_after else [])
+    z, r, h = _split(w, 3)
     if reset_after:
         b_z, b_r, _ = _split(bias[0] + bias[1], 3)
         b_c, b_hc = bias[0][2 * cell_size :], bias[1][2 * cell_size :]
@@ -178,12 +170,18 @@ def _order(op: str) -> Tuple[int, ...]:
     return _LSTM_ORDERS[op]
 
 
-def _check_layer(gates: int, kernel: Any, recurrent_kernel: Any) -> int:
-    """Checks the matrices of a layer with so many gates; returns its cell_size."""
+def _of_layer(
+    gates: int, kernel: Any, recurrent_kernel: Any, bias: Any, biases: List[int]
+) -> Tuple[Any, Any]:
+    """The matrix and the bias of a layer, checked; `biases` are further dimensions of the bias."""
     cell_size = int(recurrent_kernel.shape[0])
-    _check("recurrent_kernel", recurrent_kernel, [cell_size, gates * cell_size])
-    _check("kernel", kernel, [int(kernel.shape[0]), gates * cell_size])
-    return cell_size
+    columns = gates * cell_size
+    _check("recurrent_kernel", recurrent_kernel, [cell_size, columns])
+    _check("kernel", kernel, [int(kernel.shape[0]), columns])
+    if bias is None:
+        bias = _zeros_like(kernel, [*biases, columns])
+    _check("bias", bias, [*biases, columns])
+    return _concat([kernel, recurrent_kernel], 0), bias
 
 
 def _check(name: str, value: Any, shape: List[int]) -> None:

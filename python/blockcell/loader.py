@@ -14,12 +14,13 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
-from blockcell import building, elf, linked, private
+from blockcell import building, elf, loaded_libraries, tf_internals
 from blockcell.version import __version__
 
 LIBRARY = building.LIBRARY
 ENVIRONMENT = "BLOCKCELL_LIBRARY"
-OVERRIDE = "BLOCKCELL_OVERRIDE"
+TAKE_OVER_VARIABLE = "BLOCKCELL_OVERRIDE"
+"""An interface, hence the name: 0 keeps the library from taking over the stock kernels."""
 
 _PACKAGE = Path(__file__).resolve().parent
 _KNOWN_WHEN_LOADED = (
@@ -76,7 +77,7 @@ def load(
         environment variable `BLOCKCELL_LIBRARY`, `lib/tf-<minor>/libblockcell.so` in this package,
         `build/tf-<minor>/libblockcell.so` in the source tree this package is used from, and what
         the command `blockcell build` has built for this user.
-      take_over: Whether the library replaces the stock kernels of unlabelled nodes. If False, it
+      take_over: Whether the library takes over the stock kernels of unlabelled nodes. If False, it
         is as with `BLOCKCELL_OVERRIDE=0` in the environment, for this process: only nodes whose
         attribute `_kernel` is `"blockcell"` run on the library's kernels. With that variable set
         to 0, True changes nothing.
@@ -96,14 +97,14 @@ def load(
     with _lock:
         if not _loaded:
             library = find_library(path)
-            with _override(take_over):
+            with _taking_over(take_over):
                 module = _load_into_tensorflow(library)
             _loaded.update(module=module, path=library, take_over=take_over)
         elif path is not None and not _is_loaded(Path(path)):
             raise LibraryError(_only_one(path, _loaded["path"]))
         elif _loaded["take_over"] and not take_over and info()["taken_over"]:
             raise LibraryError(
-                "blockcell: the library has replaced the stock kernels of this process already: "
+                "blockcell: the library has taken over the stock kernels of this process already: "
                 "take_over=False has to come with the first load()"
             )
         from blockcell.gradients import registry
@@ -142,8 +143,8 @@ def info() -> Dict[str, Any]:
         second one is taken from the name of the library's folder.
       * `isa`: `"avx512"`, `"avx2"` or `"portable"`.
       * `ops`: Names of the ops that have a kernel.
-      * `taken_over`: Names of those whose stock kernel is replaced.
-      * `override`: `"priority"`, `"graph_pass"` or `"off"`.
+      * `taken_over`: Names of those whose stock kernel the library has taken over.
+      * `override`: How they are taken over: `"priority"`, `"graph_pass"` or `"off"`.
       * `cudnn`: Whether there are kernels of cuDNN's ops, `"on"` or `"off"`.
       * `rewrite`: Whether graphs are rewritten, `"on"` or `"off"`.
       * `rewritten`: A dictionary: how many nodes of which op that put into graphs of this process.
@@ -183,33 +184,27 @@ def _info_before() -> Dict[str, Any]:
 def _info_of_loaded() -> Dict[str, Any]:
     answer: Dict[str, Any] = json.loads(_run_info(_loaded["module"]).decode())
     built_for, running = answer["tensorflow_built_for"], answer["tensorflow_running"]
-    if _minor(built_for) != _minor(running):
-        raise LibraryError(
-            _explain(
-                "{} was built for TensorFlow {}, but {} is running".format(
-                    _loaded["path"], built_for, running
-                )
-            )
-        )
+    if building.minor(built_for) != building.minor(running):
+        raise _built_for_another(_loaded["path"], built_for, running)
     return dict(answer, loaded=True, library=str(_loaded["path"]), problem=None)
 
 
 @contextlib.contextmanager
-def _override(take_over: bool) -> Iterator[None]:
+def _taking_over(take_over: bool) -> Iterator[None]:
     """Sets `BLOCKCELL_OVERRIDE=0`, which the library reads while it is loaded, unless `take_over`.
 
     Python sets the variable of the process, which C++ sees.
     """
-    before = os.environ.get(OVERRIDE)
+    before = os.environ.get(TAKE_OVER_VARIABLE)
     if not take_over:
-        os.environ[OVERRIDE] = "0"
+        os.environ[TAKE_OVER_VARIABLE] = "0"
     try:
         yield
     finally:
         if not take_over:
-            os.environ.pop(OVERRIDE)
+            os.environ.pop(TAKE_OVER_VARIABLE)
             if before is not None:
-                os.environ[OVERRIDE] = before
+                os.environ[TAKE_OVER_VARIABLE] = before
 
 
 def _run_info(module: Any) -> bytes:
@@ -239,7 +234,7 @@ def find_library(path: Optional[Union[str, Path]] = None) -> Path:
     """
     import tensorflow as tf
 
-    minor = _minor(tf.__version__)
+    minor = building.minor(tf.__version__)
     if path is not None:
         candidates, asked = [Path(path)], "the argument of load"
     elif os.environ.get(ENVIRONMENT):
@@ -259,11 +254,6 @@ def find_library(path: Optional[Union[str, Path]] = None) -> Path:
             [there_is[one.is_dir()].format(one, named) for one in candidates],
         )
     )
-
-
-def _minor(version: str) -> str:
-    """`"2.21"` of `"2.21.0"`, `"2.21.0rc1"` or `"2.21.0-dev20260101"`."""
-    return ".".join(version.split(".")[:2])
 
 
 def _source_tree() -> Optional[Path]:
@@ -288,9 +278,13 @@ def _check_folder(library: Path, minor: str) -> None:
     """Refuses a library that lies in the folder of another TensorFlow, before it is opened."""
     built_for = _minor_of_folder(library)
     if built_for not in (None, minor):
-        raise LibraryError(
-            _explain(f"{library} was built for TensorFlow {built_for}, but {minor} is running")
-        )
+        raise _built_for_another(library, built_for, minor)
+
+
+def _built_for_another(library: Path, built_for: Optional[str], running: str) -> LibraryError:
+    return LibraryError(
+        _explain(f"{library} was built for TensorFlow {built_for}, but {running} is running")
+    )
 
 
 def _explain(problem: str, details: Sequence[str] = ()) -> str:
@@ -326,7 +320,7 @@ def _load_into_tensorflow(library: Path) -> Any:
     """Loads a file that `find_library` has found, for eager mode too."""
     import tensorflow as tf
 
-    names = linked.names_of(library)
+    names = loaded_libraries.names_of(library)
     module = _loaded_before(names) if names else _load_first(library)
     if module is None:
         # One that was refused stays in the process. TensorFlow takes it for loaded from then on.
@@ -334,7 +328,7 @@ def _load_into_tensorflow(library: Path) -> Any:
         raise LibraryError(_another_copy(library) or _explain(problem))
     # 1.15 has nothing to drop: its eager mode never runs the library's kernels.
     if not tf.__version__.startswith("1."):
-        private.drop_eager_kernels()
+        tf_internals.drop_eager_kernels()
     return module
 
 
@@ -374,7 +368,7 @@ def _with_ops(module: Any) -> Any:
 
 def _another_copy(library: Path, *details: str) -> str:
     """What to say where this process has loaded another file of that name; else nothing."""
-    others = linked.others_like(library)
+    others = loaded_libraries.others_like(library)
     return "\n  ".join([_only_one(library, others[0]), *details]) if others else ""
 
 

@@ -1,10 +1,13 @@
 """Every op of a cell or a sequence: its tensors with shapes in symbols, its types and attributes.
 
+The declarations are those of the library, `kernels/src/ops`, which a test of it writes to `ops.json`.
 Names and order are those of `tf.raw_ops`; `docs/ops.md` defines the ops. A symbolic dimension is a
 sum of products such as `"input_size + cell_size"` or `"2 * cell_size"`; `size_of` evaluates it.
 """
 
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -15,13 +18,11 @@ BLOCK_LSTM, BLOCK_LSTM_GRAD = "BlockLSTM", "BlockLSTMGrad"
 BLOCK_LSTM_V2, BLOCK_LSTM_GRAD_V2 = "BlockLSTMV2", "BlockLSTMGradV2"
 BLOCK_GRU, BLOCK_GRU_GRAD = "BlockGRU", "BlockGRUGrad"
 
-# TensorFlow's ops for cuDNN, which are not in the table: their attributes choose their shapes.
-CUDNN = (
-    *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
-    *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
-    *("CudnnRNNParamsSize", "CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"),
-    *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
-)
+_ALL = json.loads(Path(__file__).with_name("ops.json").read_text(encoding="utf-8"))
+_DECLARED = {declared["name"]: declared for declared in _ALL}
+
+CUDNN = tuple(name for name in _DECLARED if name.startswith("Cudnn"))
+"""TensorFlow's ops for cuDNN, which are not in the table: their attributes choose their shapes."""
 
 # What a tensor is.
 LENGTH, GATE, STATE, WEIGHT, GRADIENT = "length", "gate", "state", "weight", "gradient"
@@ -53,8 +54,6 @@ class OpDef(NamedTuple):
     inputs: Dict[str, Tensor]
     """By name, in the op's order; so are the outputs."""
     outputs: Dict[str, Tensor]
-    products: Tuple[Tuple[str, str, str], ...]
-    """Rows, columns and inner size of the matrix products that the op cannot do without."""
     attributes: Tuple[str, ...] = ()
     """Names of the attributes, but for the element type."""
     half: bool = True
@@ -94,200 +93,48 @@ LENGTHS = ("seq_len_max", "sequence_length")
 # Vectors that take part with this switch only. Without it they may be of any length.
 _VECTORS_OF_SWITCH = {USE_PEEPHOLE: PEEPHOLES, RESET_AFTER: ("b_hc",)}
 
-_ROW, _VECTOR = ("batch", "cell_size"), ("cell_size",)
-_ROWS_OF_WEIGHTS = "input_size + cell_size"  # Those of x first.
-_STEPS = "time * batch"
+
+def _kind(name: str) -> str:
+    """What a tensor is, by its name."""
+    if name in LENGTHS:
+        return LENGTH
+    if name.endswith("_grad") or name.startswith("d_") or name == "dicfo":
+        return GRADIENT
+    if name.startswith("w"):
+        return WEIGHT
+    return GATE if name in ("r", "u", "i", "f", "o") else STATE
 
 
-def _tensors(kind: str, shape: Shape, *names: str) -> Tuple[Tensor, ...]:
-    return tuple(Tensor(name, shape, kind) for name in names)
+def _op(name: str, declared: Dict[str, Any]) -> OpDef:
+    attributes = tuple(attribute for attribute, _ in declared["attributes"])
+    switch = next((each for each in attributes if each in _VECTORS_OF_SWITCH), ALWAYS)
+    read = {"always": ALWAYS, "never": NEVER, "with_optional": switch}
 
+    def tensors(of: str) -> Dict[str, Tensor]:
+        return {
+            tensor: Tensor(tensor, tuple(shape), _kind(tensor), *(read[when] for when in reads))
+            for tensor, _, shape, *reads in declared[of]
+        }
 
-def _over_time(tensors: Iterable[Tensor]) -> Tuple[Tensor, ...]:
-    """The same tensors with time as their first dimension."""
-    return tuple(tensor._replace(shape=("time",) + tensor.shape) for tensor in tensors)
+    own = {BLOCK_GRU: "block_gru", BLOCK_GRU_GRAD: "block_gru_grad"}
+    return OpDef(
+        name,
+        inputs=tensors("inputs"),
+        outputs=tensors("outputs"),
+        attributes=attributes,
+        half="half" in declared["types"],
+        forward=name.replace("Grad", "") if "Grad" in name else None,
+        function=own.get(name),
+    )
 
-
-def _read(when: str, tensors: Iterable[Tensor]) -> Tuple[Tensor, ...]:
-    return tuple(tensor._replace(read=when) for tensor in tensors)
-
-
-def _gradients(tensors: Iterable[Tensor]) -> Tuple[Tensor, ...]:
-    """The gradients with respect to tensors, named after them."""
-    return tuple(Tensor(each.name + "_grad", each.shape, GRADIENT) for each in tensors)
-
-
-def _named(*groups: Iterable[Tensor]) -> Dict[str, Tensor]:
-    return {tensor.name: tensor for group in groups for tensor in group}
-
-
-_X = _tensors(STATE, ("batch", "input_size"), "x")
-_H_PREV = _tensors(STATE, _ROW, "h_prev")
-_CS_PREV = _tensors(STATE, _ROW, "cs_prev")
-
-_GRU_WEIGHTS = (
-    Tensor("w_ru", (_ROWS_OF_WEIGHTS, "2 * cell_size"), WEIGHT),
-    Tensor("w_c", (_ROWS_OF_WEIGHTS, "cell_size"), WEIGHT),
-)
-_GRU_BIASES = (Tensor("b_ru", ("2 * cell_size",), STATE), Tensor("b_c", _VECTOR, STATE))
-_B_HC = (Tensor("b_hc", _VECTOR, STATE, RESET_AFTER),)
-_RU, _C, _HC = (
-    _tensors(GATE, _ROW, "r", "u"),
-    _tensors(STATE, _ROW, "c"),
-    _tensors(STATE, _ROW, "hc"),
-)
-_H, _H_LAST = _tensors(STATE, _ROW, "h"), _tensors(STATE, _ROW, "h_last")
-
-_W = (Tensor("w", (_ROWS_OF_WEIGHTS, "4 * cell_size"), WEIGHT),)
-_PEEPHOLES = _read(USE_PEEPHOLE, _tensors(WEIGHT, _VECTOR, *PEEPHOLES))
-_B = (Tensor("b", ("4 * cell_size",), STATE),)
-_I, _CS = _tensors(GATE, _ROW, "i"), _tensors(STATE, _ROW, "cs")
-_F_O, _CI_CO = _tensors(GATE, _ROW, "f", "o"), _tensors(STATE, _ROW, "ci", "co")
-_LSTM_STEP = _I + _CS + _F_O + _CI_CO
-_SEQ_LEN_MAX = (Tensor("seq_len_max", (), LENGTH),)
-_SEQUENCE_LENGTH = (Tensor("sequence_length", ("batch",), LENGTH),)
-
-_GRU_CELL = OpDef(
-    GRU_CELL,
-    inputs=_named(_X, _H_PREV, _GRU_WEIGHTS, _GRU_BIASES),
-    outputs=_named(_RU, _C, _H),
-    products=(
-        ("batch", "2 * cell_size", _ROWS_OF_WEIGHTS),
-        ("batch", "cell_size", _ROWS_OF_WEIGHTS),
-    ),
-    half=False,
-)
-
-_GRU_CELL_GRAD = OpDef(
-    GRU_CELL_GRAD,
-    inputs=_named(
-        _read(NEVER, _X),
-        _H_PREV + _GRU_WEIGHTS,
-        _read(NEVER, _GRU_BIASES),
-        _RU + _C,
-        _tensors(GRADIENT, _ROW, "d_h"),
-    ),
-    outputs=_named(
-        _tensors(GRADIENT, ("batch", "input_size"), "d_x"),
-        _tensors(GRADIENT, _ROW, "d_h_prev", "d_c_bar"),
-        _tensors(GRADIENT, ("batch", "2 * cell_size"), "d_r_bar_u_bar"),
-    ),
-    products=(
-        ("batch", _ROWS_OF_WEIGHTS, "cell_size"),
-        ("batch", _ROWS_OF_WEIGHTS, "2 * cell_size"),
-    ),
-    half=False,
-    forward=GRU_CELL,
-)
-
-_LSTM_CELL = OpDef(
-    LSTM_CELL,
-    inputs=_named(_X, _CS_PREV, _H_PREV, _W, _PEEPHOLES, _B),
-    outputs=_named(_LSTM_STEP, _H),
-    products=(("batch", "4 * cell_size", _ROWS_OF_WEIGHTS),),
-    attributes=("forget_bias", "cell_clip", USE_PEEPHOLE),
-)
-
-_LSTM_CELL_GRAD = OpDef(
-    LSTM_CELL_GRAD,
-    inputs=_named(
-        _read(NEVER, _X),
-        _CS_PREV,
-        _read(NEVER, _H_PREV + _W),
-        _PEEPHOLES,
-        _read(NEVER, _B),
-        _I,
-        _read(USE_PEEPHOLE, _CS),
-        _F_O + _CI_CO,
-        _gradients(_CS + _H),
-    ),
-    outputs=_named(
-        _gradients(_CS_PREV),
-        _tensors(GRADIENT, ("batch", "4 * cell_size"), "dicfo"),
-        _gradients(_PEEPHOLES),
-    ),
-    products=(),
-    attributes=(USE_PEEPHOLE,),
-    forward=LSTM_CELL,
-)
-
-_BLOCK_LSTM_INPUTS = _SEQ_LEN_MAX + _over_time(_X) + _CS_PREV + _H_PREV + _W + _PEEPHOLES
-
-_BLOCK_LSTM = OpDef(
-    BLOCK_LSTM,
-    inputs=_named(_BLOCK_LSTM_INPUTS, _B),
-    outputs=_named(_over_time(_LSTM_STEP + _H)),
-    products=((_STEPS, "4 * cell_size", _ROWS_OF_WEIGHTS),),
-    attributes=("forget_bias", "cell_clip", USE_PEEPHOLE),
-)
-
-_BLOCK_LSTM_GRAD = OpDef(
-    BLOCK_LSTM_GRAD,
-    inputs=_named(
-        _BLOCK_LSTM_INPUTS,
-        _read(NEVER, _B),
-        _over_time(_LSTM_STEP + _H),
-        _over_time(_gradients(_CS + _H)),
-    ),
-    outputs=_named(
-        _over_time(_gradients(_X)), _gradients(_CS_PREV + _H_PREV + _W + _PEEPHOLES + _B)
-    ),
-    products=(
-        (_STEPS, _ROWS_OF_WEIGHTS, "4 * cell_size"),
-        (_ROWS_OF_WEIGHTS, "4 * cell_size", _STEPS),
-    ),
-    attributes=(USE_PEEPHOLE,),
-    forward=BLOCK_LSTM,
-)
-
-_BLOCK_LSTM_V2 = _BLOCK_LSTM._replace(name=BLOCK_LSTM_V2, attributes=("cell_clip", USE_PEEPHOLE))
-_BLOCK_LSTM_GRAD_V2 = _BLOCK_LSTM_GRAD._replace(name=BLOCK_LSTM_GRAD_V2, forward=BLOCK_LSTM_V2)
-
-_BLOCK_GRU_INPUTS = _SEQUENCE_LENGTH + _over_time(_X) + _H_PREV + _GRU_WEIGHTS
-_BLOCK_GRU_STEPS = _over_time(_RU + _C + _HC + _H)
-
-_BLOCK_GRU = OpDef(
-    BLOCK_GRU,
-    inputs=_named(_BLOCK_GRU_INPUTS, _GRU_BIASES, _B_HC),
-    outputs=_named(_BLOCK_GRU_STEPS, _H_LAST),
-    products=(
-        (_STEPS, "2 * cell_size", _ROWS_OF_WEIGHTS),
-        (_STEPS, "cell_size", _ROWS_OF_WEIGHTS),
-    ),
-    attributes=(RESET_AFTER,),
-    function="block_gru",
-)
-
-_BLOCK_GRU_GRAD = OpDef(
-    BLOCK_GRU_GRAD,
-    inputs=_named(
-        _BLOCK_GRU_INPUTS,
-        _read(NEVER, _GRU_BIASES + _B_HC),
-        _BLOCK_GRU_STEPS,
-        _over_time(_gradients(_H)),
-        _gradients(_H_LAST),
-    ),
-    outputs=_named(
-        _over_time(_gradients(_X)), _gradients(_H_PREV + _GRU_WEIGHTS + _GRU_BIASES + _B_HC)
-    ),
-    products=(
-        (_STEPS, _ROWS_OF_WEIGHTS, "2 * cell_size"),
-        (_ROWS_OF_WEIGHTS, "2 * cell_size", _STEPS),
-        (_STEPS, _ROWS_OF_WEIGHTS, "cell_size"),
-        (_ROWS_OF_WEIGHTS, "cell_size", _STEPS),
-    ),
-    attributes=(RESET_AFTER,),
-    forward=BLOCK_GRU,
-    function="block_gru_grad",
-)
 
 OPS: Dict[str, OpDef] = {
-    op.name: op
-    for op in (
-        *(_GRU_CELL, _GRU_CELL_GRAD),
-        *(_LSTM_CELL, _LSTM_CELL_GRAD),
-        *(_BLOCK_LSTM, _BLOCK_LSTM_V2, _BLOCK_LSTM_GRAD, _BLOCK_LSTM_GRAD_V2),
-        *(_BLOCK_GRU, _BLOCK_GRU_GRAD),
+    name: _op(name, _DECLARED[name])
+    for name in (
+        *(GRU_CELL, GRU_CELL_GRAD),
+        *(LSTM_CELL, LSTM_CELL_GRAD),
+        *(BLOCK_LSTM, BLOCK_LSTM_V2, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2),
+        *(BLOCK_GRU, BLOCK_GRU_GRAD),
     )
 }
 """All ops by name."""

@@ -1,8 +1,14 @@
-"""Rows of different lengths in time-major sequences."""
+"""Sizes of tensors, and rows of different lengths in time-major sequences."""
 
 from typing import Any
 
 import tensorflow as tf
+
+
+def size(tensor: Any, axis: int) -> Any:
+    """The size of an axis: a number if it is known, else a tensor."""
+    known = None if tensor.shape.rank is None else tf.compat.dimension_value(tensor.shape[axis])
+    return tf.shape(tensor)[axis] if known is None else known
 
 
 def longest(sequence_length: Any) -> Any:

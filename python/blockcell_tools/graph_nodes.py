@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union
 
-from blockcell import private
+from blockcell import tf_internals
 from blockcell.op_table import OPS
 from blockcell_tools import cudnn_nodes, cudnn_verification, keras_nodes
 from blockcell_tools.verification import Case
@@ -97,7 +97,7 @@ def meta_graphs(file: Union[str, Path]) -> List[Any]:
             lambda m: len(m.graph_def.node),
         ),
         "saved": (
-            private.saved_model(),
+            tf_internals.saved_model(),
             lambda m: list(m.meta_graphs),
             lambda m: len(m.meta_graphs),
         ),
@@ -145,7 +145,7 @@ def _nodes_of_function(function: Any) -> List[Node]:
     """The nodes in a function's body; shapes as far as the body tells them."""
     name = function.signature.name
     bare = [_bare_node(node, name) for node in function.node_def if node.op in KNOWN]
-    graph_of = private.graph_of_functions()
+    graph_of = tf_internals.graph_of_functions()
     if graph_of is None:
         return bare
     try:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Union
 
-from blockcell import private
+from blockcell import tf_internals
 from blockcell_tools import processes
 
 _LINE = re.compile(
@@ -53,7 +53,7 @@ def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
     if process.returncode:
         raise PlanError(processes.last_line(process))
     for line in process.stderr.splitlines():
-        if line.startswith(private.WARNING):
+        if line.startswith(tf_internals.WARNING):
             logging.getLogger("blockcell").warning("%s", line)
     return list(_places(process.stderr))
 
@@ -97,7 +97,7 @@ def _targets(graph: Any, meta_graph: Any) -> List[str]:
 
 def _prepare_body(function: Any) -> None:
     """The same for a function's body with cells, if it can be looked at alone."""
-    graph_of = private.graph_of_functions()
+    graph_of = tf_internals.graph_of_functions()
     if graph_of is None or not any(_may_be_of_cell(node.op) for node in function.node_def):
         return
     try:
@@ -158,7 +158,7 @@ def _after_cells(graph: Any) -> List[Any]:
 def _after(operation: Any) -> List[Any]:
     """The operations that depend on one."""
     consumers = [consumer for output in operation.outputs for consumer in output.consumers()]
-    return consumers + private.waiting_for(operation)
+    return consumers + tf_internals.waiting_for(operation)
 
 
 def _prepare(graph: Any, targets: List[str]) -> None:
@@ -169,7 +169,7 @@ def _prepare(graph: Any, targets: List[str]) -> None:
         return
     config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
     with tf.compat.v1.Session(graph=graph, config=config) as session:
-        private.prepare_step(session, targets)
+        tf_internals.prepare_step(session, targets)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
-from blockcell import loader, private
+from blockcell import loader, tf_internals
 from blockcell.op_table import OPS, STOCK
 
 OURS, STOCK_KERNEL = "blockcell", ""
@@ -28,7 +28,7 @@ def call(op: str, inputs: Mapping[str, Any], **attributes: Any) -> Dict[str, Any
 def labelled(kernel: str = OURS) -> Iterator[None]:
     """Nodes made in the default graph run on our kernels, or on the stock ones."""
     labels = {op: kernel for op in STOCK} if kernel else {}
-    with private.kernel_labels(tf.compat.v1.get_default_graph(), labels):
+    with tf_internals.kernel_labels(tf.compat.v1.get_default_graph(), labels):
         yield
 
 

@@ -18,7 +18,7 @@ def run_module(
       without: Environment variables that it must not have.
       **variables: Those that it has, beside those of this process.
     """
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", **variables)
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **variables}
     for name in without:
         environment.pop(name, None)
     paths = [str(Path(__file__).resolve().parent.parent), environment.get("PYTHONPATH", "")]

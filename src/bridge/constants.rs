@@ -31,7 +31,7 @@ const OPS: [&Op; 7] = [
 ];
 
 pub(super) fn wants_constants() -> bool {
-    crate::graphs::wants_rewrites()
+    *crate::switches::REWRITE
 }
 
 pub(super) fn packs_weights(op: &str) -> bool {

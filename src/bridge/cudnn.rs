@@ -17,6 +17,7 @@ use super::attributes::Attributes;
 use super::ffi::{Input, Output, Plan, Shape, lists_gpus};
 use super::kernels::{Call, Node, Operation, describe};
 use super::tensors::{elements, elements_mut, view, view_mut};
+use crate::switches;
 
 /// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,40 +70,28 @@ pub(super) fn registered() -> impl Iterator<Item = &'static dyn Operation> {
     ALL.iter().filter(|_| is_on()).map(|op| op as &dyn Operation)
 }
 
-/// Whether it has kernels of them, as `BLOCKCELL_CUDNN` says when this is first asked: while the
-/// library is loaded.
+/// Whether it has kernels of them, as `BLOCKCELL_CUDNN` says. With a GPU, TensorFlow has kernels of its own: a network
+/// whose forward pass ran there and whose backward pass ran here would mix two layouts of `reserve_space`.
 pub(crate) fn is_on() -> bool {
-    static ON: LazyLock<bool> = LazyLock::new(|| {
-        let value = std::env::var_os("BLOCKCELL_CUDNN");
-        let value = value.as_ref().map(|value| value.to_string_lossy());
-        cudnn_rnn::switch(value.as_deref(), has_gpu).unwrap_or_else(|| {
-            eprintln!(
-                "blockcell: BLOCKCELL_CUDNN={} is ignored. The values are auto (kernels of cuDNN's ops \
-                 where there is no GPU, the default), 1 (always) and 0 (never)",
-                value.unwrap_or_default()
-            );
-            !has_gpu()
-        })
-    });
+    static ON: LazyLock<bool> = LazyLock::new(|| switches::CUDNN.unwrap_or_else(|| !has_gpu()));
     *ON
 }
 
-/// Whether each call of a node has the dropout masks of its first one: where TensorFlow's own switch
-/// `TF_CUDNN_RESET_RND_GEN_STATE` is on, as a node finds it when it is made.
+/// Whether each call of a node has the dropout masks of its first one: where TensorFlow's own switch is on, as a node
+/// finds it when it is made.
 fn same_masks(op: &'static str) -> Result<bool, Error> {
-    let Some(value) = std::env::var_os("TF_CUDNN_RESET_RND_GEN_STATE") else { return Ok(false) };
-    let value = value.to_string_lossy();
-    cudnn_rnn::tensorflow_flag(&value).ok_or_else(|| Error::Attribute {
-        op,
-        expected: "TF_CUDNN_RESET_RND_GEN_STATE must be 0, 1, false or true".to_owned(),
-        got: value.into_owned(),
-    })
+    let expected = || format!("{} must be 0, 1, false or true", switches::RESET_GENERATOR);
+    let error = |got| Error::Attribute { op, expected: expected(), got };
+    switches::resets_generator().map_err(error)
 }
 
 /// Whether TensorFlow has a GPU in this process. It is asked only where there is a file by which
 /// programs reach one of NVIDIA's, one in WSL, or one of AMD's: without a driver it would print
 /// complaints.
 fn has_gpu() -> bool {
+    if blockcell_failpoints::returns(format_args!("gpu")) {
+        return true;
+    }
     let files = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/kfd"];
     files.iter().any(|file| Path::new(file).exists()) && lists_gpus()
 }

@@ -4,24 +4,30 @@ use super::cudnn;
 use super::kernels::{Operation, networks};
 use super::runs;
 use super::status::or_default;
-use crate::graphs;
+use crate::{graphs, switches};
 use blockcell_kernels::Isa;
 
 /// What the operation returns. `tensorflow_running` may be empty: not known.
-pub(super) fn info(tensorflow_running: &str, takeover: &str) -> String {
+pub(super) fn info(tensorflow_running: &str) -> String {
     or_default("BlockcellInfo", || {
-        let rewrites = takeover != "off" && graphs::wants_rewrites();
+        let overrides = *switches::OVERRIDE;
+        let rewrites = overrides && *switches::REWRITE;
         let names = |wanted: fn(&dyn Operation) -> bool| -> Vec<_> {
             networks().filter(|&op| wanted(op)).map(|op| op.op().name).collect()
         };
-        let taken_over = if takeover == "off" { Vec::new() } else { names(|op| op.is_stock()) };
+        let taken_over = if overrides { names(|op| op.is_stock()) } else { Vec::new() };
         serde_json::json!({
             "version": env!("CARGO_PKG_VERSION"),
             "tensorflow_built_for": env!("BLOCKCELL_TENSORFLOW"),
             "tensorflow_running": Some(tensorflow_running).filter(|version| !version.is_empty()),
             "isa": Isa::get().name(),
             "ops": names(|_| true),
-            "override": takeover,
+            "override": match overrides {
+                false => "off",
+                // The two ways of `cpp/library.h`.
+                true if env!("BLOCKCELL_TENSORFLOW").starts_with("1.") => "graph_pass",
+                true => "priority",
+            },
             "taken_over": taken_over,
             "cudnn": if cudnn::is_on() { "on" } else { "off" },
             "rewrite": if rewrites { "on" } else { "off" },

@@ -2,29 +2,18 @@
 //!
 //! With `1` there is a line for each place. With `2` the graphs are printed, too.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockcell_graphs::{Graph, Report};
 
-const VARIABLE: &str = "BLOCKCELL_LOG";
-
-static LEVEL: LazyLock<u8> = LazyLock::new(|| match std::env::var(VARIABLE).as_deref() {
-    Ok("0" | "") | Err(_) => 0,
-    Ok("1") => 1,
-    Ok("2") => 2,
-    Ok(other) => {
-        eprintln!("blockcell: {VARIABLE} is {other:?}, expected 0, 1 or 2; nothing is logged");
-        0
-    }
-});
+use crate::switches::LOG;
 
 /// How many graphs were looked at.
 static GRAPHS: AtomicUsize = AtomicUsize::new(0);
 
 /// Prints what was done to a graph, and what was not and why.
 pub(super) fn report(report: &Report) {
-    if *LEVEL > 0 {
+    if *LOG > 0 {
         let number = GRAPHS.fetch_add(1, Ordering::Relaxed);
         let lines: Vec<_> = report.lines().map(|line| prefixed(number, &line)).collect();
         eprint!("{}", lines.concat());
@@ -33,14 +22,14 @@ pub(super) fn report(report: &Report) {
 
 /// Prints a line about a graph that is not rewritten.
 pub(super) fn line(words: &str) {
-    if *LEVEL > 0 {
+    if *LOG > 0 {
         eprint!("{}", prefixed(GRAPHS.fetch_add(1, Ordering::Relaxed), words));
     }
 }
 
 /// Prints lines about a library of functions.
 pub(crate) fn functions(words: &str) {
-    if *LEVEL > 0 {
+    if *LOG > 0 {
         let lines: Vec<_> = words.lines().map(|line| format!("blockcell: {line}\n")).collect();
         eprint!("{}", lines.concat());
     }
@@ -48,7 +37,7 @@ pub(crate) fn functions(words: &str) {
 
 /// Prints what the pass cost.
 pub(super) fn time(nodes: usize, seconds: f64) {
-    if *LEVEL > 0 {
+    if *LOG > 0 {
         let milliseconds = 1e3 * seconds;
         eprintln!("blockcell: a graph of {nodes} nodes took the pass {milliseconds:.1} ms");
     }
@@ -56,7 +45,7 @@ pub(super) fn time(nodes: usize, seconds: f64) {
 
 /// Prints a graph.
 pub(super) fn graph(when: &str, graph: &Graph) {
-    if *LEVEL > 1 {
+    if *LOG > 1 {
         eprint!("blockcell: the graph {when} it is rewritten:\n{graph}");
     }
 }

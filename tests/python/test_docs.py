@@ -19,11 +19,11 @@ SECONDS = 300
 PAGES = pages.pages()
 BLOCKS = [block for page in PAGES for block in pages.blocks(page)]
 MODULES = {
-    "bench.cudnn": ["bench/cudnn", "bench/options.py"],
+    "bench.cudnn": ["bench/cudnn", "bench/comparison.py"],
     "bench.figures": ["bench/figures"],
-    "bench.inference": ["bench/inference", "bench/options.py"],
-    "bench.peers": ["bench/peers"],
-    "bench.predict": ["bench/predict", "bench/options.py"],
+    "bench.inference": ["bench/inference", "bench/comparison.py"],
+    "bench.peers": ["bench/peers", "bench/comparison.py"],
+    "bench.predict": ["bench/predict", "bench/comparison.py"],
     "blockcell": ["python/blockcell/cli"],
 }
 """Where the options are of the modules that commands run by `python -m`: folders and files."""
@@ -207,6 +207,100 @@ def test_environment_variables_exist():
     for page in PAGES:
         for variable in set(re.findall(r"\bBLOCKCELL_[A-Z_]+\b", text_of(page))):
             assert variable in known, f"{page} names {variable}"
+
+
+# The environment's switches.
+
+SWITCH = re.compile(
+    r"/// ([^\n]*)\.\npub\(crate\) static \w+: LazyLock<[^\n]*\n\s*switch\(\s*"
+    r'"(\w+)",\s*&\[(.*?)\],?\s*\)\n\}\);',
+    re.DOTALL,
+)
+"""A declaration in `src/switches.rs`: what it decides, the name, and the values."""
+OTHERS = {
+    "BLOCKCELL_ISA": "kernels/src/simd/mod.rs",
+    "BLOCKCELL_LIBRARY": "python/blockcell/loader.py",
+    "BLOCKCELL_PYTHON": "python/blockcell/building.py",
+    "TF_CUDNN_RESET_RND_GEN_STATE": "src/switches.rs",
+}
+"""Variables that are not declared there, and where they are read."""
+LIBRARY = [("cpp", "*.*"), *((f"{crate}src", "*.rs") for crate in ("", "graphs/", "kernels/"))]
+"""The folders and files of the library's sources."""
+
+
+def variables_of_page():
+    """The rows of the table in `docs/installing.md`, by the variable: values and effect."""
+    section = text_of("docs/installing.md").split("## Environment variables\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", section, re.MULTILINE)
+    assert len(dict((name, row) for name, *row in rows)) == len(rows)
+    return {name: row for name, *row in rows}
+
+
+@pytest.mark.once
+def test_page_has_each_switch_as_it_is_declared():
+    source = text_of("src/switches.rs")
+    declared = SWITCH.findall(source)
+    assert len(declared) == source.count("LazyLock::new(") > 0
+    rows = variables_of_page()
+    assert set(rows) == {*OTHERS, *(name for _, name, _ in declared)}
+    for decides, name, values in declared:
+        known = re.findall(r'\("(\w+)",[^"]*"([^"]*)"\)', values)
+        assert rows[name][0] == "; ".join(f"`{value}`: {meaning}" for value, meaning in known)
+        effect = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", rows[name][1])
+        assert effect.startswith(decides[0].lower() + decides[1:]), name
+    for name, source in OTHERS.items():
+        assert f'"{name}"' in text_of(source)
+    sets = re.findall(r'=> "(\w+)"', text_of(OTHERS["BLOCKCELL_ISA"]))
+    assert rows["BLOCKCELL_ISA"][0].startswith(", ".join(f"`{name}`" for name in reversed(sets)))
+
+
+@pytest.mark.once
+def test_environment_is_read_in_one_place():
+    sources = [file for folder, kind in LIBRARY for file in (ROOT / folder).rglob(kind)]
+    reads = {
+        str(file.relative_to(ROOT))
+        for file in sources
+        if re.search(r"\benv::var|getenv", file.read_text(encoding="utf-8"))
+    }
+    assert reads == {"kernels/src/switch.rs", "src/switches.rs"}
+
+
+# Where `unsafe` is allowed.
+
+
+def crates():
+    """The folders of all crates but that of a host of TensorFlow's C interface."""
+    lists = re.findall(r"^(?:members|exclude) = \[(.*)\]$", text_of("Cargo.toml"), re.MULTILINE)
+    named = re.findall(r'"(.*?)"', " ".join(lists))
+    return [ROOT] + [ROOT / name for name in named if name != "tests/host"]
+
+
+def files_with_unsafe():
+    """The sources in Rust that allow it."""
+    for crate in crates():
+        for folder in ("src", "tests", "benches", "examples"):
+            for file in (crate / folder).rglob("*.rs"):
+                name = str(file.relative_to(ROOT))
+                is_own = not name.startswith("tests/host/")
+                if is_own and re.search(r"\ballow\([^)]*\bunsafe_code\b", text_of(name)):
+                    yield name
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("page, of_tests", [("CONTRIBUTING.md", True), ("SECURITY.md", False)])
+def test_page_names_each_file_that_allows_unsafe_code(page, of_tests):
+    (rule,) = re.findall(r"^\* `unsafe`(?:.|\n(?!\* |\n))*", text_of(page), re.MULTILINE)
+    named = re.findall(r"`([\w/.]+\.rs)`", rule)
+    allowing = [name for name in files_with_unsafe() if of_tests or "tests/" not in name]
+    assert sorted(named) == sorted(allowing) != []
+
+
+@pytest.mark.once
+def test_crates_deny_unsafe_code():
+    for crate in crates():
+        manifest = (crate / "Cargo.toml").read_text(encoding="utf-8")
+        denies = 'unsafe_code = "deny"' in manifest
+        assert denies or "[lints]\nworkspace = true" in manifest, crate
 
 
 def anchor(heading):

@@ -10,7 +10,7 @@ from pages import ROOT
 
 sys.path.insert(0, str(ROOT))
 
-from bench import tables  # noqa: E402
+from bench.comparison import row_of  # noqa: E402
 from bench.cudnn.nets import Net as CudnnNet  # noqa: E402
 from bench.figures import readme, rows  # noqa: E402
 from bench.figures.__main__ import page  # noqa: E402
@@ -26,7 +26,7 @@ ROUNDS = {"ours": [1e-3, 2e-3, 1e-3], "tensorflow": [2e-3, 4e-3, 3e-3], "layer":
 def inference(threads):
     turns = Turns(dict(ROUNDS), [(0.0, 1.0)] * 6, {"tensorflow": 0.0, "layer": 0.0})
     net = InferenceNet("lstm", "plain", 50, 1, 64, 128)
-    found = [tables.row(net, threads, rival, turns) for rival in ("layer", "tensorflow")]
+    found = [row_of(net, threads, rival, turns) for rival in ("layer", "tensorflow")]
     return {"versions": {"tensorflow": "2.21.0"}, "rows": found}
 
 
@@ -40,7 +40,7 @@ def test_rivals_of_inference_are_tensorflow_alone():
 def test_networks_for_cudnn():
     turns = Turns({"ours": [1.0], "torch": [3.0]}, [(0.0, 1.0)] * 2, {"torch": 0.0})
     net = CudnnNet("gru", "forward", 2, 1, 20, 4, 8, 16)
-    (row,) = rows.of_turns({"versions": {}, "rows": [tables.row(net, 2, "torch", turns)]})
+    (row,) = rows.of_turns({"versions": {}, "rows": [row_of(net, 2, "torch", turns)]})
     assert row[:5] == ("forward", "gru 2x1", "20x4x8x16", "PyTorch", 2)
     assert row.ratio == 3.0
 
@@ -48,7 +48,7 @@ def test_networks_for_cudnn():
 def test_predict_of_keras():
     turns = Turns({"ours": [1.0], "keras": [3.0]}, [(0.0, 1.0)] * 2, {"keras": 0.0})
     net = PredictNet("GRU", "predict_on_batch", 20, 4, 8, 16)
-    (row,) = rows.of_turns({"versions": {}, "rows": [tables.row(net, 2, "keras", turns)]})
+    (row,) = rows.of_turns({"versions": {}, "rows": [row_of(net, 2, "keras", turns)]})
     assert row[:5] == ("predict_on_batch", "GRU", "20x4x8x16", "Keras", 2)
     assert row.ratio == 3.0
 

@@ -23,17 +23,17 @@ made_by_1_15 = pytest.mark.skipif(
 )
 
 
-def run(program, *arguments, override=None):
+def run(program, *arguments, take_over=None):
     """Runs a program of the example; returns its exit code and what it printed."""
-    environment = {} if override is None else {"BLOCKCELL_OVERRIDE": override}
+    environment = {} if take_over is None else {"BLOCKCELL_OVERRIDE": take_over}
     return programs.run(EXAMPLE / program, *arguments, environment=environment)
 
 
-def train(output, *arguments, override=None, runner="run.py"):
+def train(output, *arguments, take_over=None, runner="run.py"):
     """Runs a runner for a few steps; returns its exit code and what it printed."""
     few = ("--rounds", 3, "--steps", 4, "--output", output)
     library = ("--library", blockcell.find_library())
-    return run(runner, *library, *few, *arguments, override=override)
+    return run(runner, *library, *few, *arguments, take_over=take_over)
 
 
 def results(output):
@@ -89,13 +89,13 @@ def test_same_losses_in_code_for_tensorflow_2(tmp_path):
 @in_tensorflow_2
 def test_the_runner_of_tensorflow_2_notices_that_the_library_is_off(tmp_path):
     arguments = ("--sizes", "tiny", "--cells", "gru")
-    code, printed = train(tmp_path, *arguments, override="0", runner="run_tf2.py")
+    code, printed = train(tmp_path, *arguments, take_over="0", runner="run_tf2.py")
     assert code == 1, printed
     assert "has not taken over GRUBlockCellGrad" in printed
 
 
 def test_the_runner_notices_that_the_library_is_off(tmp_path):
-    code, printed = train(tmp_path, "--sizes", "tiny", "--cells", "lstm_block_cell", override="0")
+    code, printed = train(tmp_path, "--sizes", "tiny", "--cells", "lstm_block_cell", take_over="0")
     assert code == 1, printed
     assert "has not taken over LSTMBlockCellGrad" in printed
 

@@ -50,7 +50,7 @@ pub(crate) fn check_only_for(graph: &Graph, node: NodeId, consumer: NodeId) -> R
     if graph.node(node).is_target {
         return Err(Reason::Target(graph.node(node).name.clone()));
     }
-    if graph.uses(node).len() > 1 {
+    if graph.use_count(node) > 1 {
         return Err(Reason::consumer(graph, node, consumer));
     }
     check_beside(graph, node, consumer)

@@ -12,12 +12,22 @@ const MOST_VISITS: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct Writers {
     memory: Memory,
+    /// By name of a variable: what may write to its memory. No rewrite adds or removes any.
+    writers: HashMap<String, Vec<NodeId>>,
     before: HashMap<NodeId, Vec<bool>>,
 }
 
 impl Writers {
     pub(crate) fn of(graph: &Graph) -> Writers {
-        Writers { memory: Memory::of(graph), before: HashMap::new() }
+        let mut writers: HashMap<_, Vec<_>> = HashMap::new();
+        for id in graph.ids() {
+            if let Some(name) = variable(graph.node(id)) {
+                let writes = |id: &NodeId| graph.node(*id).takes_references;
+                let of_name = writers.entry(name.to_owned()).or_default();
+                of_name.extend(graph.data_consumers(id).filter(writes));
+            }
+        }
+        Writers { memory: Memory::of(graph), writers, before: HashMap::new() }
     }
 
     /// The first of some tensors that are memory of a variable which something writes to.
@@ -63,10 +73,7 @@ impl Writers {
 
     /// Whether all that writes to a variable depends on the step.
     fn writes_later(&mut self, graph: &Graph, name: &str, step: &[NodeId]) -> bool {
-        let same = graph.ids().filter(|&id| variable(graph.node(id)) == Some(name));
-        let takers = same.flat_map(|id| graph.data_consumers(id));
-        let writers: Vec<_> = takers.filter(|&id| graph.node(id).takes_references).collect();
-        writers.into_iter().all(|writer| {
+        self.writers[name].iter().all(|&writer| {
             let is_assignment = graph.op(writer).starts_with("Assign")
                 || graph.op(writer).contains("Apply")
                 || graph.op(writer).starts_with("Scatter");

@@ -15,11 +15,19 @@ pub use attribute::{Attribute, Constant, DataType, Values};
 pub use edit::Edit;
 pub use node::{Device, Node, NodeId, Output, Use};
 
+/// The uses of a node.
+#[derive(Clone, Debug, Default)]
+struct Uses {
+    all: Vec<Use>,
+    /// How many of them are those of nodes that were removed since.
+    gone: usize,
+}
+
 /// A graph. Nodes keep their numbers, those of nodes that were removed stay free.
 #[derive(Debug, Default)]
 pub struct Graph {
     nodes: Vec<Option<Node>>,
-    uses: Vec<Vec<Use>>,
+    uses: Vec<Uses>,
     /// What took the place of tensors.
     moved: HashMap<Output, Output>,
     edits: Vec<Edit>,
@@ -33,12 +41,13 @@ impl Graph {
     /// If a node depends on one that does not exist.
     #[must_use]
     pub fn new(nodes: Vec<Node>) -> Graph {
-        let mut uses = vec![Vec::new(); nodes.len()];
+        let uses = vec![Uses::default(); nodes.len()];
+        let mut graph = Graph { uses, ..Graph::default() };
         for (number, node) in nodes.iter().enumerate() {
-            record_uses(&mut uses, NodeId(number), node);
+            graph.record_uses(NodeId(number), node);
         }
-        let nodes = nodes.into_iter().map(Some).collect();
-        Graph { nodes, uses, ..Graph::default() }
+        graph.nodes = nodes.into_iter().map(Some).collect();
+        graph
     }
 
     /// How many numbers of nodes there are, free ones included.
@@ -97,24 +106,29 @@ impl Graph {
         self.input(switch, 1)
     }
 
-    /// What depends on a node.
+    /// What depends on a node, in the order in which it came to do so.
+    pub fn uses(&self, id: NodeId) -> impl Iterator<Item = Use> + '_ {
+        self.uses[id.0].all.iter().copied().filter(|one| self.nodes[one.consumer().0].is_some())
+    }
+
+    /// How many uses of a node there are.
     #[must_use]
-    pub fn uses(&self, id: NodeId) -> &[Use] {
-        &self.uses[id.0]
+    pub fn use_count(&self, id: NodeId) -> usize {
+        self.uses[id.0].all.len() - self.uses[id.0].gone
     }
 
     /// Every node that takes outputs of a node, once for each input.
     pub fn data_consumers(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        self.uses(id).iter().filter_map(|one| match one {
-            Use::Data { consumer, .. } => Some(*consumer),
+        self.uses(id).filter_map(|one| match one {
+            Use::Data { consumer, .. } => Some(consumer),
             Use::Control { .. } => None,
         })
     }
 
     /// Every node that waits for a node by control.
     pub fn waiting(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        self.uses(id).iter().filter_map(|one| match one {
-            Use::Control { consumer } => Some(*consumer),
+        self.uses(id).filter_map(|one| match one {
+            Use::Control { consumer } => Some(consumer),
             Use::Data { .. } => None,
         })
     }
@@ -122,8 +136,8 @@ impl Graph {
     /// Adds a node.
     pub fn add(&mut self, node: Node) -> NodeId {
         let id = NodeId(self.len());
-        self.uses.push(Vec::new());
-        record_uses(&mut self.uses, id, &node);
+        self.uses.push(Uses::default());
+        self.record_uses(id, &node);
         self.edits.push(Edit::Add { node: id, definition: node.clone() });
         self.nodes.push(Some(node));
         id
@@ -133,12 +147,10 @@ impl Graph {
     pub fn redirect(&mut self, from: Output, to: Output) {
         self.moved.insert(from, to);
         let moves = |one: &Use| matches!(*one, Use::Data { output, .. } if output == from.index);
-        let (moved, kept) = self.uses[from.node.0].iter().partition(|one| moves(one));
-        self.uses[from.node.0] = kept;
-        for one in moved {
+        for one in self.take_uses(from.node, moves) {
             let Use::Data { consumer, input, .. } = one else { continue };
             self.node_mut(consumer).inputs[input] = to;
-            self.uses[to.node.0].push(Use::Data { consumer, input, output: to.index });
+            self.uses[to.node.0].all.push(Use::Data { consumer, input, output: to.index });
             self.edits.push(Edit::SetInput { node: consumer, input, to });
         }
     }
@@ -154,24 +166,25 @@ impl Graph {
 
     /// Makes what waits for one node wait for another.
     pub fn redirect_control(&mut self, from: NodeId, to: NodeId) {
-        let moves = |one: &Use| matches!(one, Use::Control { .. });
-        let (moved, kept) = self.uses[from.0].iter().partition(|one| moves(one));
-        self.uses[from.0] = kept;
-        for one in moved {
-            self.move_control(one.consumer(), from, to);
+        for one in self.take_uses(from, |one| matches!(one, Use::Control { .. })) {
+            self.wait_instead(one.consumer(), from, to);
         }
     }
 
     /// Makes a node wait for `to` instead of `from`.
     pub fn move_control(&mut self, consumer: NodeId, from: NodeId, to: NodeId) {
+        self.take_uses(from, |one| *one == Use::Control { consumer });
+        self.wait_instead(consumer, from, to);
+    }
+
+    fn wait_instead(&mut self, consumer: NodeId, from: NodeId, to: NodeId) {
         let waits = &mut self.node_mut(consumer).control_inputs;
         waits.retain(|&awaited| awaited != from);
         let is_new = !waits.contains(&to);
         if is_new {
             waits.push(to);
-            self.uses[to.0].push(Use::Control { consumer });
+            self.uses[to.0].all.push(Use::Control { consumer });
         }
-        self.uses[from.0].retain(|one| *one != Use::Control { consumer });
         self.edits.push(Edit::MoveControl { node: consumer, from, to });
     }
 
@@ -187,7 +200,7 @@ impl Graph {
     pub fn remove_unused(&mut self, id: NodeId) {
         let mut unused = vec![id];
         while let Some(next) = unused.pop() {
-            if self.get(next).is_none() || !self.uses(next).is_empty() {
+            if self.get(next).is_none() || self.use_count(next) > 0 {
                 continue;
             }
             let inputs = self.remove(next);
@@ -213,7 +226,10 @@ impl Graph {
         let node = self.nodes[id.0].take().expect("the node is there");
         let inputs: Vec<_> = node.inputs.iter().map(|input| input.node).collect();
         for before in inputs.iter().chain(&node.control_inputs) {
-            self.uses[before.0].retain(|one| one.consumer() != id);
+            self.uses[before.0].gone += 1;
+        }
+        for before in inputs.iter().chain(&node.control_inputs) {
+            self.forget_gone(*before);
         }
         self.edits.push(Edit::Remove { node: id });
         inputs
@@ -225,16 +241,34 @@ impl Graph {
         &self.edits
     }
 
+    /// Takes some of the uses of a node out.
+    fn take_uses(&mut self, id: NodeId, moves: impl Fn(&Use) -> bool) -> Vec<Use> {
+        let (moved, kept) = self.uses(id).partition(moves);
+        self.uses[id.0] = Uses { all: kept, gone: 0 };
+        moved
+    }
+
+    /// Takes the uses of nodes that were removed out, once they are the most: then removing all nodes that use one takes
+    /// time in proportion to their number.
+    fn forget_gone(&mut self, id: NodeId) {
+        let Uses { all, gone } = &mut self.uses[id.0];
+        if 2 * *gone > all.len() {
+            all.retain(|one| self.nodes[one.consumer().0].is_some());
+            *gone = 0;
+        }
+    }
+
+    fn record_uses(&mut self, consumer: NodeId, node: &Node) {
+        for (input, from) in node.inputs.iter().enumerate() {
+            let one = Use::Data { consumer, input, output: from.index };
+            self.uses[from.node.0].all.push(one);
+        }
+        for awaited in &node.control_inputs {
+            self.uses[awaited.0].all.push(Use::Control { consumer });
+        }
+    }
+
     fn node_mut(&mut self, id: NodeId) -> &mut Node {
         self.nodes[id.0].as_mut().expect("the node is there")
-    }
-}
-
-fn record_uses(uses: &mut [Vec<Use>], consumer: NodeId, node: &Node) {
-    for (input, from) in node.inputs.iter().enumerate() {
-        uses[from.node.0].push(Use::Data { consumer, input, output: from.index });
-    }
-    for awaited in &node.control_inputs {
-        uses[awaited.0].push(Use::Control { consumer });
     }
 }

@@ -89,6 +89,12 @@ impl Reason {
     pub(crate) fn equation(graph: &Graph, node: NodeId, part: &'static str) -> Reason {
         Reason::Equation { part, node: graph.node(node).name.clone() }
     }
+
+    /// That a consumer of a node may run too early.
+    pub(crate) fn early(graph: &Graph, node: NodeId, consumer: NodeId) -> Reason {
+        let name = |id| graph.node(id).name.clone();
+        Reason::Early { node: name(node), consumer: name(consumer) }
+    }
 }
 
 impl fmt::Display for Reason {

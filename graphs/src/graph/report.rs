@@ -1,6 +1,6 @@
 //! What was done to a graph, and what was not and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::reason::Reason;
 use super::{Graph, NodeId};
@@ -53,9 +53,11 @@ impl Report {
         self.rewritten.push(Rewritten { name, op, parts, but });
     }
 
-    /// Forgets a new node that another one takes the place of.
-    pub(crate) fn replaced(&mut self, name: &str, op: &str) {
-        self.rewritten.retain(|new| new.name != name || new.op != op);
+    /// Forgets new nodes that another one takes the place of.
+    pub(crate) fn replaced(&mut self, graph: &Graph, nodes: impl IntoIterator<Item = NodeId>) {
+        let nodes = nodes.into_iter().map(|id| graph.node(id));
+        let gone: HashSet<_> = nodes.map(|node| (&node.name, &node.op)).collect();
+        self.rewritten.retain(|new| !gone.contains(&(&new.name, &new.op)));
     }
 
     /// Notes why a node is not replaced; the latest reason counts, and none if it is replaced later.

@@ -53,7 +53,7 @@ impl Accumulator {
 
 /// Whether somebody takes what a node pops.
 fn is_read(graph: &Graph, pop: NodeId) -> bool {
-    graph.uses(pop).iter().any(|one| matches!(*one, Use::Data { output: 1, .. }))
+    graph.uses(pop).any(|one| matches!(one, Use::Data { output: 1, .. }))
 }
 
 /// The nodes that pop a tensor which somebody takes.

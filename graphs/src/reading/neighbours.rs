@@ -49,7 +49,7 @@ pub(crate) fn takers<'g>(
     tensor: Output,
     op: &'g str,
 ) -> impl Iterator<Item = NodeId> + 'g {
-    graph.uses(tensor.node).iter().filter_map(move |one| match *one {
+    graph.uses(tensor.node).filter_map(move |one| match one {
         Use::Data { consumer, output, .. } if output == tensor.index => {
             (graph.op(consumer) == op).then_some(consumer)
         }

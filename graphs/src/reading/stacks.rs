@@ -96,7 +96,7 @@ pub(crate) fn remove_unused(graph: &mut Graph, awaited: impl Fn(&Graph, NodeId, 
             graph.redirect_control(id, before);
             graph.remove_unused(id);
         }
-        if graph.uses(stack.node).is_empty() && !graph.node(stack.node).is_target {
+        if graph.use_count(stack.node) == 0 && !graph.node(stack.node).is_target {
             graph.remove_unused(stack.node);
         }
     }

@@ -105,7 +105,7 @@ impl Variable {
             for one in graph.uses(next) {
                 let id = one.consumer();
                 let op = graph.op(id);
-                let is_part = match *one {
+                let is_part = match one {
                     Use::Control { .. } if may_be_awaited => {
                         parts.awaited.insert(next);
                         continue;
@@ -127,7 +127,7 @@ impl Variable {
                 }
             }
         }
-        let enters = graph.uses(self.enter).len() == 1 && !graph.node(self.enter).is_target;
+        let enters = graph.use_count(self.enter) == 1 && !graph.node(self.enter).is_target;
         parts.nodes.extend(Some(self.enter).filter(|_| enters));
         Some(parts)
     }

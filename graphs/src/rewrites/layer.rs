@@ -2,7 +2,7 @@
 
 use blockcell_kernels::ops::{GRU_BLOCK_CELL, Op, UNFUSED_LSTM_CELL};
 
-use crate::graph::{Graph, Node, NodeId, Output, Use, ops};
+use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use, ops};
 
 const LSTM: &Op = &UNFUSED_LSTM_CELL;
 const GRU: &Op = &GRU_BLOCK_CELL;
@@ -15,8 +15,6 @@ const GRU_STATES: &[[usize; 2]] = &[[GRU.input("h_prev"), GRU.output("h")]];
 pub(crate) struct Sequence {
     /// How many steps x has. Of lists, how many h has.
     pub(crate) time: Output,
-    /// Whether x comes from a list, which may have another size than that of the outputs.
-    pub(crate) is_list: bool,
     /// How many steps to compute, at most.
     pub(crate) rounds: Vec<Output>,
     /// How many each row has, if they differ.
@@ -30,11 +28,43 @@ pub(crate) struct Sequence {
     pub(crate) needs_h: bool,
 }
 
+impl Sequence {
+    /// The node of a layer of an operation, with the name of one of its steps. It takes the first states, the weights and
+    /// what else there is as `tensors`, and has so many outputs. `attributes` come before and after those that all have.
+    pub(crate) fn node(
+        &self,
+        step: &Node,
+        op: &str,
+        [before, after]: &[Vec<(&str, Attribute)>; 2],
+        tensors: Vec<Output>,
+        outputs: usize,
+    ) -> Node {
+        let data_type = step.data_type().expect("it was found replaceable");
+        let mut node = step.like(op, data_type).with("R", self.rounds.len());
+        for (name, value) in before {
+            node = node.with(name, value.clone());
+        }
+        node = node
+            .with("x_sizes", self.x_sizes.clone())
+            .with("h_sizes", self.h_sizes.clone())
+            .with("needs_h", self.needs_h);
+        for (name, value) in after {
+            node = node.with(name, value.clone());
+        }
+        node.inputs.push(self.time);
+        node.inputs.extend(self.rounds.iter().copied().chain(self.lengths));
+        node.inputs.push(self.x);
+        node.inputs.extend(tensors);
+        node.output_types = vec![data_type; outputs];
+        node
+    }
+}
+
 /// Which inputs and outputs of a cell's step are what.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     /// The operation of the layer.
-    op: &'static str,
+    pub(crate) op: &'static str,
     /// The states: which input, and which output has the next one.
     pub(crate) states: &'static [[usize; 2]],
     /// Weights, biases and peepholes, as many as there are of them.
@@ -78,27 +108,19 @@ impl Cell {
         (node.data_type().is_some() && cell.attributes.iter().all(has)).then_some(cell)
     }
 
-    /// The node of the layer whose steps are like `step`, with the name of that. It takes the first states and
-    /// the weights.
-    pub(crate) fn layer(&self, step: &Node, sequence: &Sequence, tensors: Vec<Output>) -> Node {
-        let data_type = step.data_type().expect("steps have a type");
-        let mut node = step
-            .like(self.op, data_type)
-            .with("R", sequence.rounds.len())
-            .with("L", usize::from(sequence.lengths.is_some()))
-            .with("x_sizes", sequence.x_sizes.clone())
-            .with("h_sizes", sequence.h_sizes.clone())
-            .with("needs_h", sequence.needs_h)
-            .with("lists", sequence.is_list);
-        for &name in self.attributes {
-            node = node.with(name, step.attribute(name).expect("the step has it").clone());
-        }
-        node.inputs.push(sequence.time);
-        node.inputs.extend(sequence.rounds.iter().copied().chain(sequence.lengths));
-        node.inputs.push(sequence.x);
-        node.inputs.extend(tensors);
-        node.output_types = vec![data_type; 1 + self.states.len()];
-        node
+    /// The attributes of the layer whose steps are like `step`, before and after those of its [`Sequence`]. `is_list`
+    /// tells whether x comes from a list, which may have another size than that of the outputs.
+    pub(crate) fn attributes(
+        &self,
+        step: &Node,
+        has_lengths: bool,
+        is_list: bool,
+    ) -> [Vec<(&'static str, Attribute)>; 2] {
+        let own =
+            |&name: &&'static str| (name, step.attribute(name).expect("the step has it").clone());
+        let after = [("lists", is_list.into())].into_iter();
+        let after = after.chain(self.attributes.iter().map(own)).collect();
+        [vec![("L", usize::from(has_lengths).into())], after]
     }
 
     /// Whether two steps compute the same from the same tensors.
@@ -120,8 +142,8 @@ impl Cell {
     /// Whether each state of a step but h has a single reader.
     pub(crate) fn keeps(&self, graph: &Graph, step: NodeId) -> bool {
         let readers = |index: usize| {
-            let reads = |one: &&Use| matches!(**one, Use::Data { output, .. } if output == index);
-            graph.uses(step).iter().filter(reads).count()
+            let reads = |one: &Use| matches!(*one, Use::Data { output, .. } if output == index);
+            graph.uses(step).filter(reads).count()
         };
         self.states.iter().all(|&[_, output]| output == self.h || readers(output) == 1)
     }

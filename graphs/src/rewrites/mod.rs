@@ -1,5 +1,6 @@
 //! Rewrites: what they look for, their conditions, and what they put in its place.
 
+mod candidate;
 pub(crate) mod cells;
 pub(crate) mod keras2_functions;
 mod layer;

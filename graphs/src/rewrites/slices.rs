@@ -113,10 +113,13 @@ impl Slices {
     /// Whether no consumer of a slice has to wait longer, or goes without a value, if all slices
     /// wait for what any of them waits for.
     fn check_waits(&self, graph: &Graph, memory: &Memory, product: NodeId) -> Result<(), Reason> {
+        let waits: Vec<_> = self.nodes.iter().map(|&slice| waits_for(graph, slice)).collect();
+        if waits.iter().all(BTreeSet::is_empty) {
+            return Ok(());
+        }
         let before = Before::of(graph, product);
         let mut more = Vec::new();
-        for &slice in &self.nodes {
-            let waits = waits_for(graph, slice);
+        for (&slice, waits) in self.nodes.iter().zip(waits) {
             let open = waits.into_iter().filter(|&awaited| !before.implies(awaited));
             more.push((slice, open.collect::<BTreeSet<_>>()));
         }

@@ -12,26 +12,18 @@
 //!
 //! * The steps differ in x and in their states only, and nobody reads other tensors of them than h and the
 //!   last states: [`Steps::next`]. So steps of a training graph stay, whose gradients read the gates.
-//! * All are on one CPU of this process: [`Chain::check_places`].
-//! * No step takes an x that depends on a step before it: [`Levels`].
-//! * All outputs have a value at the same time. So whoever takes one waits for all inputs anyhow:
-//!   [`Chain::check_consumers`].
-//! * What the new node takes keeps its value: no memory of a variable that the graph writes to.
+//! * All those that nodes have in common which become layers: [`Candidate`].
 //! * Steps whose x have different shapes are an error before and after: the states have as many rows as each x.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::availability::{Availability, Needed};
-use crate::facts::levels::Levels;
-use crate::facts::memory::Memory;
-use crate::facts::placement::is_claimed;
+use super::candidate::{Candidate, Facts, Order, Readers};
+use super::layer::{Cell, Sequence};
 use crate::facts::waits::waits_for;
-use crate::graph::reason::Reason;
 use crate::graph::report::Report;
 use crate::graph::{Attribute, Constant, DataType, Graph, Node, NodeId, Output, Use, Values, ops};
 use crate::reading::constants::has_zeros;
 use crate::reading::neighbours::skip_identities;
-use crate::rewrites::layer::{Cell, Sequence};
 
 /// With fewer steps, the nodes around the new one take longer than it saves.
 const FEWEST_STEPS: usize = 4;
@@ -43,22 +35,17 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     if chains.is_empty() {
         return;
     }
-    let (mut levels, memory) = (Levels::of(graph), Memory::of(graph));
-    let mut availability = Availability::of(graph);
+    let mut facts = Facts::of(graph);
     // The layers of a stack from the first to the last.
-    chains.sort_by_key(|chain| levels.of_node(chain.steps[0]));
+    chains.sort_by_key(|chain| facts.levels.of_node(chain.steps[0]));
     for chain in chains {
         // What it takes may have moved since.
         let chain = chain.current(graph);
-        match chain.check(graph, &levels, &availability, &memory) {
-            Ok((waits, needed)) => {
-                let added = chain.replace(graph, waits, report);
-                for &new in &added {
-                    levels.lift(graph, new, &chain.steps);
-                    availability.add(graph, new, needed.clone());
-                }
-                chain.remove(graph);
-            }
+        let candidate = chain.candidate(graph);
+        match candidate.check(graph, &facts) {
+            Ok(needed) => candidate.replace(graph, &mut facts, &needed, |graph| {
+                chain.replace(graph, &candidate, report)
+            }),
             Err(reason) => report.stays(chain.steps[0], reason),
         }
     }
@@ -164,86 +151,36 @@ impl Chain {
         self.steps.iter().map(|&node| Output { node, index: self.cell.h }).collect()
     }
 
-    /// Checks all conditions. Returns what the new node has to wait for, and what it needs to run.
-    fn check(
-        &self,
-        graph: &Graph,
-        levels: &Levels,
-        availability: &Availability,
-        memory: &Memory,
-    ) -> Result<(BTreeSet<NodeId>, Needed), Reason> {
-        let name = |id: NodeId| graph.node(id).name.clone();
-        self.check_places(graph)?;
+    fn candidate(&self, graph: &Graph) -> Candidate {
+        let nodes: BTreeSet<_> = self.steps.iter().copied().collect();
         let weights = weights(graph, self.last(), &self.cell);
         let inputs = [self.x(graph), self.states.clone(), weights].concat();
-        let waits = self.steps.iter().flat_map(|&id| waits_for(graph, id));
-        let waits: BTreeSet<_> = waits.filter(|id| !self.steps.contains(id)).collect();
-        let awaited: Vec<_> = waits.iter().copied().collect();
-        let before = [inputs.iter().map(|input| input.node).collect(), awaited.clone()].concat();
-        if !levels.are_independent(graph, &before, &self.steps) {
-            return Err(Reason::Circle(name(self.steps[0])));
+        let awaited = self.steps.iter().flat_map(|&id| waits_for(graph, id));
+        Candidate {
+            root: self.steps[0],
+            waits: Candidate::waits(awaited, &nodes, &inputs),
+            inputs,
+            outputs: nodes.clone(),
+            order: Order::Apart,
+            read: nodes.clone(),
+            readers: Readers::Late,
+            nodes,
         }
-        if let Some(node) = memory.unstable(&inputs) {
-            return Err(Reason::Memory(name(node)));
-        }
-        let needed = availability.needed(graph, &inputs, &awaited);
-        self.check_consumers(graph, availability, &needed)?;
-        Ok((waits, needed))
     }
 
-    fn check_places(&self, graph: &Graph) -> Result<(), Reason> {
-        let device = &graph.node(self.steps[0]).device;
-        for &id in &self.steps {
-            let node = graph.node(id);
-            if node.device != *device || !device.is_local_cpu {
-                return Err(Reason::Device(node.name.clone()));
-            }
-            if is_claimed(node) {
-                return Err(Reason::Kernel(node.name.clone()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether everybody who depends on a step waits for all that the new node needs.
-    fn check_consumers(
-        &self,
-        graph: &Graph,
-        availability: &Availability,
-        needed: &Needed,
-    ) -> Result<(), Reason> {
-        for &node in &self.steps {
-            for one in graph.uses(node).iter().filter(|one| !self.steps.contains(&one.consumer())) {
-                let index = match *one {
-                    Use::Data { output, .. } => output,
-                    Use::Control { .. } => 0,
-                };
-                let tensor = Output { node, index };
-                if !availability.covers_consumer(graph, one.consumer(), tensor, needed) {
-                    let name = |id| graph.node(id).name.clone();
-                    return Err(Reason::Early { node: name(node), consumer: name(one.consumer()) });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts new nodes in the place of the steps, which nobody else needs then. Returns the new ones.
+    /// Puts new nodes in the place of the steps. Returns them.
     fn replace(
         &self,
         graph: &mut Graph,
-        waits: BTreeSet<NodeId>,
+        candidate: &Candidate,
         report: &mut Report,
     ) -> Vec<NodeId> {
         let last = self.last();
-        for &id in &self.steps {
-            report.replaced(&graph.node(id).name, graph.op(id));
-        }
+        report.replaced(graph, self.steps.iter().copied());
         let before = graph.len();
         let x = self.packed(graph);
         let time = self.time(graph, x);
         let sequence = Sequence {
-            is_list: false,
             time,
             rounds: vec![time],
             lengths: None,
@@ -253,12 +190,14 @@ impl Chain {
             needs_h: true,
         };
         let tensors = [self.states.clone(), weights(graph, last, &self.cell)].concat();
-        let mut layer = self.cell.layer(graph.node(last), &sequence, tensors);
-        layer.control_inputs = waits.into_iter().collect();
+        let (step, outputs) = (graph.node(last), 1 + self.cell.states.len());
+        let attributes = self.cell.attributes(step, false, false);
+        let mut layer = sequence.node(step, self.cell.op, &attributes, tensors, outputs);
+        layer.control_inputs = candidate.waits.iter().copied().collect();
         layer.is_target = self.steps.iter().any(|&id| graph.node(id).is_target);
         let layer = graph.add(layer);
         self.give_whole(graph, layer);
-        self.give_each(graph, layer);
+        self.give_each(graph, layer, &candidate.nodes);
         for (number, &[_, output]) in self.cell.states.iter().enumerate() {
             let to = Output { node: layer, index: 1 + number };
             graph.redirect(Output { node: last, index: output }, to);
@@ -267,6 +206,7 @@ impl Chain {
             graph.redirect_control(id, layer);
         }
         report.rewritten(graph, layer, self.steps.len(), None);
+        self.remove(graph);
         (before..graph.len()).map(NodeId).collect()
     }
 
@@ -320,11 +260,9 @@ impl Chain {
     }
 
     /// Gives each h to those who took it from a step. The last one is also a state.
-    fn give_each(&self, graph: &mut Graph, layer: NodeId) {
+    fn give_each(&self, graph: &mut Graph, layer: NodeId, steps: &BTreeSet<NodeId>) {
         let h = self.h();
-        let is_read = |tensor: &Output| {
-            takers(graph, *tensor).iter().any(|consumer| !self.steps.contains(consumer))
-        };
+        let is_read = |tensor: &Output| !takers(graph, *tensor).is_subset(steps);
         if !h[..h.len() - 1].iter().any(is_read) {
             return;
         }
@@ -344,7 +282,7 @@ impl Chain {
         graph.remove_all(self.steps.iter().copied());
         for id in parts {
             let is_needless = graph.op(id) == "Unpack" && !graph.node(id).is_target;
-            if is_needless && graph.uses(id).is_empty() {
+            if is_needless && graph.use_count(id) == 0 {
                 graph.remove_unused(id);
             }
         }
@@ -384,13 +322,12 @@ fn weights(graph: &Graph, step: NodeId, cell: &Cell) -> Vec<Output> {
 
 /// Who takes a tensor.
 fn takers(graph: &Graph, tensor: Output) -> BTreeSet<NodeId> {
-    let takes = |one: &&Use| matches!(**one, Use::Data { output, .. } if output == tensor.index);
-    graph.uses(tensor.node).iter().filter(takes).map(Use::consumer).collect()
+    let takes = |one: &Use| matches!(*one, Use::Data { output, .. } if output == tensor.index);
+    graph.uses(tensor.node).filter(takes).map(|one| one.consumer()).collect()
 }
 
 /// Whether nobody reads other tensors of a step than its states.
 fn has_states_only(graph: &Graph, step: NodeId, cell: &Cell) -> bool {
     let is_state = |index: usize| cell.states.iter().any(|&[_, output]| output == index);
-    let mut uses = graph.uses(step).iter();
-    uses.all(|one| !matches!(*one, Use::Data { output, .. } if !is_state(output)))
+    graph.uses(step).all(|one| !matches!(one, Use::Data { output, .. } if !is_state(output)))
 }

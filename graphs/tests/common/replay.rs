@@ -1,4 +1,4 @@
-//! Changes applied to a copy of a graph, as the shim in `cpp/graphs.cc` applies them to
+//! Changes applied to a copy of a graph, as the shim in `cpp/rewrites.cc` applies them to
 //! TensorFlow's.
 
 use blockcell_graphs::{Edit, Graph, Node, NodeId};

@@ -39,6 +39,32 @@ fn one_product_below_three_thousand_sums() {
 }
 
 #[test]
+fn three_thousand_unrolled_steps() {
+    for (text, op) in [
+        (large::unrolled_lstm(3000, false), "BlockcellLSTMLayer"),
+        (large::unrolled_gru(3000, false), "BlockcellGRULayer"),
+    ] {
+        assert_eq!(reported(text), [format!("h3000 becomes {op} of 3000")]);
+    }
+}
+
+#[test]
+fn the_training_of_three_thousand_unrolled_steps() {
+    for (text, ops) in [
+        (large::unrolled_lstm(3000, true), ["BlockcellLSTMCell", "BlockcellLSTMCellGrad"]),
+        (large::unrolled_gru(3000, true), ["GRUBlockCell", "BlockcellGRUCellGradRU"]),
+    ] {
+        let reported = reported(text);
+        for op in ops {
+            let of_op = |line: &&String| line.ends_with(&format!(" becomes {op} of 1"));
+            assert_eq!(reported.iter().filter(of_op).count(), 3000, "{op}");
+        }
+        assert!(reported.iter().any(|line| line.ends_with("BlockcellMatMulAddN of 3000")));
+        assert!(reported.iter().any(|line| line.ends_with("BlockcellBiasAddGradAddN of 3000")));
+    }
+}
+
+#[test]
 fn two_hundred_thousand_nodes_around_a_cell() {
     let reported = reported(large::one_cell_among(200_000));
     assert!(reported.contains(&"q0 becomes BlockcellMatMulSlice of 2".to_owned()));

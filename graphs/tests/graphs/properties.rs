@@ -76,7 +76,7 @@ fn check_graph(graph: &Graph) -> Result<(), String> {
             Use::Control { .. } => false,
         };
         for (number, input) in node.inputs.iter().enumerate() {
-            let uses = graph.uses(input.node).iter().filter(|one| of_data(one, number));
+            let uses = graph.uses(input.node).filter(|one| of_data(one, number));
             if uses.count() != 1 {
                 return Err(format!("input {number} of {} is not noted once", node.name));
             }
@@ -88,8 +88,9 @@ fn check_graph(graph: &Graph) -> Result<(), String> {
         }
     }
     let edges = |id: NodeId| graph.node(id).inputs.len() + graph.node(id).control_inputs.len();
-    let uses: usize = graph.ids().map(|id| graph.uses(id).len()).sum();
-    if uses != graph.ids().map(edges).sum() {
+    let uses: usize = graph.ids().map(|id| graph.uses(id).count()).sum();
+    let counted: usize = graph.ids().map(|id| graph.use_count(id)).sum();
+    if uses != graph.ids().map(edges).sum() || uses != counted {
         return Err("there are uses without an edge".to_owned());
     }
     Ok(())

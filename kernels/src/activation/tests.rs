@@ -14,8 +14,6 @@ fn exact_sigmoid(x: f64) -> f64 {
 struct Both<'a>(&'a mut [[f32; 64]; 2]);
 
 impl WithSimd for Both<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let [sigmoids, tanhs] = self.0;

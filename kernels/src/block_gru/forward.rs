@@ -2,10 +2,12 @@
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
-use crate::gemm::{self, weights_len};
-use crate::gru::step::{Gru, GruStep};
+use crate::gemm::{self, StepShape, weights_len};
+use crate::gru::step::{GroupedGru, Gru, GruStep};
 use crate::ops::{BLOCK_GRU, Keeps, Sizes};
-use crate::recurrence::{self, Lengths, Product, last_states, products_len};
+use crate::recurrence::{
+    self, GroupedProduct, Grouping, Lengths, Product, last_states, products_len,
+};
 use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{Inputs, Outputs};
@@ -47,7 +49,7 @@ pub fn forward_scratch(sizes: &Sizes) -> usize {
 /// What the steps of a sequence are computed from. Weights are those of the gates and those of the candidate, and may
 /// lie in memory as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct Sequence<'a, E> {
+pub(crate) struct GruSequence<'a, E> {
     pub(crate) lengths: Lengths<'a>,
     pub(crate) x: ArrayView3<'a, E>,
     pub(crate) h_prev: ArrayView2<'a, E>,
@@ -72,13 +74,13 @@ pub(crate) fn compute<E: Storage>(
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
     let step = GruStep { b_ru, b_c, b_hc: reset_after.then_some(b_hc) };
     let (w_x, w_h) = (Some([ru_x, c_x]), [ru_h, c_h]);
-    let sequence = Sequence { lengths, x, h_prev, w_x, w_h, step };
+    let sequence = GruSequence { lengths, x, h_prev, w_x, w_h, step };
     let Outputs { r, u, c, hc, mut h, h_last } = outputs;
     sequence.compute(context, [r, u, c, hc, h.view_mut()], scratch);
     last_states(lengths, h_prev, h.view(), h_last);
 }
 
-impl<E: Storage> Sequence<'_, E> {
+impl<E: Storage> GruSequence<'_, E> {
     /// All steps. The outputs are r, u, c, hc and h: zero in steps that a row does not have. All but h may have
     /// the memory of one step. `scratch` has at least [`forward_scratch`] elements.
     pub(crate) fn compute(
@@ -87,7 +89,7 @@ impl<E: Storage> Sequence<'_, E> {
         [r, u, c, hc, h]: [ArrayViewMut3<'_, E>; 5],
         scratch: &mut [f32],
     ) {
-        let Sequence { lengths, x, h_prev, w_h: [w_ru, w_c], step, .. } = *self;
+        let GruSequence { lengths, x, h_prev, w_h: [w_ru, w_c], step, .. } = *self;
         let (batch, cells) = h_prev.dim();
         let (weights, products) = scratch.split_at_mut(weights_len(cells, 3, cells));
         let (of_gates, of_candidate) = weights.split_at_mut(weights_len(cells, 2, cells));
@@ -95,18 +97,20 @@ impl<E: Storage> Sequence<'_, E> {
         // Where the reset comes after the product, one phase has all gates.
         let is_one_phase = step.b_hc.is_some();
         let gates = if is_one_phase { 3 } else { 2 };
-        let tiling = gemm::sequence_tiling(context, (batch, cells), gates, steps);
-        let (w_ru, w_c) = (Product::plain(tiling, w_ru), Product::plain(tiling, w_c));
-        let cell = if is_one_phase {
-            let gates = w_ru.grouped_for(context, steps, &[2, 1], of_gates);
-            Gru { step, gates, candidate: w_c.grouped_for(context, steps, &[2, 1], of_candidate) }
-        } else {
-            let gates = w_ru.packed_for(context, steps, of_gates);
-            Gru { step, gates, candidate: w_c.packed_for(context, steps, of_candidate) }
-        };
+        let shape = StepShape::new((batch, cells), gates);
+        let tiling = gemm::sequence_tiling(context, shape, steps);
         let w_x = self.w_x.as_ref().map(|w_x| &w_x[..]);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
         let outputs = recurrence::Outputs { kept: [r, u, c, hc], states: [h] };
-        recurrence::forward(context, &cell, &sequence, outputs, products);
+        let grouping = Grouping::new::<E>(context, tiling, (cells, steps), &[2, 1]);
+        if let Some(grouping) = grouping.filter(|_| is_one_phase) {
+            let gates = GroupedProduct::new(context, grouping, w_ru, of_gates);
+            let candidate = GroupedProduct::new(context, grouping, w_c, of_candidate);
+            let cell = GroupedGru { step, grouping, gates, candidate };
+            return recurrence::forward_in_groups(context, &cell, &sequence, outputs, products);
+        }
+        let gates = Product::plain(tiling, w_ru).packed_for(context, steps, of_gates);
+        let candidate = Product::plain(tiling, w_c).packed_for(context, steps, of_candidate);
+        recurrence::forward(context, &Gru { step, gates, candidate }, &sequence, outputs, products);
     }
 }

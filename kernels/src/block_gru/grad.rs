@@ -2,11 +2,11 @@
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
-use crate::gemm::{self, weights_fit, weights_len};
+use crate::gemm::{self, StepShape, weights_fit, weights_len};
 use crate::gru::step_grad::GruGrad;
 use crate::ops::{BLOCK_GRU_GRAD, Keeps, Sizes};
 use crate::recurrence::{
-    self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows_mut,
+    self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows,
     backward_scratch, split_rows,
 };
 use crate::{Context, Element, Error, Storage};
@@ -55,22 +55,20 @@ pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
 
 /// How many elements of memory the sums over the batch need.
 pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    recurrence::sums_len(BIAS_SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 2))
+    let shape = (batch, cell_size);
+    recurrence::sums_len(BIAS_SUMS, shape, gemm::step_rows(StepShape::new(shape, 2)))
 }
 
 /// What the gradients of a sequence are computed from, beside the activations. Weights are those of the gates and those
 /// of the candidate, and may lie in memory as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct GradSequence<'a, E> {
+pub(crate) struct GruGradSequence<'a, E> {
     /// At least one row has a step.
-    pub(crate) lengths: Lengths<'a>,
-    pub(crate) x: ArrayView3<'a, E>,
-    pub(crate) h_prev: ArrayView2<'a, E>,
+    pub(crate) inputs: recurrence::Inputs<'a, E>,
     /// `[input_size, 2 * cell_size]` and `[input_size, cell_size]`, if there are any.
     pub(crate) w_x: Option<[ArrayView2<'a, E>; 2]>,
     /// `[cell_size, 2 * cell_size]` and `[cell_size, cell_size]`.
     pub(crate) w_h: [ArrayView2<'a, E>; 2],
-    pub(crate) h: ArrayView3<'a, E>,
     pub(crate) h_grad: ArrayView3<'a, E>,
     pub(crate) h_last_grad: ArrayView2<'a, E>,
     pub(crate) reset_after: bool,
@@ -88,13 +86,13 @@ pub(crate) fn compute<E: Storage>(
     let GradInputs { sequence_length, x, h_prev, w_ru, w_c, h, h_grad, h_last_grad, .. } = inputs;
     let lengths = Lengths::new(sequence_length);
     if sizes.batch == 0 || sizes.cell_size == 0 || lengths.longest() == 0 {
-        return outputs.without_steps(&inputs);
+        return outputs.without_steps(h_last_grad);
     }
     let (sums, scratch) = scratch.split_at_mut(sums_len(&sizes));
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
     let (w_x, w_h) = (Some([ru_x, c_x]), [ru_h, c_h]);
-    let sequence =
-        GradSequence { lengths, x, h_prev, w_x, w_h, h, h_grad, h_last_grad, reset_after };
+    let inputs = recurrence::Inputs { lengths, x, h_prev, h };
+    let sequence = GruGradSequence { inputs, w_x, w_h, h_grad, h_last_grad, reset_after };
     let GradOutputs { w_ru_grad, w_c_grad, h_prev_grad, .. } = &mut outputs;
     let (weights, scratch) = place_weights(sizes.cell_size, [w_ru_grad, w_c_grad], scratch);
     sequence.all_steps(context, &mut in_place, h_prev_grad.view_mut(), weights, [sums, scratch]);
@@ -104,12 +102,12 @@ pub(crate) fn compute<E: Storage>(
     sequence.products(context, in_place, outputs.x_grad, [Some([ru_x, c_x]), Some([ru_h, c_h])]);
 }
 
-/// How many elements of scratch memory [`GradSequence::all_steps`] needs.
+/// How many elements of scratch memory [`GruGradSequence::all_steps`] needs.
 pub(crate) fn steps_scratch(batch: usize, cell_size: usize) -> usize {
     backward_scratch(D_STEPS, (batch, cell_size), 3)
 }
 
-impl<E: Storage> GradSequence<'_, E> {
+impl<E: Storage> GruGradSequence<'_, E> {
     /// All steps, from the last to the first: what replaces the activations, h_prev_grad and the sums over the
     /// batch. `weights` is memory for the packed weights of the state.
     pub(crate) fn all_steps(
@@ -121,7 +119,8 @@ impl<E: Storage> GradSequence<'_, E> {
         [sums, scratch]: [&mut [f32]; 2],
     ) {
         let [w_ru, w_c] = self.w_h.map(|w| w.reversed_axes());
-        let tiling = gemm::step_tiling(context, self.h_prev.dim(), 2);
+        let recurrence::Inputs { lengths, h_prev, h, .. } = self.inputs;
+        let tiling = gemm::step_tiling(context, StepShape::new(h_prev.dim(), 2));
         let cell = GruGrad {
             reset_after: self.reset_after,
             gates: Product::plain(tiling, w_ru).packed(context, gates),
@@ -129,9 +128,9 @@ impl<E: Storage> GradSequence<'_, E> {
         };
         let GradInPlace { r, u, c, hc } = in_place;
         let steps = Backward {
-            lengths: self.lengths,
-            first: self.h_prev,
-            states: self.h,
+            lengths,
+            first: h_prev,
+            states: h,
             saved: [self.h_grad],
             in_place: [r, u, c, hc].map(|gate| gate.view_mut()),
             last_grad: Some(self.h_last_grad),
@@ -150,9 +149,8 @@ impl<E: Storage> GradSequence<'_, E> {
         x_grad: ArrayViewMut3<'_, E>,
         [of_x, of_state]: [Option<[ArrayViewMut2<'_, E>; 2]>; 2],
     ) {
-        let GradSequence { lengths, x, h_prev, h, .. } = *self;
-        let cells = h_prev.ncols();
-        let gates = [r, u, c, hc].map(|gate| all_rows_mut(gate, 0..lengths.longest()));
+        let (lengths, cells) = (self.inputs.lengths, self.inputs.h_prev.ncols());
+        let gates = [r, u, c, hc].map(|gate| all_rows(gate, 0..lengths.longest()));
         let [d_r, d_u, d_c, hc] = gates.each_ref().map(|gate| gate.view());
         let w_x = self.w_x.map(|[w_ru, w_c]| {
             let (w_r, w_u) = w_ru.split_at(Axis(1), cells);
@@ -169,8 +167,7 @@ impl<E: Storage> GradSequence<'_, E> {
             let terms = [(left, d_r, w_r), (left, d_u, w_u), (of_candidate.0, of_candidate.1, w_c)];
             terms.map(|(left, d, out)| WeightGradient { left, d, out })
         });
-        let inputs = recurrence::Inputs { lengths, x, h_prev, h };
-        recurrence::weight_gradients(context, inputs, gradients);
+        recurrence::weight_gradients(context, self.inputs, gradients);
     }
 }
 
@@ -196,8 +193,8 @@ fn place_weights<'m, E: Storage>(
 
 impl<E: Storage> GradOutputs<'_, E> {
     /// There are no steps: the last state is the first one, and so is the gradient with respect to it.
-    fn without_steps(&mut self, inputs: &GradInputs<'_, E>) {
-        self.h_prev_grad.assign(&inputs.h_last_grad);
+    fn without_steps(&mut self, h_last_grad: ArrayView2<'_, E>) {
+        self.h_prev_grad.assign(&h_last_grad);
         self.x_grad.fill(E::ZERO);
         let GradOutputs { w_ru_grad, w_c_grad, b_ru_grad, b_c_grad, b_hc_grad, .. } = self;
         for output in [w_ru_grad, w_c_grad] {

@@ -5,11 +5,11 @@ use std::slice;
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
 use super::Variant;
-use crate::gemm::{self, weights_len};
+use crate::gemm::{self, StepShape, weights_len};
 use crate::lstm::Attributes;
-use crate::lstm::step::{Lstm, LstmStep, Projected};
+use crate::lstm::step::{GroupedLstm, Lstm, LstmStep, Projected};
 use crate::ops::{Keeps, Sizes};
-use crate::recurrence::{self, Lengths, Product, products_len};
+use crate::recurrence::{self, GroupedProduct, Grouping, Lengths, Product, products_len};
 use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_lstm::{Inputs, Outputs};
@@ -71,7 +71,7 @@ pub fn forward_scratch(sizes: &Sizes) -> usize {
 
 /// What the steps of a sequence are computed from. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct Sequence<'a, E> {
+pub(crate) struct LstmSequence<'a, E> {
     pub(crate) lengths: Lengths<'a>,
     pub(crate) x: ArrayView3<'a, E>,
     pub(crate) cs_prev: ArrayView2<'a, E>,
@@ -108,11 +108,11 @@ pub(crate) fn compute<E: Storage>(
     let (order, peepholes) = (variant.order(), [wci, wcf, wco]);
     let step = LstmStep { attributes: *attributes, order, b, peepholes };
     let (lengths, w_x) = (Lengths::Same(seq_len_max), Some(w_x));
-    let sequence = Sequence { lengths, x, cs_prev, h_prev, w_x, w_h, step };
+    let sequence = LstmSequence { lengths, x, cs_prev, h_prev, w_x, w_h, step };
     sequence.compute(context, [i, cs, f, o, ci, co, h], None, scratch);
 }
 
-impl<E: Storage> Sequence<'_, E> {
+impl<E: Storage> LstmSequence<'_, E> {
     /// All steps. The outputs are i, cs, f, o, ci, co and h: zero in steps that a row does not have. All but cs and h
     /// may have the memory of one step. `scratch` has at least [`forward_scratch`] elements. With a projection h is
     /// what is projected.
@@ -123,22 +123,25 @@ impl<E: Storage> Sequence<'_, E> {
         projection: Option<Projection<'_, E>>,
         scratch: &mut [f32],
     ) {
-        let Sequence { lengths, x, cs_prev, h_prev, w_h, step, .. } = *self;
+        let LstmSequence { lengths, x, cs_prev, h_prev, w_h, step, .. } = *self;
         let (batch, cells) = cs_prev.dim();
         let (weights, products) = scratch.split_at_mut(weights_len(cells, 4, cells));
-        let tiling = gemm::sequence_tiling(context, (batch, cells), 4, lengths.longest());
-        let product = Product::plain(tiling, w_h);
-        let product = match projection {
-            None => product.grouped_for(context, lengths.longest(), &[4], weights),
-            Some(_) => product.packed_for(context, lengths.longest(), weights),
-        };
-        let lstm = Lstm { step, product };
+        let steps = lengths.longest();
+        let tiling = gemm::sequence_tiling(context, StepShape::new((batch, cells), 4), steps);
         let w_x = self.w_x.as_ref().map(slice::from_ref);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [cs_prev, h_prev] };
+        let product = Product::plain(tiling, w_h);
         let Some(projection) = projection else {
             let outputs = recurrence::Outputs { kept: [i, f, o, ci, co], states: [cs, h] };
-            return recurrence::forward(context, &lstm, &sequence, outputs, products);
+            if let Some(grouping) = Grouping::new::<E>(context, tiling, (cells, steps), &[4]) {
+                let product = GroupedProduct::new(context, grouping, w_h, weights);
+                let cell = GroupedLstm { step, grouping, product };
+                return recurrence::forward_in_groups(context, &cell, &sequence, outputs, products);
+            }
+            let cell = Lstm { step, product: product.packed_for(context, steps, weights) };
+            return recurrence::forward(context, &cell, &sequence, outputs, products);
         };
+        let lstm = Lstm { step, product: product.packed_for(context, steps, weights) };
         let Projection { weights, h: projected, memory } = projection;
         let projection = Product::of_rows(context, batch, weights).packed(context, memory);
         let outputs = recurrence::Outputs { kept: [i, f, o, ci, co, h], states: [cs, projected] };

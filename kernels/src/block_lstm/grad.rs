@@ -3,15 +3,16 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::Variant;
-use crate::gemm::{self, weights_fit, weights_len};
+use crate::gemm::{self, StepShape, weights_fit, weights_len};
 use crate::lstm::step::GateOrder;
 use crate::lstm::step_grad::{LstmGrad, ProjectedGrad, SAVED, gates_of};
 use crate::ops::{Keeps, Sizes};
 use crate::recurrence::{
-    self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows_mut,
+    self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows,
     backward_scratch, split_rows,
 };
 use crate::tiles;
+use crate::tuning::SIDE_BY_SIDE_CELLS;
 use crate::{Context, Element, Error, Storage};
 
 pub(crate) use crate::lstm::step_grad::BIAS_SUMS;
@@ -80,19 +81,18 @@ pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
 
 /// How many elements of memory the sums over the batch need.
 pub(crate) fn sums_len(&Sizes { batch, cell_size, .. }: &Sizes) -> usize {
-    recurrence::sums_len(BIAS_SUMS, (batch, cell_size), gemm::step_rows((batch, cell_size), 4))
+    let shape = (batch, cell_size);
+    recurrence::sums_len(BIAS_SUMS, shape, gemm::step_rows(StepShape::new(shape, 4)))
 }
 
-/// How many elements of scratch memory [`GradSequence::all_steps`] needs.
+/// How many elements of scratch memory [`LstmGradSequence::all_steps`] needs.
 pub(crate) fn steps_scratch(&Sizes { time, batch, cell_size, .. }: &Sizes) -> usize {
     backward_scratch(dz_steps(time, cell_size), (batch, cell_size), 4)
 }
 
-/// For how many steps there is memory for dz with its gates side by side. Products of single gates are slow where gates
-/// have few cells: much of their last vectors is empty.
+/// For how many steps there is memory for dz with its gates side by side.
 fn dz_steps(time: usize, cell_size: usize) -> usize {
-    const FEW: usize = 120;
-    if cell_size <= FEW { time.max(D_STEPS) } else { D_STEPS }
+    if cell_size <= SIDE_BY_SIDE_CELLS { time.max(D_STEPS) } else { D_STEPS }
 }
 
 /// What a call is told beside its tensors.
@@ -105,13 +105,11 @@ pub struct GradCall {
 
 /// What the gradients of a sequence are computed from, beside the gates. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct GradSequence<'a, E> {
+pub(crate) struct LstmGradSequence<'a, E> {
     /// At least one row has a step.
-    pub(crate) lengths: Lengths<'a>,
+    pub(crate) inputs: recurrence::Inputs<'a, E>,
     pub(crate) order: GateOrder,
-    pub(crate) x: ArrayView3<'a, E>,
     pub(crate) cs_prev: ArrayView2<'a, E>,
-    pub(crate) h_prev: ArrayView2<'a, E>,
     /// `[input_size, 4 * cell_size]`, if there are any.
     pub(crate) w_x: Option<ArrayView2<'a, E>>,
     /// `[cell_size, 4 * cell_size]`; with a projection `[num_proj, 4 * cell_size]`.
@@ -120,7 +118,6 @@ pub(crate) struct GradSequence<'a, E> {
     pub(crate) peepholes: Option<[ArrayView1<'a, E>; 3]>,
     pub(crate) cs: ArrayView3<'a, E>,
     pub(crate) co: ArrayView3<'a, E>,
-    pub(crate) h: ArrayView3<'a, E>,
     pub(crate) cs_grad: ArrayView3<'a, E>,
     /// With respect to the outputs of the cells, other than through a projection.
     pub(crate) h_grad: ArrayView3<'a, E>,
@@ -132,9 +129,9 @@ pub(crate) struct GradSequence<'a, E> {
 pub(crate) struct GradProjection<'a, E> {
     /// `[cell_size, num_proj]`, or in memory its transpose.
     pub(crate) weights: ArrayView2<'a, E>,
-    /// The gradient with respect to the products, `[time, batch, num_proj]`: zero in steps that a row does not have. The
-    /// part that goes through later steps is added to it.
-    pub(crate) h_grad: ArrayViewMut3<'a, f32>,
+    /// The gradient with respect to the products, `[time, batch, num_proj]`: zero in steps that a row does not have.
+    /// The part that goes through later steps is added to it.
+    pub(crate) h_grad: ArrayViewMut3<'a, E>,
     /// Of [`Product::memory`], for the transpose.
     pub(crate) memory: &'a mut [f32],
 }
@@ -159,53 +156,58 @@ pub(crate) fn compute<E: Storage>(
         Some(w_grad) if fits => (&mut w_grad[..packed], scratch),
         _ => scratch.split_at_mut(packed),
     };
-    let sequence = GradSequence::of(call, &inputs);
+    let sequence = LstmGradSequence::of(call, &inputs);
     let states = [outputs.cs_prev_grad.view_mut(), outputs.h_prev_grad.view_mut()];
-    let dz = sequence.all_steps(context, &mut in_place, states, [weights, &mut *sums], scratch);
+    let memory = [weights, &mut *sums];
+    let dz = sequence.all_steps(context, &mut in_place, None, states, memory, scratch);
     outputs.set_vectors(call, &ColumnSums::new(sums, BIAS_SUMS));
     let w_grads = split_rows(outputs.w_grad, input_size);
     sequence.products(context, in_place, dz, outputs.x_grad, w_grads.map(Some));
 }
 
-impl<'a, E: Storage> GradSequence<'a, E> {
+impl<'a, E: Storage> LstmGradSequence<'a, E> {
     fn of(call: GradCall, inputs: &GradInputs<'a, E>) -> Self {
         let GradInputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, .. } = *inputs;
         let GradInputs { cs, co, h, cs_grad, h_grad, .. } = *inputs;
         let (w_x, w_h) = w.split_at(Axis(0), call.sizes.input_size);
-        GradSequence {
-            lengths: Lengths::Same(seq_len_max),
+        LstmGradSequence {
+            inputs: recurrence::Inputs { lengths: Lengths::Same(seq_len_max), x, h_prev, h },
             order: call.variant.order(),
-            x,
             cs_prev,
-            h_prev,
             w_x: Some(w_x),
             w_h,
             peepholes: call.use_peephole.then_some([wci, wcf, wco]),
             cs,
             co,
-            h,
             cs_grad,
             h_grad,
             cs_last_grad: None,
         }
     }
 
-    /// All steps, from the last to the first: dz in place of the gates, the gradients with respect to the states
-    /// before the first step, `[cs_prev_grad, h_prev_grad]`, and the sums over the batch. The last arguments are memory:
-    /// for packed weights, for the sums, and of [`steps_scratch`]. What comes back is dz of all steps, with the gates side
+    /// All steps, from the last to the first: dz in place of the gates, the gradients with respect to the states before
+    /// the first step, `[cs_prev_grad, h_prev_grad]`, and the sums over the batch. The last arguments are memory: for
+    /// packed weights, for the sums, and of [`steps_scratch`]. What comes back is dz of all steps, with the gates side
     /// by side, if that has memory for it.
     pub(crate) fn all_steps<'m>(
         &self,
         context: &Context<'_>,
-        in_place: &mut GradInPlace<'_, E>,
+        GradInPlace { i, f, o, ci }: &mut GradInPlace<'_, E>,
+        projection: Option<GradProjection<'_, E>>,
         states: [ArrayViewMut2<'_, E>; 2],
         [weights, sums]: [&mut [f32]; 2],
         scratch: &'m mut [f32],
     ) -> Option<ArrayView2<'m, f32>> {
-        let cell = self.cell(context, self.w_h, weights);
-        let GradInPlace { i, f, o, ci } = in_place;
-        let in_place = [i, ci, f, o].map(|gate| gate.view_mut());
-        let steps = self.steps(in_place, states);
+        let [i, ci, f, o] = [i, ci, f, o].map(|gate| gate.view_mut());
+        let Some(GradProjection { weights: projection, h_grad, memory }) = projection else {
+            let cell = self.cell(context, self.w_h, weights);
+            let steps = self.steps([i, ci, f, o], states);
+            return recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch);
+        };
+        let lstm = self.cell(context, projection, memory);
+        let product = Product::of_rows(context, self.cs_prev.nrows(), self.w_h.reversed_axes());
+        let cell = ProjectedGrad { lstm, product: product.packed(context, weights) };
+        let steps = self.steps([i, ci, f, o, h_grad], states);
         recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch)
     }
 
@@ -220,7 +222,7 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         weights: ArrayView2<'f, E>,
         memory: &'w mut [f32],
     ) -> LstmGrad<'a, 'w, E> {
-        let tiling = gemm::step_tiling(context, self.cs_prev.dim(), 4);
+        let tiling = gemm::step_tiling(context, StepShape::new(self.cs_prev.dim(), 4));
         let product = Product::plain(tiling, weights.reversed_axes());
         let (order, product) = (self.order, product.packed(context, memory));
         LstmGrad { order, peepholes: self.peepholes, product }
@@ -233,7 +235,7 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         states: [ArrayViewMut2<'o, E>; 2],
     ) -> Backward<'a, 'o, E, SAVED, K, 2> {
         Backward {
-            lengths: self.lengths,
+            lengths: self.inputs.lengths,
             first: self.cs_prev,
             states: self.cs,
             saved: [self.cs, self.co, self.cs_grad, self.h_grad],
@@ -243,9 +245,9 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         }
     }
 
-    /// The gradients with respect to x and to the weights of x and of the state, from dz: what the steps have left in place
-    /// of the gates, or the same side by side. Where the memory of the weights holds their transposes, that of the
-    /// gradients does, too; then x must be finite in steps that a row does not have.
+    /// The gradients with respect to x and to the weights of x and of the state, from dz: what the steps have left in
+    /// place of the gates, or the same side by side. Where the memory of the weights holds their transposes, that of
+    /// the gradients does, too; then x must be finite in steps that a row does not have.
     pub(crate) fn products(
         &self,
         context: &Context<'_>,
@@ -254,17 +256,17 @@ impl<'a, E: Storage> GradSequence<'a, E> {
         x_grad: ArrayViewMut3<'_, E>,
         w_grads: [Option<ArrayViewMut2<'_, E>>; 2],
     ) {
-        let GradSequence { lengths, order, .. } = *self;
-        let (steps, cells) = (lengths.longest(), self.cs_prev.ncols());
+        let LstmGradSequence { inputs, order, .. } = *self;
+        let (lengths, cells) = (inputs.lengths, self.cs_prev.ncols());
         let gradients = [Left::Input, Left::State].into_iter().zip(w_grads);
         let gradients = gradients.filter_map(|(left, out)| Some((left, out?)));
         // Without weights x_grad is a sum over the gates.
         if let (Some(d), Some(w_x)) = (side_by_side, self.w_x) {
             recurrence::input_gradient(context, lengths, [d], Some([w_x]), x_grad);
             let gradients = gradients.map(|(left, out)| WeightGradient { left, d, out });
-            return recurrence::weight_gradients(context, self.inputs(), gradients);
+            return recurrence::weight_gradients(context, inputs, gradients);
         }
-        let dz = [i, ci, f, o].map(|gate| all_rows_mut(gate, 0..steps));
+        let dz = [i, ci, f, o].map(|gate| all_rows(gate, 0..lengths.longest()));
         let dz = dz.each_ref().map(|gate| gate.view());
         let w_x = self
             .w_x
@@ -274,34 +276,7 @@ impl<'a, E: Storage> GradSequence<'a, E> {
             let gates = gates_of(out, order).into_iter().zip(dz);
             gates.map(move |(out, d)| WeightGradient { left, d, out })
         });
-        recurrence::weight_gradients(context, self.inputs(), gradients);
-    }
-
-    /// What gradients with respect to weights are computed from.
-    pub(crate) fn inputs(&self) -> recurrence::Inputs<'a, E> {
-        let GradSequence { lengths, x, h_prev, h, .. } = *self;
-        recurrence::Inputs { lengths, x, h_prev, h }
-    }
-}
-
-impl GradSequence<'_, f32> {
-    /// [`GradSequence::all_steps`] with a projection.
-    pub(crate) fn all_projected_steps<'m>(
-        &self,
-        context: &Context<'_>,
-        in_place: &mut GradInPlace<'_, f32>,
-        GradProjection { weights: projection, h_grad, memory }: GradProjection<'_, f32>,
-        states: [ArrayViewMut2<'_, f32>; 2],
-        [weights, sums]: [&mut [f32]; 2],
-        scratch: &'m mut [f32],
-    ) -> Option<ArrayView2<'m, f32>> {
-        let lstm = self.cell(context, projection, memory);
-        let product = Product::of_rows(context, self.cs_prev.nrows(), self.w_h.reversed_axes());
-        let cell = ProjectedGrad { lstm, product: product.packed(context, weights) };
-        let GradInPlace { i, f, o, ci } = in_place;
-        let [i, ci, f, o] = [i, ci, f, o].map(|gate| gate.view_mut());
-        let steps = self.steps([i, ci, f, o, h_grad], states);
-        recurrence::backward(context, &cell, steps, self.dz_steps(), sums, scratch)
+        recurrence::weight_gradients(context, inputs, gradients);
     }
 }
 

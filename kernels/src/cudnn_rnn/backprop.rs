@@ -1,8 +1,8 @@
 //! The backward pass.
 
-use ndarray::{
-    ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis,
-};
+use std::slice;
+
+use ndarray::{ArrayView1, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use super::cell::{self, Gradients, ParametersMut};
 use super::check::check_view;
@@ -11,7 +11,7 @@ use super::memory::{Activations, Arena, total};
 use super::prepared_inputs::{DirectionBuffers, PreparedInputs, in_order, load_state, states_len};
 use super::rows;
 use super::{Attributes, Network};
-use crate::recurrence::Lengths;
+use crate::recurrence::{Lengths, clear_from};
 use crate::{Context, Element, Error, Storage};
 
 /// Inputs of [`backprop`]: those of the forward pass, what it left, and gradients of the loss.
@@ -122,7 +122,7 @@ struct Memory<'m> {
     outputs: &'m mut [f32],
     inputs: &'m mut [f32],
     /// With respect to the inputs of the second direction, in its order.
-    turned: &'m mut [f32],
+    reversed: &'m mut [f32],
     /// With respect to the outputs of one direction, in its order, `[time, batch, output_size]`.
     h: &'m mut [f32],
     /// With respect to h and c before the first step, `[batch, output_size]` and `[batch, num_units]`.
@@ -136,15 +136,15 @@ impl<'m> Memory<'m> {
         let Network { layout, time, batch } = *network;
         let rows = time.saturating_mul(batch).saturating_mul(layout.most_columns());
         let [h, c] = states_len(network);
-        let turned = if layout.directions == 1 { 0 } else { rows };
-        [rows, rows, turned, network.outputs(), h, c, h, c]
+        let reversed = if layout.directions == 1 { 0 } else { rows };
+        [rows, rows, reversed, network.outputs(), h, c, h, c]
     }
 
     fn new(network: &Network, arena: &mut Arena<'m>) -> Self {
-        let [outputs, inputs, turned, h, h_first, c_first, h_last, c_last] =
+        let [outputs, inputs, reversed, h, h_first, c_first, h_last, c_last] =
             Self::sizes(network).map(|size| arena.take(size));
         let (first, last) = ([h_first, c_first], [h_last, c_last]);
-        Memory { outputs, inputs, turned, h, first, last }
+        Memory { outputs, inputs, reversed, h, first, last }
     }
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn compute<E: Storage>(
     let (own, scratch) = scratch.split_at_mut(if E::IS_HALF { layout.len() } else { 0 });
     let mut arena = Arena::new(&mut *scratch);
     let given = PreparedInputs::new(network, attributes, &forward, lengths, &mut arena);
-    let turned = DirectionBuffers::new(&network, &mut arena);
+    let buffers = DirectionBuffers::new(&network, &mut arena);
     let memory = Memory::new(&network, &mut arena);
     let mut pass = Pass {
         attributes,
@@ -184,7 +184,7 @@ pub(crate) fn compute<E: Storage>(
             Some(params) => params,
             None => &mut *own,
         },
-        turned,
+        buffers,
         memory,
         scratch: arena.rest(),
     };
@@ -211,7 +211,7 @@ struct Pass<'a, E> {
     activations: Activations,
     saved: &'a mut [f32],
     params_gradient: &'a mut [f32],
-    turned: DirectionBuffers<'a>,
+    buffers: DirectionBuffers<'a>,
     memory: Memory<'a>,
     scratch: &'a mut [f32],
 }
@@ -219,8 +219,8 @@ struct Pass<'a, E> {
 impl<E: Storage> Pass<'_, E> {
     /// Sets the gradient with respect to the outputs of the last layer.
     fn start(&mut self, output_backprop: ArrayView3<'_, E>) {
-        let (time, batch, columns) = output_backprop.dim();
-        let to = &mut self.memory.outputs[..time * batch * columns];
+        let columns = output_backprop.len_of(Axis(2));
+        let to = self.network.steps_mut(columns, self.memory.outputs);
         self.given.steps(0).gather(output_backprop, 0..columns, to);
     }
 
@@ -240,22 +240,20 @@ impl<E: Storage> Pass<'_, E> {
 
     /// Rounds the gradient with respect to the inputs of the first layer.
     fn finish(&mut self, input_backprop: ArrayViewMut3<'_, E>) {
-        let (time, batch, columns) = input_backprop.dim();
-        let from = &self.memory.outputs[..time * batch * columns];
+        let columns = input_backprop.len_of(Axis(2));
+        let from = self.network.steps(columns, self.memory.outputs);
         self.given.steps(0).scatter(from, input_backprop, 0..columns);
     }
 
     /// Collects the gradients with respect to what one direction of a layer has computed.
     fn enter(&mut self, layer: usize, direction: usize) {
-        let Network { layout, time, batch } = self.network;
+        let Network { layout, batch, .. } = self.network;
         let pseudo_layer = layer * layout.directions + direction;
         let Memory { outputs, h, last, .. } = &mut self.memory;
         let units = layout.output_size();
-        let columns = layout.output_columns();
-        let outputs = &outputs[..time * batch * columns];
-        let outputs =
-            ArrayView3::from_shape((time, batch, columns), outputs).expect("of this size");
-        self.given.steps(direction).gather(outputs, direction * units..(direction + 1) * units, h);
+        let outputs = self.network.steps(layout.output_columns(), outputs);
+        let columns = direction * units..(direction + 1) * units;
+        self.given.steps(direction).gather(outputs, columns, self.network.steps_mut(units, h));
         for (to, from) in last.iter_mut().zip(self.last_gradients) {
             match from {
                 Some(from) => load_state(self.attributes.time_major, from, pseudo_layer, to),
@@ -267,53 +265,46 @@ impl<E: Storage> Pass<'_, E> {
             let h = &mut h[(t * batch + b) * units..][..units];
             h.iter_mut().zip(last).for_each(|(h, last)| *h += last);
         }
-        self.turned.set_states(self.attributes, &self.inputs, pseudo_layer);
+        self.buffers.set_states(self.attributes, &self.inputs, pseudo_layer);
     }
 
     /// One direction of a layer.
     fn direction(&mut self, context: &Context<'_>, layer: usize, direction: usize) {
-        let Network { layout, time, batch } = self.network;
+        let (network, layout) = (self.network, self.network.layout);
         let ranges =
             [self.activations.inputs_of(layer), self.activations.of_cells(layer, direction)];
         let [x, saved] = self.saved.get_disjoint_mut(ranges).expect("places of their own");
         let x = self.given.inputs_of(layer, x);
-        let cell = self.given.cell((layer, direction), x, &mut self.turned);
-        let Memory { inputs, turned, h, first, last, .. } = &mut self.memory;
+        let cell = self.given.cell((layer, direction), x, &mut self.buffers);
+        let Memory { inputs, reversed, h, first, last, .. } = &mut self.memory;
         let columns = layout.columns(layer);
-        let x_gradient = if direction == 0 { inputs } else { turned };
-        let x_gradient = &mut x_gradient[..time * batch * columns];
+        let x_gradient = if direction == 0 { inputs } else { reversed };
+        let mut x_gradient = network.steps_mut(columns, x_gradient);
         // Nothing else is written from the last step of the longest row on.
-        x_gradient[self.lengths.longest() * batch * columns..].fill(0.0);
-        let cells = |memory| {
-            ArrayViewMut3::from_shape((time, batch, layout.output_size()), memory)
-                .expect("of this size")
-        };
-        let state = |columns, memory| {
-            ArrayViewMut2::from_shape((batch, columns), memory).expect("of this size")
-        };
+        clear_from(slice::from_mut(&mut x_gradient), self.lengths.longest());
         let [h_prev, c_prev] = first;
-        let x_gradient = ArrayViewMut3::from_shape((time, batch, columns), x_gradient);
+        let state = |columns, memory| {
+            ArrayViewMut2::from_shape((network.batch, columns), memory).expect("of this size")
+        };
         let gradients = Gradients {
             parameters: ParametersMut::of(&layout, (layer, direction), self.params_gradient),
-            x: x_gradient.expect("of this size"),
+            x: x_gradient,
             h_prev: state(layout.output_size(), h_prev),
             c_prev: state(layout.num_units, c_prev),
         };
-        let c_last = ArrayView2::from_shape((batch, layout.num_units), &*last[1]);
-        let c_last = c_last.expect("of this size");
-        cell.backward(context, saved, cells(h), c_last, gradients, self.scratch);
+        let h = network.steps_mut(layout.output_size(), h);
+        let c_last = network.matrix(layout.num_units, last[1]);
+        cell.backward(context, saved, h, c_last, gradients, self.scratch);
     }
 
     /// Hands on what one direction of a layer has computed.
     fn leave(&mut self, layer: usize, direction: usize) {
-        let Network { layout, time, batch } = self.network;
-        let Memory { inputs, turned, first, last, .. } = &mut self.memory;
+        let layout = self.network.layout;
+        let Memory { inputs, reversed, first, last, .. } = &mut self.memory;
         if direction == 1 {
             let columns = layout.columns(layer);
-            let size = time * batch * columns;
-            let turned = ArrayView3::from_shape((time, batch, columns), &turned[..size]);
-            let turned = turned.expect("of this size");
-            self.given.steps(direction).add(turned, &mut inputs[..size]);
+            let reversed = self.network.steps(columns, reversed);
+            self.given.steps(direction).add(reversed, self.network.steps_mut(columns, inputs));
         }
         let pseudo_layer = layer * layout.directions + direction;
         let columns = [layout.output_size(), layout.num_units];

@@ -7,7 +7,8 @@ use super::layout::Region;
 use crate::Error;
 use crate::error::known_shape;
 
-/// `CudnnRNNParamsToCanonical` and `CudnnRNNParamsToCanonicalV2`: copies each matrix and then each bias out of the buffer.
+/// `CudnnRNNParamsToCanonical` and `CudnnRNNParamsToCanonicalV2`: copies each matrix and then each bias out of the
+/// buffer.
 ///
 /// `weights` and `biases` are those of [`Layout::weights`] and [`Layout::biases`], in their order.
 ///

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
-use super::cell::{self, Cell};
+use super::cell::{self, LayerCell};
 use super::check::{Shapes, check_view};
 use super::memory::{Activations, Arena, total};
 use super::prepared_inputs::{DirectionBuffers, PreparedInputs, in_order};
@@ -13,8 +13,8 @@ use crate::{Context, Element, Error, Storage};
 /// Inputs of [`forward`], named and ordered as in `tf.raw_ops.CudnnRNNV3`. Their layout is row-major without gaps.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a, E> {
-    /// `[time, batch, input_size]`, or `[batch, time, input_size]` without `time_major`. What is in steps that a row does
-    /// not have is not read.
+    /// `[time, batch, input_size]`, or `[batch, time, input_size]` without `time_major`. What is in steps that a row
+    /// does not have is not read.
     pub input: ArrayView3<'a, E>,
     /// The state before the first step: `[num_layers * directions, batch, output_size]`, or the batch first without
     /// `time_major`.
@@ -164,13 +164,13 @@ pub(crate) fn compute<E: Storage>(
     let inputs = inputs.reborrow();
     let mut arena = Arena::new(scratch);
     let given = PreparedInputs::new(network, attributes, &inputs, lengths, &mut arena);
-    let turned = DirectionBuffers::new(&network, &mut arena);
+    let buffers = DirectionBuffers::new(&network, &mut arena);
     let activations = Activations::new(network, attributes.dropout > 0.0, attributes.is_training);
     let memory = if attributes.is_training { reserve_space } else { arena.take(activations.len()) };
     let scratch = arena.rest();
     let mut output = order(output);
     let mut pass =
-        Pass { attributes, network, inputs, states, given, turned, activations, memory, scratch };
+        Pass { attributes, network, inputs, states, given, buffers, activations, memory, scratch };
     for layer in 0..layout.num_layers {
         for direction in 0..layout.directions {
             pass.direction(context, layer, direction, output.view_mut());
@@ -187,7 +187,7 @@ struct Pass<'a, 'o, E> {
     /// h and c after the last step, in the order of time-major tensors.
     states: [Option<ArrayViewMut3<'o, E>>; 2],
     given: PreparedInputs<'a>,
-    turned: DirectionBuffers<'a>,
+    buffers: DirectionBuffers<'a>,
     activations: Activations,
     memory: &'a mut [f32],
     scratch: &'a mut [f32],
@@ -202,29 +202,28 @@ impl<E: Storage> Pass<'_, '_, E> {
         direction: usize,
         output: ArrayViewMut3<'_, E>,
     ) {
-        let Network { layout, time, batch } = self.network;
+        let Network { layout, time, .. } = self.network;
         let activations = self.activations;
         let is_last = layer + 1 == layout.num_layers;
         let to = if is_last { 0..0 } else { activations.inputs_of(layer + 1) };
         let ranges = [activations.inputs_of(layer), activations.of_cells(layer, direction), to];
         let [x, saved, to] = self.memory.get_disjoint_mut(ranges).expect("places of their own");
         let pseudo_layer = layer * layout.directions + direction;
-        self.turned.set_states(self.attributes, &self.inputs, pseudo_layer);
+        self.buffers.set_states(self.attributes, &self.inputs, pseudo_layer);
         let x = self.given.inputs_of(layer, x);
-        let cell = self.given.cell((layer, direction), x, &mut self.turned);
+        let cell = self.given.cell((layer, direction), x, &mut self.buffers);
         if time > 0 {
             cell.forward(context, saved, self.scratch);
         }
         let size = layout.output_size();
         let columns = direction * size..(direction + 1) * size;
         let h = &saved[saved.len() - self.network.outputs()..];
+        let h = self.network.steps(size, h);
         let steps = self.given.steps(direction);
         if is_last {
             steps.scatter(h, output, columns);
         } else {
-            let shape = (time, batch, layout.output_columns());
-            let to = ArrayViewMut3::from_shape(shape, to).expect("of this size");
-            steps.scatter(h, to, columns);
+            steps.scatter(h, self.network.steps_mut(layout.output_columns(), to), columns);
         }
         store_last_states(&cell, saved, pseudo_layer, &mut self.states);
     }
@@ -244,20 +243,18 @@ impl<E: Storage> Pass<'_, '_, E> {
 
 /// Sets the states after each row's last step: h, and the cells' in an LSTM.
 fn store_last_states<E: Storage>(
-    cell: &Cell<'_>,
+    cell: &LayerCell<'_>,
     saved: &[f32],
     pseudo_layer: usize,
     states: &mut [Option<ArrayViewMut3<'_, E>>; 2],
 ) {
-    let Network { layout, time, batch } = cell.network;
-    let view =
-        |columns, all| ArrayView3::from_shape((time, batch, columns), all).expect("of this size");
-    let h = &saved[saved.len() - cell.network.outputs()..];
-    let h = (cell.h_prev, view(layout.output_size(), h));
+    let (network, layout) = (cell.network, cell.network.layout);
+    let h = network.steps(layout.output_size(), &saved[saved.len() - network.outputs()..]);
+    let h = (cell.h_prev, h);
     // The second of what an LSTM saves is cs.
-    let cells = cell.network.cells();
+    let cells = network.cells();
     let c = (layout.mode == Mode::Lstm)
-        .then(|| (cell.c_prev, view(layout.num_units, &saved[cells..2 * cells])));
+        .then(|| (cell.c_prev, network.steps(layout.num_units, &saved[cells..2 * cells])));
     for (to, from) in states.iter_mut().zip([Some(h), c]) {
         let (Some(to), Some((first, all))) = (to, from) else { continue };
         for (b, to) in to.index_axis_mut(Axis(0), pseudo_layer).outer_iter_mut().enumerate() {

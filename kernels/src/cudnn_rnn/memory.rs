@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3};
+
 use super::Network;
 
 /// Where the forward pass puts activations: in the reserve space in training, otherwise in scratch memory, which
@@ -77,6 +79,31 @@ impl Activations {
     }
 }
 
+impl Network {
+    /// The beginning of some memory as a tensor of all steps, `[time, batch, columns]`.
+    pub(super) fn steps<'m>(&self, columns: usize, memory: &'m [f32]) -> ArrayView3<'m, f32> {
+        let shape = (self.time, self.batch, columns);
+        let memory = &memory[..self.time * self.batch * columns];
+        ArrayView3::from_shape(shape, memory).expect("of this size")
+    }
+
+    /// [`Network::steps`] to be written.
+    pub(super) fn steps_mut<'m>(
+        &self,
+        columns: usize,
+        memory: &'m mut [f32],
+    ) -> ArrayViewMut3<'m, f32> {
+        let shape = (self.time, self.batch, columns);
+        let memory = &mut memory[..self.time * self.batch * columns];
+        ArrayViewMut3::from_shape(shape, memory).expect("of this size")
+    }
+
+    /// Some memory as a matrix with a row for each of the batch, `[batch, columns]`.
+    pub(super) fn matrix<'m>(&self, columns: usize, memory: &'m [f32]) -> ArrayView2<'m, f32> {
+        ArrayView2::from_shape((self.batch, columns), memory).expect("of this size")
+    }
+}
+
 /// Scratch memory, of which parts are taken one after the other.
 pub(super) struct Arena<'m>(&'m mut [f32]);
 
@@ -88,9 +115,7 @@ impl<'m> Arena<'m> {
 
     /// The next `len` elements.
     pub(super) fn take(&mut self, len: usize) -> &'m mut [f32] {
-        let (part, rest) = std::mem::take(&mut self.0).split_at_mut(len);
-        self.0 = rest;
-        part
+        self.0.split_off_mut(..len).expect("enough memory")
     }
 
     /// All that is left.

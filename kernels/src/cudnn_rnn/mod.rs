@@ -17,7 +17,8 @@
 //!        h' = (1 - i) * n + i * h
 //! ```
 //!
-//! With a projection of an LSTM, `P (o * tanh(c'))` stands for `h'`. With `skip_input`, x itself stands for `W x` in the first layer. The layout of the buffer is in [`Layout`].
+//! With a projection of an LSTM, `P (o * tanh(c'))` stands for `h'`. With `skip_input`, x itself stands for `W x` in
+//! the first layer. The layout of the buffer is in [`Layout`].
 //!
 //! Sequences are computed by the kernels of [`crate::block_lstm`] and [`crate::block_gru`], and one for simple
 //! networks, always in `f32`.
@@ -32,14 +33,12 @@ mod layout;
 mod memory;
 mod prepared_inputs;
 mod rows;
-mod switch;
 
 pub use backprop::{BackpropInputs, BackpropOutputs, backprop, backprop_scratch};
 pub use canonical::{canonical_to_params, check_canonical, params_to_canonical};
 pub use check::{BackpropShapes, Network, Shapes};
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub use layout::{Layout, Region};
-pub use switch::{switch, tensorflow_flag};
 
 use crate::Error;
 

@@ -1,8 +1,8 @@
 //! What a pass is given, in the form that the sequence kernels take.
 
-use ndarray::{ArrayBase, ArrayView2, ArrayView3, Axis, Ix3, RawData};
+use ndarray::{ArrayBase, ArrayView3, Axis, Ix3, RawData};
 
-use super::cell::{Cell, Parameters};
+use super::cell::{LayerCell, Parameters};
 use super::forward::Inputs;
 use super::memory::{Arena, total};
 use super::rows::{self, StepOrder};
@@ -50,19 +50,20 @@ impl<'a> PreparedInputs<'a> {
             copy
         });
         let Network { layout, time, batch } = network;
-        let shape = (time, batch, layout.input_size);
-        let copy = arena.take(time * batch * layout.input_size);
+        let columns = layout.input_size;
+        let copy = arena.take(time * batch * columns);
         let whole = (0..batch).all(|b| lengths.of(b) == time);
         let input = inputs.input.to_slice().and_then(E::as_f32);
         let x = match input {
             Some(input) if whole && attributes.time_major => input,
             _ => {
                 let input = in_order(attributes.time_major, inputs.input);
-                StepOrder { lengths, reversed: false }.gather(input, 0..layout.input_size, copy);
+                let order = StepOrder { lengths, reversed: false };
+                order.gather(input, 0..columns, network.steps_mut(columns, copy));
                 copy
             }
         };
-        let x = ArrayView3::from_shape(shape, x).expect("of this size");
+        let x = network.steps(columns, x);
         PreparedInputs { network, params, x, lengths }
     }
 
@@ -73,11 +74,10 @@ impl<'a> PreparedInputs<'a> {
 
     /// The inputs of a layer: `x`, but for the first one.
     pub(super) fn inputs_of<'c>(&'c self, layer: usize, x: &'c [f32]) -> ArrayView3<'c, f32> {
-        let Network { layout, time, batch } = self.network;
         if layer == 0 {
             return self.x.reborrow();
         }
-        ArrayView3::from_shape((time, batch, layout.columns(layer)), x).expect("of this size")
+        self.network.steps(self.network.layout.columns(layer), x)
     }
 
     /// One direction of a layer whose inputs are `x`.
@@ -85,30 +85,25 @@ impl<'a> PreparedInputs<'a> {
         &self,
         (layer, direction): (usize, usize),
         x: ArrayView3<'c, f32>,
-        turned: &'c mut DirectionBuffers<'_>,
-    ) -> Cell<'c>
+        buffers: &'c mut DirectionBuffers<'_>,
+    ) -> LayerCell<'c>
     where
         'a: 'c,
     {
-        let Network { layout, time, batch } = self.network;
+        let (network, layout) = (self.network, self.network.layout);
         let columns = layout.columns(layer);
-        let x = match direction {
-            0 => x,
-            _ => {
-                let to = &mut turned.x[..time * batch * columns];
-                self.steps(direction).gather(x, 0..columns, to);
-                ArrayView3::from_shape((time, batch, columns), &*to).expect("of this size")
-            }
+        let x = if direction == 0 {
+            x
+        } else {
+            self.steps(direction).gather(x, 0..columns, network.steps_mut(columns, buffers.x));
+            network.steps(columns, buffers.x)
         };
-        let state = |columns, memory| {
-            ArrayView2::from_shape((batch, columns), memory).expect("of this size")
-        };
-        Cell {
-            network: self.network,
+        LayerCell {
+            network,
             lengths: self.lengths,
             x,
-            h_prev: state(layout.output_size(), &*turned.states[0]),
-            c_prev: state(layout.num_units, &*turned.states[1]),
+            h_prev: network.matrix(layout.output_size(), buffers.states[0]),
+            c_prev: network.matrix(layout.num_units, buffers.states[1]),
             parameters: Parameters::of(&layout, (layer, direction), self.params),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView3, ArrayViewMut3, s};
+use ndarray::{ArrayView3, ArrayViewMut3, Axis, Slice, s};
 
 use crate::Storage;
 use crate::recurrence::Lengths;
@@ -28,19 +28,15 @@ impl StepOrder<'_> {
         self,
         from: ArrayView3<'_, E>,
         columns: Range<usize>,
-        to: &mut [f32],
+        mut to: ArrayViewMut3<'_, f32>,
     ) {
-        let (time, batch, _) = from.dim();
-        let mut to =
-            ArrayViewMut3::from_shape((time, batch, columns.len()), to).expect("of the same size");
-        for n in 0..time {
-            for b in 0..batch {
-                let to = to.slice_mut(s![n, b, ..]).into_slice().expect("contiguous rows");
+        for (n, mut to) in to.outer_iter_mut().enumerate() {
+            for (b, mut to) in to.outer_iter_mut().enumerate() {
                 match self.step(b, n) {
-                    Some(t) => {
-                        let from = from.slice_move(s![t, b, columns.clone()]);
-                        load(from.to_slice().expect("contiguous rows"), to);
-                    }
+                    Some(t) => load(
+                        row_of(from, (t, b), columns.clone()),
+                        to.into_slice().expect("contiguous rows"),
+                    ),
                     None => to.fill(0.0),
                 }
             }
@@ -50,22 +46,18 @@ impl StepOrder<'_> {
     /// The inverse of [`StepOrder::gather`]: sets some columns of `to`.
     pub(super) fn scatter<E: Storage>(
         self,
-        from: &[f32],
+        from: ArrayView3<'_, f32>,
         mut to: ArrayViewMut3<'_, E>,
         columns: Range<usize>,
     ) {
-        let (time, batch, _) = to.dim();
-        let from = ArrayView3::from_shape((time, batch, columns.len()), from);
-        let from = from.expect("of the same size");
-        for t in 0..time {
-            for b in 0..batch {
-                let to = to.slice_mut(s![t, b, columns.clone()]);
-                let to = to.into_slice().expect("contiguous rows");
+        for (t, mut to) in to.outer_iter_mut().enumerate() {
+            for (b, mut to) in to.outer_iter_mut().enumerate() {
+                let mut to = to.slice_axis_mut(Axis(0), Slice::from(columns.clone()));
                 match self.step(b, t) {
-                    Some(n) => {
-                        let from = from.slice_move(s![n, b, ..]);
-                        store(from.to_slice().expect("contiguous rows"), to);
-                    }
+                    Some(n) => store(
+                        row_of(from, (n, b), 0..columns.len()),
+                        to.into_slice().expect("contiguous rows"),
+                    ),
                     None => to.fill(E::ZERO),
                 }
             }
@@ -73,17 +65,20 @@ impl StepOrder<'_> {
     }
 
     /// Adds `from` in the order of this direction to `to`, both `[time, batch, columns]`.
-    pub(super) fn add(self, from: ArrayView3<'_, f32>, to: &mut [f32]) {
-        let mut to = ArrayViewMut3::from_shape(from.raw_dim(), to).expect("of the same size");
-        let (time, batch, _) = from.dim();
-        for t in 0..time {
-            for b in 0..batch {
-                let Some(n) = self.step(b, t) else { continue };
-                let mut to = to.slice_mut(s![t, b, ..]);
-                to += &from.slice(s![n, b, ..]);
+    pub(super) fn add(self, from: ArrayView3<'_, f32>, mut to: ArrayViewMut3<'_, f32>) {
+        for (t, mut to) in to.outer_iter_mut().enumerate() {
+            for (b, mut to) in to.outer_iter_mut().enumerate() {
+                if let Some(n) = self.step(b, t) {
+                    to += &from.slice(s![n, b, ..]);
+                }
             }
         }
     }
+}
+
+/// Some columns of a row of the batch in a step.
+fn row_of<E>(tensor: ArrayView3<'_, E>, (t, b): (usize, usize), columns: Range<usize>) -> &[E] {
+    tensor.slice_move(s![t, b, columns]).to_slice().expect("contiguous rows")
 }
 
 /// Converts all of `from`.

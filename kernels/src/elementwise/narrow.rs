@@ -9,12 +9,10 @@ use super::{Equation, Pass, Row, empty};
 use crate::Storage;
 use crate::simd::{MOST_LANES, Simd};
 use crate::tiles::{row, row_mut};
+use crate::tuning::JOINED_ELEMENTS;
 
-/// Most elements of the rows that are computed as one.
-const ELEMENTS: usize = 128;
-
-/// Whether vectors of rows of so many elements are empty by a quarter or more, or such a row is a single vector, whose
-/// operations wait for each other.
+/// Whether vectors of rows of `columns` elements are empty by a quarter or more, or such a row is a single vector,
+/// whose operations wait for each other.
 pub(super) fn is_narrow<S: Simd>(columns: usize) -> bool {
     columns <= S::LANES || 4 * columns <= 3 * columns.next_multiple_of(S::LANES)
 }
@@ -30,7 +28,7 @@ pub(super) fn run<S: Simd, E, Q, const I: usize, const O: usize, const R: usize,
 {
     let Pass { equation, inputs, outputs, f32_operands, .. } = pass;
     let (rows, columns) = outputs[0].dim();
-    let at_once = ELEMENTS / columns.max(1);
+    let at_once = JOINED_ELEMENTS / columns.max(1);
     let (mut of_inputs, mut of_outputs) = ([blank::<E>(); I], [blank::<E>(); O]);
     let mut of_operands = [blank::<f32>(); W];
     let inputs = inputs.map(Input::new);
@@ -67,10 +65,10 @@ pub(super) fn run<S: Simd, E, Q, const I: usize, const O: usize, const R: usize,
 }
 
 /// Memory for rows that have gaps between them. Whole vectors are written to it.
-type Memory<T> = [T; ELEMENTS + MOST_LANES];
+type Memory<T> = [T; JOINED_ELEMENTS + MOST_LANES];
 
 fn blank<T: Storage>() -> Memory<T> {
-    [T::ZERO; ELEMENTS + MOST_LANES]
+    [T::ZERO; JOINED_ELEMENTS + MOST_LANES]
 }
 
 /// What is read.

@@ -1,8 +1,9 @@
 use half::f16;
 use ndarray::{Array2, s};
 
-use super::{Equation, SUM_COLUMNS, SUM_ROWS, TILE, map};
+use super::{Computed, Elements, Equation, map};
 use crate::simd::Simd;
+use crate::tuning::{PASS_ELEMENTS, SUM_COLUMNS, SUM_ROWS};
 use crate::{Context, Executor, Isa, Serial, Storage};
 
 /// `p = 2a - b`, `q += a`; sums of `a` and of `a * b`.
@@ -11,13 +12,8 @@ struct Sample;
 
 impl Equation<2, 2, 2> for Sample {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        _: S,
-        [a, b]: [S::F32; 2],
-        [_, q]: [S::F32; 2],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 2]) {
+    fn apply<S: Simd>(self, _: S, at: Elements<S::F32, 2, 2>) -> Computed<S::F32, 2, 0, 2> {
+        let Elements { inputs: [a, b], before: [_, q], .. } = at;
         ([a + a - b, q + a], [], [a, a * b])
     }
 }
@@ -30,14 +26,8 @@ impl<const PAIRS: bool> Equation<2, 2> for NoSums<PAIRS> {
     const PAIR_VECTORS: bool = PAIRS;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        inputs: [S::F32; 2],
-        before: [S::F32; 2],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
-        (Sample.apply(simd, inputs, before, []).0, [], [])
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 2, 2>) -> Computed<S::F32, 2> {
+        (Sample.apply(simd, at).0, [], [])
     }
 }
 
@@ -49,7 +39,13 @@ fn shapes() -> Vec<(usize, usize)> {
     let mut all: Vec<_> = rows.into_iter().flat_map(|m| COLUMNS.map(|n| (m, n))).collect();
     // Several tiles.
     all.extend([SUM_COLUMNS - 1, SUM_COLUMNS, SUM_COLUMNS + 1, 600].map(|n| (3, n)));
-    all.extend([(1, TILE - 1), (1, TILE), (2, TILE + 1), (TILE, 3), (300, 150)]);
+    all.extend([
+        (1, PASS_ELEMENTS - 1),
+        (1, PASS_ELEMENTS),
+        (2, PASS_ELEMENTS + 1),
+        (PASS_ELEMENTS, 3),
+        (300, 150),
+    ]);
     all
 }
 

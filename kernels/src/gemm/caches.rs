@@ -2,18 +2,17 @@
 
 use std::sync::OnceLock;
 
-/// The least and the most bytes that [`second_level`] tells: with other caches nothing was measured, and some virtual
-/// machines tell sizes that no processor has.
-const LEAST: usize = 1 << 20;
-const MOST: usize = 2 << 20;
+use crate::tuning::SECOND_LEVEL_BYTES;
 
 /// The bytes of a core's second level cache.
 pub(super) fn second_level() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| told().unwrap_or(LEAST).clamp(LEAST, MOST))
+    let [least, most] = SECOND_LEVEL_BYTES;
+    *BYTES.get_or_init(|| told().unwrap_or(least).clamp(least, most))
 }
 
-/// What the processor tells of it, if that is the same on every core: results must not depend on the core that is asked.
+/// What the processor tells of it, if that is the same on every core: results must not depend on the core that is
+/// asked.
 #[cfg(target_arch = "x86_64")]
 fn told() -> Option<usize> {
     /// Of leaf 7, EDX: there are cores of several kinds (Intel's manual, volume 2, CPUID).
@@ -48,7 +47,8 @@ mod tests {
         };
         let kilobytes: usize = size.trim().trim_end_matches('K').parse().expect("a size in KiB");
         let is_same = sizes.iter().all(|other| other == size);
-        let bytes = if is_same { kilobytes << 10 } else { super::LEAST };
-        assert_eq!(super::second_level(), bytes.clamp(super::LEAST, super::MOST));
+        let [least, most] = super::SECOND_LEVEL_BYTES;
+        let bytes = if is_same { kilobytes << 10 } else { least };
+        assert_eq!(super::second_level(), bytes.clamp(least, most));
     }
 }

@@ -4,17 +4,19 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3, Axis, Slice};
 
+use super::columns::runs;
 use super::dots::{self, AddDots, Blocks, CopyBlocks};
 use super::few_rows::{AddFewRows, few_rows};
 use super::micro_kernel::{Accumulators, LeftPanel, LeftRows, LeftSlice};
 use super::pack::{CopyPanel, CopyRows};
+use super::right::Right;
 use super::strip::{AddPacked, AddRows, AddTransposed, Strip};
 use super::sweep::{self, AddSwept};
-use super::tile::{Tile, runs};
-use super::tiling::{even, padded, parts, slices};
-use super::{LEFT_PITCH, Right, UNIT};
+use super::tile::Tile;
+use super::tiling::{even, padded, slices};
 use crate::Storage;
-use crate::tiles::{columns as columns_of, rows as rows_of};
+use crate::tiles::{columns as columns_of, parts, rows as rows_of};
+use crate::tuning::{DOT_ROWS, DOT_SLICE_TERMS, LEFT_PITCH_FLOATS, UNIT};
 
 impl Tile<'_> {
     /// Adds `left @ right`.
@@ -50,7 +52,7 @@ impl Tile<'_> {
 
     /// Adds `left^T @ right`, where `right` is row-major and has no gaps. Rows of `left` that are false in `valid`
     /// count as zeros, whatever they hold.
-    pub(crate) fn add_transposed<A: Storage, B: Storage>(
+    pub(crate) fn add_tn<A: Storage, B: Storage>(
         &mut self,
         left: ArrayView2<'_, A>,
         valid: Option<&[bool]>,
@@ -70,7 +72,7 @@ impl Tile<'_> {
 
     /// Adds `a @ b^T` where `b` is used only once: by dot products of unpacked rows, or packed on the way. Which
     /// one depends on the shapes alone, and so does the order in which terms are added.
-    pub(crate) fn add_transpose<E: Storage>(&mut self, a: ArrayView2<'_, E>, b: ArrayView2<'_, E>) {
+    pub(crate) fn add_nt<E: Storage>(&mut self, a: ArrayView2<'_, E>, b: ArrayView2<'_, E>) {
         if dots::pay(self.isa, self.rows, a.ncols()) {
             self.add_dots(a, b);
         } else {
@@ -83,8 +85,8 @@ impl Tile<'_> {
         self.clear_blank();
         let isa = self.isa;
         let memory = std::mem::take(&mut self.left);
-        for slice in parts(a.ncols(), even(a.ncols(), dots::TERMS, UNIT)) {
-            for rows in parts(self.rows, even(self.rows, dots::ROWS, 4)) {
+        for slice in parts(0..a.ncols(), even(a.ncols(), DOT_SLICE_TERMS, UNIT)) {
+            for rows in parts(0..self.rows, even(self.rows, DOT_ROWS, 4)) {
                 let from = columns_of(rows_of(a, rows.clone()), slice.clone());
                 let size = isa.run(CopyBlocks { from, to: memory });
                 let left = Blocks { data: memory, size };
@@ -106,7 +108,7 @@ impl Tile<'_> {
         for slice in slices(a.len_of(Axis(2))) {
             let mut from = a.view();
             from.slice_axis_inplace(Axis(2), Slice::from(slice.clone()));
-            self.isa.run(CopyRows { from, to: memory, pitch: LEFT_PITCH });
+            self.isa.run(CopyRows { from, to: memory, pitch: LEFT_PITCH_FLOATS });
             add(self, LeftRows(&memory.as_chunks().0[..self.rows]), slice);
         }
         self.left = memory;

@@ -8,21 +8,11 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::UNIT;
 use super::strip::Strip;
 use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
+use crate::tuning::{DOT_ROW_LANES, UNIT};
 use crate::{Isa, Storage};
-
-/// Most rows of the left factor at a time, a multiple of the height of any block.
-pub(super) const ROWS: usize = 20;
-
-/// Most terms of each sum that are added up before they are added to the tile: so many of so many rows
-/// stay in the first level cache.
-pub(super) const TERMS: usize = 512;
-
-/// Rows of the left factor, times the lanes of a vector, from which on dot products do not pay.
-const MANY: usize = 640;
 
 /// A slice of a left factor, in blocks of rows: the first vector of each row, then the second vector of each,
 /// and so on.
@@ -33,15 +23,15 @@ pub(super) struct Blocks<'a> {
     pub(super) size: usize,
 }
 
-/// Whether dot products take less time than packing the transpose, for so many rows and terms. Each dot product
+/// Whether dot products take less time than packing the transpose, for `rows` rows and `depth` terms. Each dot product
 /// ends with a reduction of its lanes, which is a larger share of its time the fewer terms there are. The cost of
 /// packing is shared by the rows.
 pub(super) fn pay(isa: Isa, rows: usize, depth: usize) -> bool {
     let lanes = isa.lanes();
-    rows * lanes < MANY && 5 * depth >= 3 * lanes * rows.saturating_sub(1)
+    rows * lanes < DOT_ROW_LANES && 5 * depth >= 3 * lanes * rows.saturating_sub(1)
 }
 
-/// Rows of a block where there are so many rows.
+/// Rows of a block where there are `rows` rows.
 const fn height(registers: usize, rows: usize) -> usize {
     match (registers, rows) {
         (16.., 4..) => 4,
@@ -61,9 +51,7 @@ pub(super) struct CopyBlocks<'f, 't, E> {
     pub(super) to: &'t mut [f32],
 }
 
-impl<E: Storage> WithSimd for CopyBlocks<'_, '_, E> {
-    type Output = usize;
-
+impl<E: Storage> WithSimd<usize> for CopyBlocks<'_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> usize {
         let (rows, depth) = self.from.dim();
@@ -92,8 +80,6 @@ pub(super) struct AddDots<'r, 's, 'l, E> {
 }
 
 impl<E: Storage> WithSimd for AddDots<'_, '_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let height = height(S::REGISTERS, self.strip.rows);

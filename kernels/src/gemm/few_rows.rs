@@ -16,8 +16,6 @@ pub(super) struct AddFewRows<'r, 's, 'l> {
 }
 
 impl WithSimd for AddFewRows<'_, '_, '_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let AddFewRows { mut strip, right } = self;
@@ -35,7 +33,7 @@ impl WithSimd for AddFewRows<'_, '_, '_> {
     }
 }
 
-/// How many vectors wide a block of so many rows is.
+/// How many vectors wide a block of `rows` rows is.
 const fn widest(registers: usize, rows: usize) -> usize {
     match () {
         () if registers < 16 => 2,
@@ -45,7 +43,7 @@ const fn widest(registers: usize, rows: usize) -> usize {
     }
 }
 
-/// Whether blocks of so many rows are so many vectors wide.
+/// Whether blocks of `rows` rows are `vectors` wide.
 const fn is_widest(registers: usize, rows: usize, vectors: usize) -> bool {
     rows <= block_rows(registers, 2) && widest(registers, rows) == vectors
 }
@@ -103,36 +101,12 @@ impl Strip<'_, LeftRows<'_>> {
     }
 }
 
-/// How many vectors wide the groups of packed columns are that blocks of so many rows are multiplied by.
+/// How many vectors wide the groups of packed columns are that blocks of `rows` rows are multiplied by.
 pub(super) fn packed_vectors(isa: Isa, rows: usize) -> usize {
-    struct Widest {
-        rows: usize,
-    }
-
-    impl WithSimd for Widest {
-        type Output = usize;
-
-        #[inline(always)]
-        fn run<S: Simd>(self, _: S) -> usize {
-            widest(S::REGISTERS, self.rows)
-        }
-    }
-
-    isa.run(Widest { rows })
+    widest(isa.registers(), rows)
 }
 
 /// The number of rows up to which packing the right factor does not pay.
 pub(super) fn few_rows(isa: Isa) -> usize {
-    struct FewRows;
-
-    impl WithSimd for FewRows {
-        type Output = usize;
-
-        #[inline(always)]
-        fn run<S: Simd>(self, _: S) -> usize {
-            block_rows(S::REGISTERS, 2)
-        }
-    }
-
-    isa.run(FewRows)
+    block_rows(isa.registers(), 2)
 }

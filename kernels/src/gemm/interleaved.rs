@@ -7,21 +7,21 @@ use std::ops::Range;
 use super::micro_kernel::{LeftSlice, Packed, multiply, with_height};
 use super::pack::pack_columns;
 use super::prefetch::NoPrefetch;
+use super::right::Right;
 use super::tiling::{padded, slices};
-use super::{Right, UNIT, weights_len};
+use super::weights::{packed, weights_len};
 use crate::constants::Form;
 use crate::executor::for_each;
 use crate::simd::{LINE, Simd, WithSimd};
+use crate::tiles::parts;
+use crate::tuning::{GROUP_CELLS, GROUPED_ROWS, GROUPED_ROWS_16_REGISTERS, UNIT};
 use crate::{Context, Isa, Storage};
-
-/// Most rows for which computing group by group of cells pays, with any instruction set.
-pub(crate) const FEW_ROWS: usize = 6;
 
 /// Most vectors of a row's sums in a block.
 const MOST_VECTORS: usize = 8;
 
 /// Most sums of a group: four gates of a few rows.
-const MOST_SUMS: usize = FEW_ROWS * 4 * 4 * UNIT;
+const MOST_SUMS: usize = GROUPED_ROWS * 4 * GROUP_CELLS;
 
 /// A right factor, packed block after block of cells, and in each `[k][gate][cell]`.
 #[derive(Clone, Copy)]
@@ -32,36 +32,21 @@ pub(crate) struct Interleaved<'a, const G: usize> {
     pub(crate) width: usize,
 }
 
-/// How many cells a block has if all sums of so many gates and rows are to stay in registers; none if they would not.
+/// How many cells a block has if all sums of `gates` gates of `rows` rows are to stay in registers; none if they would
+/// not.
 pub(crate) fn block_width(isa: Isa, rows: usize, gates: usize) -> Option<usize> {
-    struct Width {
-        rows: usize,
-        gates: usize,
+    let (rows, registers) = (rows.max(1), isa.registers());
+    if rows > few_rows(registers) {
+        return None;
     }
-
-    impl WithSimd for Width {
-        type Output = Option<usize>;
-
-        #[inline(always)]
-        fn run<S: Simd>(self, _: S) -> Option<usize> {
-            if self.rows > few_rows(S::REGISTERS) {
-                return None;
-            }
-            let vectors = (sums_in_registers(S::REGISTERS) / self.rows).min(MOST_VECTORS);
-            let widths = [4, 2, 1].map(|units| units * UNIT);
-            widths.into_iter().find(|width| self.gates * width <= vectors * S::LANES)
-        }
-    }
-
-    isa.run(Width { rows: rows.max(1), gates })
+    let vectors = (sums_in_registers(registers) / rows).min(MOST_VECTORS);
+    let widths = [4, 2, 1].map(|units| units * UNIT);
+    widths.into_iter().find(|width| gates * width <= vectors * isa.lanes())
 }
 
-/// Most rows for which it pays: with more, blocks would be too narrow.
+/// Most rows for which it pays.
 const fn few_rows(registers: usize) -> usize {
-    match registers {
-        32.. => FEW_ROWS,
-        _ => 2,
-    }
+    if registers >= 32 { GROUPED_ROWS } else { GROUPED_ROWS_16_REGISTERS }
 }
 
 /// How many vectors of sums stay in registers, beside those that are multiplied.
@@ -73,7 +58,7 @@ const fn sums_in_registers(registers: usize) -> usize {
     }
 }
 
-/// Blocks of so many cells, and at the end those of a [`UNIT`].
+/// Blocks of `width` cells, and at the end those of a [`UNIT`].
 fn blocks(cells: Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> {
     let end = cells.start + padded(cells.len());
     let mut start = cells.start;
@@ -85,21 +70,21 @@ fn blocks(cells: Range<usize>, width: usize) -> impl Iterator<Item = Range<usize
     })
 }
 
-/// Groups of so many cells, a multiple of the widths of blocks: the equation of a step follows the products of each.
-/// Their order is turned round in every second step: what the last step has read last is still in the nearest cache.
+/// Groups of `width` cells, a multiple of the widths of blocks: the equation of a step follows the products of each.
+/// Their order is reversed in every second step: what the last step has read last is still in the nearest cache.
 pub(crate) fn groups(
     cells: Range<usize>,
     width: usize,
-    turned: bool,
+    reversed: bool,
 ) -> impl Iterator<Item = Range<usize>> {
     let count = cells.len().div_ceil(width);
     (0..count).map(move |n| {
-        let start = cells.start + if turned { count - 1 - n } else { n } * width;
+        let start = cells.start + if reversed { count - 1 - n } else { n } * width;
         start..cells.end.min(start + width)
     })
 }
 
-/// The sums of each gate of a row and a group of so many cells.
+/// The sums of each gate of a row and a group of `cells` cells.
 #[inline(always)]
 pub(crate) fn gates<const G: usize>(sums: &mut [f32], cells: usize) -> [&mut [f32]; G] {
     let mut gates = std::array::from_fn(|_| Default::default());
@@ -123,47 +108,25 @@ impl GroupSums {
 const _: () = assert!(align_of::<GroupSums>() == LINE);
 
 impl<'a, const G: usize> Interleaved<'a, G> {
-    /// Packs `right`, of `depth`, into `to`, of [`weights_len`](super::weights_len). `strips` are those of all cells;
-    /// `at_once` cells, whole blocks, are a task.
+    /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of
+    /// [`weights_len`]. `strips` are those of all cells; `at_once` cells, whole blocks, are a task.
     pub(crate) fn pack<E: Storage>(
-        context: &Context<'_>,
-        (depth, width, at_once): (usize, usize, usize),
-        right: Right<'_, E>,
-        strips: [Range<usize>; G],
-        to: &'a mut [f32],
-    ) -> Self {
-        Self::fill(context, (depth, width, at_once), right, &strips, &mut *to);
-        Interleaved { packed: to, depth, width }
-    }
-
-    /// The same where `right` is a constant of the call: packed in the first one, and kept.
-    pub(crate) fn kept<E: Storage>(
         context: &Context<'a>,
         (depth, width, at_once): (usize, usize, usize),
         right: Right<'_, E>,
         strips: &[Range<usize>; G],
-    ) -> Option<Self> {
-        let key = (Form::Blocks { cells: width }, weights_len(depth, G, strips[0].len()));
-        let packed = context.constants.packed(context.isa, &right, strips, key, |to| {
-            Self::fill(context, (depth, width, at_once), right, strips, to);
-        })?;
-        Some(Interleaved { packed, depth, width })
-    }
-
-    fn fill<E: Storage>(
-        context: &Context<'_>,
-        (depth, width, at_once): (usize, usize, usize),
-        right: Right<'_, E>,
-        strips: &[Range<usize>; G],
-        to: &mut [f32],
-    ) {
-        let (isa, cells, size) = (context.isa, strips[0].len(), depth * G * at_once);
-        let parts = (0..cells).step_by(at_once).zip(to.chunks_mut(size.max(1)));
-        let parts = parts.map(|(start, to)| (start..cells.min(start + at_once), to));
-        // An element takes about a cycle on its way from the third level cache, and back.
-        for_each(context.executor, size as u64, parts.collect(), |(cells, to)| {
-            isa.run(Pack { right, depth, width, strips, cells, to });
+        memory: &'a mut [f32],
+    ) -> Self {
+        let (isa, all, size) = (context.isa, strips[0].len(), depth * G * at_once);
+        let key = (Form::Blocks { cells: width }, weights_len(depth, G, all));
+        let packed = packed(context, right, strips, key, Some(memory), |to| {
+            let tasks = parts(0..all, at_once).zip(to.chunks_mut(size.max(1)));
+            // An element takes about a cycle on its way from the third level cache, and back.
+            for_each(context.executor, size as u64, tasks.collect(), |(cells, to)| {
+                isa.run(Pack { right, depth, width, strips, cells, to });
+            });
         });
+        Interleaved { packed: packed.expect("memory for unpacked weights"), depth, width }
     }
 
     /// Adds the products of some rows with the weights of a group of cells to `sums`, `[rows, gates, cells]`. Those of
@@ -176,7 +139,7 @@ impl<'a, const G: usize> Interleaved<'a, G> {
         left: impl Iterator<Item = &'l [f32]>,
         (sums, pitch): (&mut [f32], usize),
     ) {
-        let mut rows = [&[] as &[f32]; FEW_ROWS];
+        let mut rows = [&[] as &[f32]; GROUPED_ROWS];
         let mut count = 0;
         for (to, row) in rows.iter_mut().zip(left) {
             *to = row;
@@ -221,15 +184,13 @@ struct Block<'b> {
 struct Wide<'b, const N: usize>(Block<'b>);
 
 impl<const N: usize> WithSimd for Wide<'_, N> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         with_height!(self.0.rows.len(), M if is_block(S::REGISTERS, M, N) => self.add::<S, M>(simd));
     }
 }
 
-/// Whether the sums of so many rows, so many vectors wide, stay in registers.
+/// Whether the sums of `rows` rows, `vectors` wide, stay in registers.
 const fn is_block(registers: usize, rows: usize, vectors: usize) -> bool {
     rows <= few_rows(registers) && rows * vectors <= sums_in_registers(registers)
 }
@@ -293,8 +254,6 @@ struct Pack<'r, 't, E, const G: usize> {
 }
 
 impl<E: Storage, const G: usize> WithSimd for Pack<'_, '_, E, G> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Pack { right, depth, width, strips, cells: all, to } = self;

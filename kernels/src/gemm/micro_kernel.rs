@@ -4,11 +4,8 @@ use std::iter;
 use std::ops::Range;
 
 use super::prefetch::{NoPrefetch, Prefetch};
-use super::{KC, LEFT_PITCH};
 use crate::simd::Simd;
-
-/// Most rows of a tile whose left factor is given by its transpose.
-pub(super) const PANEL_ROWS: usize = 96;
+use crate::tuning::{KC, LEFT_PITCH_FLOATS, PANEL_ROWS, PREFETCH_ROWS, UNROLL_ROWS};
 
 /// Runs an expression with the constant `M` for the number of rows of a block. It is compiled for those `M` for
 /// which the condition, a constant expression, holds; other numbers of rows cannot occur.
@@ -54,7 +51,7 @@ pub(super) trait LeftSlice: Copy {
 
 /// A left factor, row-major. The fixed pitch lets one base register address all rows of a block.
 #[derive(Clone, Copy)]
-pub(super) struct LeftRows<'a>(pub(super) &'a [[f32; LEFT_PITCH]]);
+pub(super) struct LeftRows<'a>(pub(super) &'a [[f32; LEFT_PITCH_FLOATS]]);
 
 impl LeftSlice for LeftRows<'_> {
     const REREADS: bool = true;
@@ -98,9 +95,10 @@ pub(super) trait Columns<S: Simd, const V: usize>: Sized {
     /// The next row.
     fn next(&mut self, simd: S) -> [S::F32; V];
 
-    /// Adds the first of `depth` terms, where the loop over rows takes [`TURN`] of them at a time; returns how many.
+    /// Adds the first of `depth` terms, where the loop over rows takes [`UNROLL_ROWS`] of them at a time; returns how
+    /// many.
     #[inline(always)]
-    fn add_turns<const M: usize>(
+    fn add_unrolled<const M: usize>(
         &mut self,
         _: S,
         _: impl LeftSlice,
@@ -110,9 +108,6 @@ pub(super) trait Columns<S: Simd, const V: usize>: Sized {
         0
     }
 }
-
-/// Rows that are multiplied in a turn of the loop over them.
-pub(super) const TURN: usize = 4;
 
 /// Unpacked columns, and what to prefetch with each of their rows.
 pub(super) struct Prefetching<C, P> {
@@ -149,7 +144,7 @@ impl<S: Simd, P: Prefetch, const V: usize> Columns<S, V> for Packed<'_, P> {
     }
 
     #[inline(always)]
-    fn add_turns<const M: usize>(
+    fn add_unrolled<const M: usize>(
         &mut self,
         simd: S,
         left: impl LeftSlice,
@@ -161,19 +156,19 @@ impl<S: Simd, P: Prefetch, const V: usize> Columns<S, V> for Packed<'_, P> {
         if const { S::REGISTERS != 16 } {
             return 0;
         }
-        let size = TURN * V * S::LANES;
-        let (turns, rest) = self.data.split_at(depth / TURN * size);
+        let size = UNROLL_ROWS * V * S::LANES;
+        let (whole, rest) = self.data.split_at(depth / UNROLL_ROWS * size);
         self.data = rest;
-        for (turn, rows) in (0..depth / TURN).zip(turns.chunks_exact(size)) {
-            self.prefetch.fetch_turn(simd);
-            let (k, mut rows) = (TURN * turn, Packed { data: rows, prefetch: NoPrefetch });
+        for (n, rows) in (0..depth / UNROLL_ROWS).zip(whole.chunks_exact(size)) {
+            self.prefetch.fetch_unrolled(simd);
+            let (k, mut rows) = (UNROLL_ROWS * n, Packed { data: rows, prefetch: NoPrefetch });
             // One by one: the compiler would keep the sums of a loop over these in memory.
             add_term(simd, left, k, rows.next(simd), sums);
             add_term(simd, left, k + 1, rows.next(simd), sums);
             add_term(simd, left, k + 2, rows.next(simd), sums);
             add_term(simd, left, k + 3, rows.next(simd), sums);
         }
-        depth - depth % TURN
+        depth - depth % UNROLL_ROWS
     }
 }
 
@@ -191,10 +186,6 @@ pub(super) struct Unpacked<'a, E, const PREFETCH: bool> {
     pub(super) width: usize,
 }
 
-/// How many rows ahead to prefetch: a block takes about as long to multiply so many rows as memory takes to
-/// answer.
-pub(super) const ROWS_AHEAD: usize = 12;
-
 impl<'a, E> Unpacked<'a, E, true> {
     /// The same columns for a second pass, which finds them in the cache.
     pub(super) fn again(self) -> Unpacked<'a, E, false> {
@@ -211,7 +202,7 @@ impl<S: Simd, const V: usize, const PREFETCH: bool> Columns<S, V> for Unpacked<'
         let row = &row[self.at..][..if V == 1 { self.width } else { V * S::LANES }];
         // Where rows do not start with a cache line, they take up one line more.
         for v in 0..if PREFETCH { V + 1 } else { 0 } {
-            let ahead = ROWS_AHEAD * self.pitch + (v * S::LANES).min(V * S::LANES - 1);
+            let ahead = PREFETCH_ROWS * self.pitch + (v * S::LANES).min(V * S::LANES - 1);
             simd.prefetch(row.as_ptr().wrapping_add(ahead).cast());
         }
         let mut vectors = [simd.load(row); V];
@@ -271,13 +262,13 @@ pub(super) const fn block_rows(registers: usize, vectors: usize) -> usize {
     }
 }
 
-/// The groups of so many columns. Those of a group, two vectors, are multiplied together and packed side
-/// by side; the last group is filled up with zeros to a multiple of [`UNIT`](super::UNIT).
+/// The groups of `columns` columns. Those of a group, two vectors, are multiplied together and packed side
+/// by side; the last group is filled up with zeros to a multiple of [`UNIT`](crate::tuning::UNIT).
 pub(super) fn groups<S: Simd>(columns: usize) -> impl Iterator<Item = Range<usize>> {
     groups_of::<S>(columns, 2)
 }
 
-/// [`groups`] of so many vectors, a power of 2. What is left at the end has half of them, a quarter, and so on.
+/// [`groups`] of `vectors` vectors, a power of 2. What is left at the end has half of them, a quarter, and so on.
 pub(super) fn groups_of<S: Simd>(
     columns: usize,
     mut vectors: usize,
@@ -323,7 +314,7 @@ pub(super) fn add_block<S: Simd, const V: usize, const HIGH: bool>(
     });
 }
 
-/// Whether blocks `vectors` wide can have so many rows.
+/// Whether blocks `vectors` wide can have `rows` rows.
 const fn is_height(registers: usize, vectors: usize, high: bool, rows: usize) -> bool {
     let most = block_rows(registers, vectors);
     rows <= most && (!high || 2 * rows >= most)
@@ -342,8 +333,8 @@ pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
     assert!(depth <= KC);
     let left = left.block(at, M);
     let mut sums = [[simd.splat(0.0); V]; M];
-    let known = right.add_turns(simd, left, depth, &mut sums);
-    for k in known..depth {
+    let done = right.add_unrolled(simd, left, depth, &mut sums);
+    for k in done..depth {
         add_term(simd, left, k, right.next(simd), &mut sums);
     }
     sums
@@ -374,7 +365,8 @@ pub(super) fn add<S: Simd, const M: usize, const V: usize>(
     sums: &mut [f32],
     pitch: usize,
 ) {
-    // An iterator over the rows of sums would have a length of its own: the loop would stay one, and the block in memory.
+    // An iterator over the rows of sums would have a length of its own: the loop would stay one, and the block in
+    // memory.
     for (m, row) in block.iter().enumerate() {
         let sums = &mut sums[m * pitch..][..V * S::LANES];
         for (v, &sum) in row.iter().enumerate() {

@@ -5,21 +5,17 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3};
 
-use super::micro_kernel::{PANEL_ROWS, ROWS_AHEAD, Unpacked, groups_of};
-use super::tile::{Strips, runs};
+use super::columns::{Strips, pitch, runs};
+use super::micro_kernel::{Unpacked, groups_of};
+use super::right::Right;
 use super::tiling::{padded, slices};
-use super::{Right, UNIT};
 use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
+use crate::tuning::{PANEL_ROWS, PREFETCH_ROWS, UNIT};
 use crate::{Isa, Storage};
 
-/// The size of a packed right factor of some depth.
-pub(super) fn packed_len(depth: usize, strips: Strips<'_>) -> usize {
-    depth * runs(strips).map(|columns| padded(columns.len())).sum::<usize>()
-}
-
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice by [`pack_slice`].
-#[cfg(any(test, feature = "layers"))]
+#[cfg(any(test, feature = "bench_internals"))]
 pub(super) fn pack<E: Storage>(
     isa: Isa,
     right: Right<'_, E>,
@@ -39,7 +35,7 @@ pub(super) fn packed_slices<'t>(
     strips: Strips<'_>,
     mut to: &'t mut [f32],
 ) -> impl Iterator<Item = (Range<usize>, &'t mut [f32])> {
-    let pitch = packed_len(1, strips);
+    let pitch = pitch(strips);
     slices(depth).map(move |slice| {
         let (packed, rest) = mem::take(&mut to).split_at_mut(slice.len() * pitch);
         to = rest;
@@ -47,8 +43,8 @@ pub(super) fn packed_slices<'t>(
     })
 }
 
-/// Packs a slice as groups of so many vectors of columns, one after the other, each `[k][column]`. The columns are those
-/// of the tile's sums, so that a group may have the end of a run of strips and the start of the next.
+/// Packs a slice as groups of `vectors` vectors of columns, one after the other, each `[k][column]`. The columns are
+/// those of the tile's sums, so that a group may have the end of a run of strips and the start of the next.
 pub(super) fn pack_slice<E: Storage>(
     isa: Isa,
     right: Right<'_, E>,
@@ -57,7 +53,7 @@ pub(super) fn pack_slice<E: Storage>(
     vectors: usize,
     to: &mut [f32],
 ) {
-    let pitch = packed_len(1, strips);
+    let pitch = pitch(strips);
     let mut at = 0;
     for columns in runs(strips) {
         let end = at + padded(columns.len());
@@ -81,8 +77,6 @@ struct Pack<'r, 't, E> {
 }
 
 impl<E: Storage> WithSimd for Pack<'_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Pack { right, slice, columns, place, pitch, vectors, to } = self;
@@ -137,7 +131,7 @@ pub(super) fn pack_rows<S: Simd, E: Storage>(
     for (from, to) in rows.zip(to.chunks_mut(group)) {
         let from = &from[at..at + width];
         let to = &mut to[..padded(width)];
-        let ahead = from.as_ptr().wrapping_add(ROWS_AHEAD * pitch);
+        let ahead = from.as_ptr().wrapping_add(PREFETCH_ROWS * pitch);
         for at in (0..full).step_by(S::LANES) {
             simd.prefetch(ahead.wrapping_add(at).cast());
             simd.store(E::load(simd, &from[at..at + S::LANES]), &mut to[at..at + S::LANES]);
@@ -231,14 +225,12 @@ fn transpose<S: Simd>(simd: S, mut rows: [S::F32; UNIT]) -> [S::F32; UNIT] {
 /// Copies a slice of a left factor that is given by its transpose.
 pub(super) struct CopyPanel<'f, 't, E> {
     pub(super) from: ArrayView2<'f, E>,
-    /// As for [`super::Tile::add_transposed`].
+    /// As for [`super::Tile::add_tn`].
     pub(super) valid: Option<&'f [bool]>,
     pub(super) to: &'t mut [[f32; PANEL_ROWS]],
 }
 
 impl<E: Storage> WithSimd for CopyPanel<'_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         for (k, to) in self.to.iter_mut().enumerate().take(self.from.nrows()) {
@@ -263,8 +255,6 @@ pub(super) struct CopyRows<'f, 't, E> {
 }
 
 impl<E: Storage> WithSimd for CopyRows<'_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let mut rows = self.to.chunks_exact_mut(self.pitch.max(1));

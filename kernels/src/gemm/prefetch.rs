@@ -4,18 +4,18 @@
 //! Each block of rows requests a part of the next group. With too many requests outstanding, reads that hit the
 //! second level cache wait, too.
 
-use super::micro_kernel::TURN;
 use crate::simd::{LINE, Simd};
+use crate::tuning::UNROLL_ROWS;
 
 /// What to prefetch with each row of a right factor that is multiplied.
 pub(super) trait Prefetch: Copy {
     /// Requests what belongs to the next row.
     fn fetch<S: Simd>(&mut self, simd: S);
 
-    /// Requests what belongs to the next [`TURN`] rows.
+    /// Requests what belongs to the next [`UNROLL_ROWS`] rows.
     #[inline(always)]
-    fn fetch_turn<S: Simd>(&mut self, simd: S) {
-        for _ in 0..TURN {
+    fn fetch_unrolled<S: Simd>(&mut self, simd: S) {
+        for _ in 0..UNROLL_ROWS {
             self.fetch(simd);
         }
     }
@@ -51,8 +51,9 @@ impl<const LINES: usize, const LEVEL: usize> Prefetch for PrefetchCursor<LINES, 
     }
 }
 
-/// Packed data, which has no gaps: up to a line with each row, and one with each turn. Where there are four blocks of rows
-/// or more, these are all its lines. Where there are fewer, products were no slower without requests for the others.
+/// Packed data, which has no gaps: up to a line with each row, and one with each [`UNROLL_ROWS`]. Where there are four
+/// blocks of rows or more, these are all its lines. Where there are fewer, products were no slower without requests for
+/// the others.
 #[derive(Clone, Copy)]
 pub(super) struct PackedSteps(PrefetchCursor<1>);
 
@@ -77,9 +78,9 @@ impl Prefetch for PackedSteps {
     }
 
     #[inline(always)]
-    fn fetch_turn<S: Simd>(&mut self, simd: S) {
+    fn fetch_unrolled<S: Simd>(&mut self, simd: S) {
         simd.prefetch_second_level(self.0.line);
-        self.0.line = self.0.line.wrapping_add(TURN * self.0.step);
+        self.0.line = self.0.line.wrapping_add(UNROLL_ROWS * self.0.step);
     }
 }
 
@@ -113,7 +114,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// The part that block `block` of so many requests while it multiplies `depth` rows.
+    /// The part that block `block` of `blocks` requests while it multiplies `depth` rows.
     pub(super) fn part(self, (block, blocks): (usize, usize), depth: usize) -> MatrixSteps {
         let each = (blocks * depth / self.count).max(1);
         let step = self.len / each;

@@ -1,12 +1,11 @@
 //! Whole matrices of products.
 
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::ArrayViewMut2;
 
 use super::tile::{Tile, tile_at};
 use super::tiling::{LeftLayout, cost, product_tiling};
 use crate::executor::for_each;
-use crate::simd::{Simd, WithSimd};
-use crate::tiles::{Place, row, row_mut};
+use crate::tiles::Place;
 use crate::{Context, Storage};
 
 /// A matrix to be computed by [`products`].
@@ -39,27 +38,4 @@ pub(crate) fn products<'o, E: Storage, T: Sync + Copy + Send>(
             tile.store(out);
         });
     });
-}
-
-/// Writes the sums of a strip of a tile.
-pub(super) struct Store<'s, 'o, E> {
-    pub(super) sums: ArrayView2<'s, f32>,
-    pub(super) out: ArrayViewMut2<'o, E>,
-    /// Whether they are added to what is there.
-    pub(super) add: bool,
-}
-
-impl<E: Storage> WithSimd for Store<'_, '_, E> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(mut self, simd: S) {
-        for at in 0..self.sums.nrows() {
-            let from = row(self.sums, at).chunks(S::LANES);
-            for (from, to) in from.zip(row_mut(&mut self.out, at).chunks_mut(S::LANES)) {
-                let sums = simd.load(from);
-                E::store(simd, if self.add { sums + E::load(simd, to) } else { sums }, to);
-            }
-        }
-    }
 }

@@ -8,11 +8,12 @@ use ndarray::ArrayView2;
 use super::micro_kernel::{LeftPanel, Unpacked, groups};
 use super::pack::{CopyPanel, pack_rows};
 use super::strip::AddPacked;
+use super::tile::Tile;
 use super::tiling::padded;
-use super::{KC, NR, Tile};
 use crate::Storage;
 use crate::simd::{Simd, WithSimd};
-use crate::tiles::{row, row_mut, rows as rows_of};
+use crate::tiles::rows as rows_of;
+use crate::tuning::{KC, NR};
 
 impl Tile<'_> {
     /// Adds `[a_0; a_1; ...]^T @ [b_0; b_1; ...]`, where `a_i` has a column for each row of the tile, and
@@ -70,13 +71,6 @@ impl Tile<'_> {
         });
         self.left = memory;
     }
-
-    /// Adds a matrix of the tile's shape, if its strips are neighbours.
-    pub(crate) fn add_matrix<E: Storage>(&mut self, matrix: ArrayView2<'_, E>) {
-        let isa = self.isa;
-        let [sums] = self.strips_mut();
-        isa.run(AddMatrix { matrix, sums });
-    }
 }
 
 /// Packs some columns of a stack of right factors, at most [`NR`].
@@ -87,8 +81,6 @@ struct PackStack<'f, 't, E> {
 }
 
 impl<E: Storage> WithSimd for PackStack<'_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let PackStack { factors, columns, mut to } = self;
@@ -105,26 +97,6 @@ impl<E: Storage> WithSimd for PackStack<'_, '_, E> {
                 packed = rest;
             }
             to = after;
-        }
-    }
-}
-
-/// Adds a matrix to the sums of a tile.
-struct AddMatrix<'m, 's, E> {
-    matrix: ArrayView2<'m, E>,
-    sums: ndarray::ArrayViewMut2<'s, f32>,
-}
-
-impl<E: Storage> WithSimd for AddMatrix<'_, '_, E> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(mut self, simd: S) {
-        for at in 0..self.matrix.nrows() {
-            let sums = row_mut(&mut self.sums, at).chunks_mut(S::LANES);
-            for (from, sums) in row(self.matrix, at).chunks(S::LANES).zip(sums) {
-                simd.store(simd.load(sums) + E::load(simd, from), sums);
-            }
         }
     }
 }

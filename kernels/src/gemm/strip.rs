@@ -11,10 +11,10 @@ use super::micro_kernel::{
 use super::pack::{pack_rows, pack_transposed};
 use super::prefetch::{Matrix, NoPrefetch, PackedSteps, Prefetch, PrefetchCursor};
 use super::tiling::padded;
-use super::{NR, UNIT};
 use crate::Storage;
 use crate::simd::{LINE, Simd, WithSimd};
 use crate::tiles::row;
+use crate::tuning::{NR, UNIT};
 
 /// All blocks of rows.
 const ALL: Range<usize> = 0..usize::MAX;
@@ -42,8 +42,6 @@ struct PackedBlock<'p, 's, L, P, const V: usize> {
 }
 
 impl<L: LeftSlice, P: Prefetch, const V: usize> WithSimd for PackedBlock<'_, '_, L, P, V> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let PackedBlock { left, depth, place, packed, mut sums, prefetch } = self;
@@ -136,7 +134,8 @@ impl<L: LeftSlice> Strip<'_, L> {
         let nothing = PackedSteps::nothing(packed);
         let line = |n: usize| start.wrapping_add(n * LINE);
         let first = PrefetchCursor::<1>::new(start, pitch);
-        // Where rows of a group are at most a line long, blocks take so few instructions that counting steps would show.
+        // Where rows of a group are at most a line long, blocks take so few instructions that counting steps would
+        // show.
         let short = const { 2 * S::LANES * size_of::<f32>() <= LINE };
         if L::REREADS && count == 2 {
             if short {
@@ -156,8 +155,9 @@ impl<L: LeftSlice> Strip<'_, L> {
         }
     }
 
-    /// Adds the product of all blocks of rows but the first one and a packed group of columns. They prefetch the next group,
-    /// whose rows have one line each, or two: `line(0)` and `line(1)`, and so many bytes on those of the next row.
+    /// Adds the product of all blocks of rows but the first one and a packed group of columns. They prefetch the next
+    /// group, whose rows have one line each, or two: `line(0)` and `line(1)`, and those of the next row `step` bytes
+    /// further.
     #[inline(always)]
     fn add_prefetching_lines<S: Simd>(
         &mut self,
@@ -220,14 +220,12 @@ impl<L: LeftSlice> Strip<'_, L> {
 /// `sums += left @ packed`
 pub(super) struct AddPacked<'p, 's, L> {
     pub(super) strip: Strip<'s, L>,
-    /// A slice of the right factor, packed in groups of so many vectors.
+    /// A slice of the right factor, packed in groups of `vectors` vectors.
     pub(super) packed: &'p [f32],
     pub(super) vectors: usize,
 }
 
 impl<L: LeftSlice> WithSimd for AddPacked<'_, '_, L> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let mut rest = self.packed;
@@ -255,8 +253,6 @@ pub(super) struct AddRows<'r, 't, 's, L, E> {
 }
 
 impl<L: LeftSlice, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let AddRows { mut strip, right, packed } = self;
@@ -291,8 +287,6 @@ pub(super) struct AddTransposed<'r, 't, 's, 'l, E> {
 }
 
 impl<E: Storage> WithSimd for AddTransposed<'_, '_, '_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let AddTransposed { mut strip, right, slice, packed } = self;

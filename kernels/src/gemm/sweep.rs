@@ -13,48 +13,27 @@ use super::micro_kernel::{
     Accumulators, LeftRows, LeftSlice, add, block_count, block_rows, rows_of_block, with_height,
 };
 use super::strip::Strip;
-use super::tiling::parts;
 use crate::Isa;
-use crate::simd::{LINE, Simd, WithSimd};
-
-/// Rows of the right factor that are read side by side. With more of them, sums are loaded and stored less often,
-/// but there is less time to prefetch the next ones. Hardware prefetchers follow 32 pages at a time.
-const TERMS: usize = 16;
+use crate::simd::{Simd, WithSimd};
+use crate::tiles::parts;
+use crate::tuning::{SWEEP_LEAST_BYTES, SWEEP_MOST_ROWS, SWEEP_MOST_RUN_BYTES, SWEEP_TERMS};
 
 /// Vectors of columns that are multiplied together.
 const VECTORS: usize = 2;
 
-/// How many of so many columns are in whole groups, which are all that sweeps take.
+/// How many of `columns` columns are in whole groups, which are all that sweeps take.
 pub(super) fn whole(isa: Isa, columns: usize) -> usize {
     columns - columns % (VECTORS * isa.lanes())
 }
 
-/// Whether to sweep over `right` for so many rows. The result is the same.
+/// Whether to sweep over `right` for `rows` rows. The result is the same.
 pub(super) fn pays(isa: Isa, rows: usize, right: ArrayView2<'_, f32>) -> bool {
-    /// The columns that are read together without a sweep.
-    struct Together {
-        rows: usize,
-    }
-
-    impl WithSimd for Together {
-        type Output = usize;
-
-        #[inline(always)]
-        fn run<S: Simd>(self, _: S) -> usize {
-            // Up to 3 rows take more vectors still.
-            S::LANES * if self.rows <= block_rows(S::REGISTERS, 4) { 4 } else { 2 }
-        }
-    }
-
-    /// Bytes of a right factor that caches do not hold.
-    const LARGE: usize = 16 << 20;
-    /// Rows from which on packing is better.
-    const MANY: usize = 15;
-    /// Bytes read together that trigger the hardware prefetcher.
-    const LONG: usize = 4 * LINE;
-
     let size = size_of::<f32>();
-    right.len() * size > LARGE && rows < MANY && isa.run(Together { rows }) * size < LONG
+    // What is read together without a sweep. Up to 3 rows take more vectors still.
+    let vectors = if rows <= block_rows(isa.registers(), 4) { 4 } else { 2 };
+    right.len() * size > SWEEP_LEAST_BYTES
+        && rows <= SWEEP_MOST_ROWS
+        && vectors * isa.lanes() * size < SWEEP_MOST_RUN_BYTES
 }
 
 /// `sums += left @ right` for whole groups of columns.
@@ -67,8 +46,6 @@ pub(super) struct AddSwept<'r, 's, 'l, 't> {
 }
 
 impl WithSimd for AddSwept<'_, '_, '_, '_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let AddSwept { strip, right, memory } = self;
@@ -77,10 +54,10 @@ impl WithSimd for AddSwept<'_, '_, '_, '_> {
         let pitch = right.ncols();
         let group = VECTORS * S::LANES;
         let count = block_count::<S, VECTORS>(rows);
-        for part in parts(columns.len() / group, memory.len() / (rows.max(1) * group)) {
+        for part in parts(0..columns.len() / group, memory.len() / (rows.max(1) * group)) {
             let part = part.start * group..part.end * group;
             let at = columns.start + part.start;
-            for terms in parts(depth, TERMS) {
+            for terms in parts(0..depth, SWEEP_TERMS) {
                 let mut rest = &mut memory[..rows * part.len()];
                 for block in 0..count {
                     let rows = rows_of_block((block, count, rows));
@@ -164,7 +141,7 @@ impl Sweep<'_, '_, '_, '_> {
             rest = rest.get(self.pitch..).unwrap_or_default();
             let mut columns = [simd.splat(0.0); VECTORS];
             for (column, from) in columns.iter_mut().zip(row.chunks_exact(S::LANES)) {
-                let next = from.as_ptr().wrapping_add(TERMS * self.pitch);
+                let next = from.as_ptr().wrapping_add(SWEEP_TERMS * self.pitch);
                 simd.prefetch_second_level(next.cast());
                 *column = simd.load(from);
             }

@@ -1,13 +1,13 @@
 use std::ops::Range;
 
 use half::f16;
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::columns::{Strips, packed_len};
 use super::few_rows::packed_vectors;
-use super::pack::{pack, packed_len};
-use super::tile::Strips;
+use super::pack::pack;
 use super::*;
 use crate::tiles::{columns as columns_of, rows as rows_of};
 use crate::{Context, Isa, Storage};
@@ -16,10 +16,18 @@ fn random(rng: &mut SmallRng, rows: usize, columns: usize) -> Array2<f32> {
     Array2::from_shape_simple_fn((rows, columns), || rng.random_range(-1.0..=1.0))
 }
 
-/// All strips of a tile, side by side.
-fn joined(tile: &mut Tile<'_>) -> Array2<f32> {
-    let views: Vec<_> = tile.strips().collect();
-    ndarray::concatenate(Axis(1), &views).expect("of equal height")
+/// All strips of a tile, side by side, after `add`.
+fn sums_of(
+    isa: Isa,
+    rows: usize,
+    strips: Strips<'_>,
+    add: impl FnOnce(&mut Tile<'_>),
+) -> Array2<f32> {
+    tile(isa, rows, strips, |tile| {
+        add(tile);
+        let views: Vec<_> = tile.strips().collect();
+        ndarray::concatenate(Axis(1), &views).expect("of equal height")
+    })
 }
 
 /// Strips of these widths in a matrix of `columns`, from its end backwards.
@@ -97,24 +105,18 @@ fn every_layout_gives_the_product_and_the_same_bits() {
             .collect();
         let packed = packed.iter().map(|&(ref data, vectors)| Right::Packed { data, vectors });
         let rights = matrices.into_iter().chain(packed);
-        let first = tile(isa, a.nrows(), strips, |tile| {
-            tile.add_transposed(a_columns.view(), None, b.view());
-            joined(tile)
-        });
+        let first =
+            sums_of(isa, a.nrows(), strips, |tile| tile.add_tn(a_columns.view(), None, b.view()));
         assert_close(isa, &first, want);
         for right in rights {
-            let got = tile(isa, a.nrows(), strips, |tile| {
-                tile.add(a.view(), right);
-                joined(tile)
-            });
+            let got = sums_of(isa, a.nrows(), strips, |tile| tile.add(a.view(), right));
             assert_eq!(first, got, "on {}", isa.name());
         }
-        let swept = tile(isa, a.nrows(), strips, |tile| {
+        let swept = sums_of(isa, a.nrows(), strips, |tile| {
             tile.clear_blank();
             tile.for_each_slice(a.view().insert_axis(Axis(0)), |tile, left, slice| {
                 tile.add_swept(left, b.view(), slice)
             });
-            joined(tile)
         });
         assert_eq!(first, swept, "sweeps on {}", isa.name());
     });
@@ -127,9 +129,8 @@ fn rows_of_a_product_with_a_large_factor_do_not_depend_on_others() {
         let strips = strips_of(&[65, 200], b.ncols());
         for isa in Isa::available() {
             let of = |rows: Range<usize>| {
-                tile(isa, rows.len(), &strips, |tile| {
-                    tile.add(rows_of(a, rows), Right::RowMajor(b));
-                    joined(tile)
+                sums_of(isa, rows.len(), &strips, |tile| {
+                    tile.add(rows_of(a, rows), Right::RowMajor(b))
                 })
             };
             let all = of(0..a.nrows());
@@ -150,10 +151,7 @@ fn dot_products_are_close_and_do_not_depend_on_others() {
     for_each_case(|isa, strips, a, b, want| {
         let transpose = b.t().as_standard_layout().into_owned();
         let of = |a: ArrayView2<'_, f32>, strips: Strips<'_>| {
-            tile(isa, a.nrows(), strips, |tile| {
-                tile.add_dots(a, transpose.view());
-                joined(tile)
-            })
+            sums_of(isa, a.nrows(), strips, |tile| tile.add_dots(a, transpose.view()))
         };
         let all = of(a.view(), strips);
         assert_close(isa, &all, want);
@@ -219,9 +217,8 @@ fn dot_products_of_fractions_are_close() {
         let want = a_exact.dot(&b_exact.t());
         let magnitude = a_exact.mapv(f64::abs).dot(&b_exact.mapv(f64::abs).t());
         for isa in Isa::available() {
-            let got = tile(isa, 7, std::slice::from_ref(&(0..7)), |tile| {
-                tile.add_dots(a.view(), b.view());
-                joined(tile)
+            let got = sums_of(isa, 7, std::slice::from_ref(&(0..7)), |tile| {
+                tile.add_dots(a.view(), b.view())
             });
             for (at, want) in want.indexed_iter() {
                 let error = (f64::from(got[at]) - want).abs() / magnitude[at];
@@ -257,10 +254,9 @@ fn sums_are_stored_or_added() {
 #[test]
 fn products_add_up() {
     for_each_case(|isa, strips, a, b, want| {
-        let got = tile(isa, a.nrows(), strips, |tile| {
+        let got = sums_of(isa, a.nrows(), strips, |tile| {
             tile.add(a.view(), Right::RowMajor(b.view()));
             tile.add(a.view(), Right::RowMajor(b.view()));
-            joined(tile)
         });
         assert_close(isa, &(got * 0.5), want);
     });
@@ -270,10 +266,7 @@ fn products_add_up() {
 fn a_row_does_not_depend_on_the_others() {
     for_each_case(|isa, strips, a, b, _| {
         let of = |a: ArrayView2<'_, f32>| {
-            tile(isa, a.nrows(), strips, |tile| {
-                tile.add(a, Right::RowMajor(b.view()));
-                joined(tile)
-            })
+            sums_of(isa, a.nrows(), strips, |tile| tile.add(a, Right::RowMajor(b.view())))
         };
         let last = a.nrows() - 1;
         let alone = of(rows_of(a.view(), last..last + 1));
@@ -288,19 +281,14 @@ fn products_in_half_are_those_of_the_same_numbers_in_single_precision() {
         let [a, b] = [&a_half, &b_half].map(|matrix| matrix.mapv(f16::to_f32));
         let transposed = |matrix: &Array2<f16>| matrix.t().as_standard_layout().into_owned();
         let (a_columns, b_columns) = (transposed(&a_half), transposed(&b_half));
-        let of = |add: &dyn Fn(&mut Tile<'_>)| {
-            tile(isa, a_half.nrows(), strips, |tile| {
-                add(tile);
-                joined(tile)
-            })
-        };
+        let of = |add: &dyn Fn(&mut Tile<'_>)| sums_of(isa, a_half.nrows(), strips, add);
         let first = of(&|tile| tile.add(a_half.view(), Right::RowMajor(b_half.view())));
         assert_close(isa, &first, &exact(&a, &b, strips));
         let single = of(&|tile| tile.add(a.view(), Right::RowMajor(b.view())));
         assert_eq!(first, single, "as f32, on {}", isa.name());
         let transposed = of(&|tile| tile.add(a_half.view(), Right::Transposed(b_columns.view())));
         assert_eq!(first, transposed, "transposed, on {}", isa.name());
-        let left = of(&|tile| tile.add_transposed(a_columns.view(), None, b_half.view()));
+        let left = of(&|tile| tile.add_tn(a_columns.view(), None, b_half.view()));
         assert_eq!(first, left, "left transposed, on {}", isa.name());
     });
 }

@@ -1,26 +1,20 @@
 //! A tile of sums of products.
 
-use std::ops::Range;
-
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, Axis};
 
-use super::micro_kernel::PANEL_ROWS;
-use super::pack::packed_len;
-use super::products::Store;
-use super::tiling::padded;
-use super::{KC, LEFT_PITCH, NR, dots, workspace};
-use crate::tiles::{Place, columns as columns_of, row};
-use crate::{Isa, Storage};
-
-/// Ranges of columns.
-pub(crate) type Strips<'s> = &'s [Range<usize>];
+use super::columns::{Strips, pitch, places};
+use crate::simd::{Simd, WithSimd};
+use crate::tiles::{Place, columns as columns_of, row, row_mut};
+use crate::tuning::{DOT_ROWS, DOT_SLICE_TERMS, KC, LEFT_PITCH_FLOATS, NR, PANEL_ROWS};
+use crate::{Isa, Storage, workspace};
 
 /// Sums of products.
 pub(crate) struct Tile<'t> {
     pub(super) isa: Isa,
     pub(super) rows: usize,
     pub(super) strips: Strips<'t>,
-    /// Sums in a row: runs of strips that are neighbours, each filled up to a multiple of [`UNIT`](super::UNIT).
+    /// Sums in a row: runs of strips that are neighbours, each filled up to a multiple of
+    /// [`UNIT`](crate::tuning::UNIT).
     pub(super) pitch: usize,
     /// `[rows, pitch]`
     pub(super) sums: &'t mut [f32],
@@ -65,14 +59,9 @@ pub(crate) fn tile_in<R>(
     })
 }
 
-/// The sums in a row of a tile.
-pub(crate) fn pitch(strips: Strips<'_>) -> usize {
-    packed_len(1, strips)
-}
-
 /// The memory that a tile needs for slices of the left factor, and of the right one.
 fn factors_len(rows: usize) -> [usize; 2] {
-    [(rows * LEFT_PITCH).max(PANEL_ROWS * KC).max(dots::ROWS * dots::TERMS), KC * NR]
+    [(rows * LEFT_PITCH_FLOATS).max(PANEL_ROWS * KC).max(DOT_ROWS * DOT_SLICE_TERMS), KC * NR]
 }
 
 /// [`tile`] at a place whose columns are its only strip.
@@ -115,6 +104,12 @@ impl Tile<'_> {
         }
     }
 
+    /// Replaces the sums by these, [`pitch`] for each row.
+    pub(crate) fn set_sums(&mut self, sums: &[f32]) {
+        self.blank = false;
+        self.sums.copy_from_slice(sums);
+    }
+
     /// Adds the rows of some matrices, one below the other, to each strip, all of which are as wide.
     pub(crate) fn add_to_each<E: Storage>(&mut self, matrices: ArrayView3<'_, E>) {
         self.clear_blank();
@@ -127,6 +122,13 @@ impl Tile<'_> {
                 }
             }
         }
+    }
+
+    /// Adds a matrix of the tile's shape, if its strips are neighbours.
+    pub(crate) fn add_matrix<E: Storage>(&mut self, from: ArrayView2<'_, E>) {
+        let isa = self.isa;
+        let [to] = self.strips_mut();
+        isa.run(Transfer { from, to, add: true });
     }
 
     /// Makes zeros of sums that only stand for them.
@@ -152,37 +154,38 @@ impl Tile<'_> {
         outs: [ArrayViewMut2<'_, E>; N],
     ) {
         let isa = self.isa;
-        for (sums, out) in self.strips().zip(outs) {
-            isa.run(Store { sums, out, add: false });
+        for (from, to) in self.strips().zip(outs) {
+            isa.run(Transfer { from, to, add: false });
         }
     }
 
     fn write<E: Storage>(&mut self, out: ArrayViewMut2<'_, E>, add: bool) {
         let (isa, mut rest) = (self.isa, out);
-        for sums in self.strips() {
-            let (out, after) = rest.split_at(Axis(1), sums.ncols());
+        for from in self.strips() {
+            let (to, after) = rest.split_at(Axis(1), from.ncols());
             rest = after;
-            isa.run(Store { sums, out, add });
+            isa.run(Transfer { from, to, add });
         }
     }
 }
 
-/// Runs of strips that are neighbours.
-pub(super) fn runs(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
-    let runs = strips.chunk_by(|strip, next| strip.end == next.start);
-    runs.map(|run| run[0].start..run[run.len() - 1].end)
+/// Writes a matrix, such as the sums of a strip of a tile, to another one.
+struct Transfer<'f, 't, A, B> {
+    from: ArrayView2<'f, A>,
+    to: ArrayViewMut2<'t, B>,
+    /// Whether it is added to what is there.
+    add: bool,
 }
 
-/// Where each strip is in a row of sums.
-fn places(strips: Strips<'_>) -> impl Iterator<Item = Range<usize>> {
-    let mut end: usize = 0;
-    let mut last = None;
-    strips.iter().map(move |strip| {
-        if last != Some(strip.start) {
-            end = padded(end);
+impl<A: Storage, B: Storage> WithSimd for Transfer<'_, '_, A, B> {
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        for at in 0..self.from.nrows() {
+            let from = row(self.from, at).chunks(S::LANES);
+            for (from, to) in from.zip(row_mut(&mut self.to, at).chunks_mut(S::LANES)) {
+                let from = A::load(simd, from);
+                B::store(simd, if self.add { B::load(simd, to) + from } else { from }, to);
+            }
         }
-        let start = end;
-        (end, last) = (start + strip.len(), Some(strip.end));
-        start..end
-    })
+    }
 }

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use super::columns::packed_len;
 use super::few_rows::packed_vectors;
-use super::pack::{pack_slice, packed_len, packed_slices};
+use super::pack::{pack_slice, packed_slices};
+use super::right::Right;
 use super::tiling::padded;
-use super::{KC, Right};
 use crate::constants::Form;
 use crate::executor::for_each;
-use crate::tiles::{Place, Tiling};
+use crate::tiles::{Place, Tiling, parts};
+use crate::tuning::KC;
 use crate::{Context, Storage};
 
 /// A right factor, packed for each column of tiles.
@@ -21,7 +23,7 @@ pub(crate) struct PackedWeights<'a> {
     vectors: usize,
 }
 
-/// Length of the memory for weights of so many terms for so many gates of all cells.
+/// Length of the memory for weights of `depth` terms for `gates` gates of all cells.
 pub(crate) fn weights_len(depth: usize, gates: usize, cell_size: usize) -> usize {
     depth.saturating_mul(gates).saturating_mul(padded(cell_size))
 }
@@ -32,7 +34,7 @@ pub(crate) fn weights_fit(rows: usize, cell_size: usize) -> bool {
     padded(cell_size) <= rows
 }
 
-/// A right factor, of `depth`, of tiles of so many rows with these strips: packed where it is a constant of the call, or
+/// A right factor, of `depth`, of tiles of `rows` rows with these strips: packed where it is a constant of the call, or
 /// where there is memory for that.
 pub(crate) fn packed_strips<'a, E: Storage>(
     context: &Context<'a>,
@@ -41,24 +43,38 @@ pub(crate) fn packed_strips<'a, E: Storage>(
     strips: &[Range<usize>],
     memory: Option<&'a mut [f32]>,
 ) -> Right<'a, E> {
-    let (isa, vectors) = (context.isa, packed_vectors(context.isa, rows));
+    let vectors = packed_vectors(context.isa, rows);
     let form = Form::Tiles { cells: usize::MAX, vectors };
     let len = packed_len(depth, strips);
     let fill = |to: &mut [f32]| {
         let columns = packed_len(1, strips);
         pack_tiles(context, (depth, columns), right, vectors, [(strips, to)]);
     };
-    let kept = context.constants.packed(isa, &right, strips, (form, len), fill);
-    let packed = kept.or_else(|| {
-        let memory = &mut memory?[..len];
-        fill(memory);
-        Some(&*memory)
-    });
+    let packed = packed(context, right, strips, (form, len), memory, fill);
     packed.map_or(right, |data| Right::Packed { data, vectors })
 }
 
-/// Packs a right factor for some tiles, which have at most so many columns: for the strips of each, and into its memory. A
-/// slice of a tile is a task.
+/// What `fill` packs of a right factor, of this length: kept where that is a constant of the call, otherwise in
+/// `memory` if there is any.
+pub(super) fn packed<'a, E: Storage>(
+    context: &Context<'a>,
+    right: Right<'_, E>,
+    strips: &[Range<usize>],
+    (form, len): (Form, usize),
+    memory: Option<&'a mut [f32]>,
+    fill: impl Fn(&mut [f32]),
+) -> Option<&'a [f32]> {
+    let source = right.source()?;
+    let kept = context.constants.packed(context.isa, source, strips, (form, len), &fill);
+    kept.or_else(|| {
+        let memory = &mut memory?[..len];
+        fill(memory);
+        Some(memory)
+    })
+}
+
+/// Packs a right factor for some tiles, which have at most `columns` columns: for the strips of each, and into its
+/// memory. A slice of a tile is a task.
 fn pack_tiles<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send>(
     context: &Context<'_>,
     (depth, columns): (usize, usize),
@@ -80,7 +96,7 @@ fn pack_tiles<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send>(
 }
 
 /// Packs all of a right factor as the only strip of a tile.
-#[cfg(feature = "layers")]
+#[cfg(feature = "bench_internals")]
 pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, to: &mut [f32]) {
     let columns = 0..right.ncols();
     let strips = std::slice::from_ref(&columns);
@@ -88,53 +104,26 @@ pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, t
 }
 
 impl<'a> PackedWeights<'a> {
-    /// Packs `right`, of `depth`, into `to`, of [`weights_len`]. `strips` are those of the tiles
-    /// that have these cells.
+    /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of
+    /// [`weights_len`], if there is any. `strips` are those of the tiles that have these cells.
     pub(crate) fn pack<E: Storage, const GATES: usize>(
-        context: &Context<'_>,
-        tiling: Tiling,
-        (depth, cell_size): (usize, usize),
-        right: Right<'_, E>,
-        strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
-        to: &'a mut [f32],
-    ) -> Self {
-        let vectors = packed_vectors(context.isa, tiling.rows);
-        Self::fill(context, (tiling, vectors), (depth, cell_size), right, strips, &mut *to);
-        PackedWeights { packed: to, floats_per_cell: depth * GATES, vectors }
-    }
-
-    /// The same where `right` is a constant of the call: packed in the first one, and kept.
-    pub(crate) fn kept<E: Storage, const GATES: usize>(
         context: &Context<'a>,
         tiling: Tiling,
         (depth, cell_size): (usize, usize),
         right: Right<'_, E>,
         strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
+        memory: Option<&'a mut [f32]>,
     ) -> Option<Self> {
         let vectors = packed_vectors(context.isa, tiling.rows);
         let form = Form::Tiles { cells: tiling.columns, vectors };
-        let len = weights_len(depth, GATES, cell_size);
-        let all = strips(&(0..cell_size));
-        let packed = context.constants.packed(context.isa, &right, &all, (form, len), |to| {
-            Self::fill(context, (tiling, vectors), (depth, cell_size), right, strips, to);
+        let key = (form, weights_len(depth, GATES, cell_size));
+        let packed = packed(context, right, &strips(&(0..cell_size)), key, memory, |to| {
+            let memory = to.chunks_mut((depth * GATES * tiling.columns).max(1));
+            let tiles = parts(0..cell_size, tiling.columns).map(|cells| strips(&cells)).zip(memory);
+            let columns = GATES.saturating_mul(tiling.columns);
+            pack_tiles(context, (depth, columns), right, vectors, tiles);
         })?;
         Some(PackedWeights { packed, floats_per_cell: depth * GATES, vectors })
-    }
-
-    fn fill<E: Storage, const GATES: usize>(
-        context: &Context<'_>,
-        (tiling, vectors): (Tiling, usize),
-        (depth, cell_size): (usize, usize),
-        right: Right<'_, E>,
-        strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
-        to: &mut [f32],
-    ) {
-        let starts = (0..cell_size).step_by(tiling.columns);
-        let tiles = starts.zip(to.chunks_mut((depth * GATES * tiling.columns).max(1)));
-        let tiles =
-            tiles.map(|(start, to)| (strips(&(start..cell_size.min(start + tiling.columns))), to));
-        let columns = GATES.saturating_mul(tiling.columns);
-        pack_tiles(context, (depth, columns), right, vectors, tiles);
     }
 
     /// The factor for the tile at `place`.

@@ -3,7 +3,7 @@
 use ndarray::{ArrayViewMut2, Axis};
 
 use super::step::GruStep;
-use crate::gemm;
+use crate::gemm::{self, StepShape};
 use crate::ops::{GRU_BLOCK_CELL, Keeps, Sizes};
 use crate::recurrence::{At, Input, Product};
 use crate::{Context, Error};
@@ -55,8 +55,8 @@ fn compute(
     let shape = (sizes.batch, sizes.cell_size);
     let hr = ArrayViewMut2::from_shape(shape, scratch).expect("of this size");
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
-    let gates = Product::plain(gemm::cell_tiling(context, shape, 2), ru_h);
-    let candidate = Product::plain(gemm::cell_tiling(context, shape, 1), c_h);
+    let tiling = |gates| gemm::cell_tiling(context, StepShape::new(shape, gates));
+    let (gates, candidate) = (Product::plain(tiling(2), ru_h), Product::plain(tiling(1), c_h));
     let at = At::only_step(context);
     let [ru_x, c_x] = [ru_x, c_x].map(|w_x| Input::Product(x, w_x));
     let gates = gates.after(ru_x, at.rows, Some(h_prev));

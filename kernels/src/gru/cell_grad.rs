@@ -3,12 +3,13 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::step;
-use crate::elementwise::{self, Equation, Pass};
+use crate::elementwise::{self, Computed, Elements, Equation, Pass};
 use crate::executor::for_each;
 use crate::gemm;
 use crate::ops::{GRU_BLOCK_CELL_GRAD, Keeps, Sizes};
 use crate::simd::Simd;
 use crate::tiles::Tiling;
+use crate::tuning::WHOLE_ROWS_MULTIPLY_ADDS;
 use crate::{Context, Error};
 
 pub use crate::ops::gru::{BlockCellGradInputs, BlockCellGradOutputs};
@@ -61,17 +62,15 @@ pub fn block_cell_grad(
     Ok(())
 }
 
-/// The rows that a task computes all of, where it has little to do: with few cells, parallel sections and copies of factors
-/// would take longer than the products. They depend on the shapes alone, as the order of additions does.
+/// The rows that a task computes all of, where it has little to do: with few cells, parallel sections and copies of
+/// factors would take longer than the products. They depend on the shapes alone, as the order of additions does.
 fn rows_at_once(&Sizes { batch, input_size, cell_size, .. }: &Sizes) -> Option<usize> {
-    /// Most multiply-adds of a task.
-    const MOST: usize = 3 << 19;
     let rows = gemm::most_rows(batch);
     let weights = input_size.checked_add(cell_size)?.checked_mul(cell_size)?.checked_mul(3)?;
-    (cell_size > 0 && weights.checked_mul(rows)? <= MOST).then_some(rows)
+    (cell_size > 0 && weights.checked_mul(rows)? <= WHOLE_ROWS_MULTIPLY_ADDS).then_some(rows)
 }
 
-/// The step in parts of so many rows.
+/// The step in parts of `rows` rows.
 fn by_rows(
     context: &Context<'_>,
     rows: usize,
@@ -98,12 +97,12 @@ fn by_rows(
             (CandidateAndUpdate, [h_prev, u, c, d_h], [d_c_bar.view_mut(), d_u]);
         isa.run(Pass { equation, inputs, outputs, f32_operands: [], sums: [] });
         gemm::tile(isa, place.rows.len(), &strips, |tile| {
-            tile.add_transpose(d_c_bar.view(), w_c);
+            tile.add_nt(d_c_bar.view(), w_c);
             let [_, state] = tile.strips_mut();
             let (d_r, _) = d_ru.view_mut().split_at(Axis(1), cells);
             let (equation, inputs) = (ResetGate, [h_prev, r, u, d_h]);
             isa.run(Pass { equation, inputs, outputs: [d_r], f32_operands: [state], sums: [] });
-            tile.add_transpose(d_ru.view(), w_ru);
+            tile.add_nt(d_ru.view(), w_ru);
             tile.store_each([d_x, d_h_prev]);
         });
     });
@@ -114,13 +113,8 @@ struct CandidateAndUpdate;
 
 impl Equation<4, 2> for CandidateAndUpdate {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, u, c, d_h]: [S::F32; 4],
-        _: [S::F32; 2],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 2>) -> Computed<S::F32, 2> {
+        let Elements { inputs: [h_prev, u, c, d_h], .. } = at;
         (step::through_state(simd, d_h, h_prev, u, c), [], [])
     }
 }
@@ -139,9 +133,10 @@ fn reset_gate(
     let tiling = gemm::transposed_tiling(context, h_prev.dim(), depth);
     let Context { isa, executor, .. } = *context;
     let cost = gemm::cost(tiling, 1, depth);
-    for_each(executor, cost, tiling.tiles_of(outputs), |(place, outputs)| {
+    let tiles = tiling.places(h_prev.dim()).zip(tiling.split_each(outputs));
+    for_each(executor, cost, tiles.collect(), |(place, outputs)| {
         gemm::tile_at(isa, &place, |tile| {
-            tile.add_transpose(place.rows_of(d_c_bar), w_c_state);
+            tile.add_nt(place.rows_of(d_c_bar), w_c_state);
             let [h_prev, r, u, d_h] = [h_prev, r, u, d_h].map(|input| place.of(input));
             let [d_hr] = tile.strips_mut();
             let (equation, inputs) = (ResetGate, [h_prev, r, u, d_h, d_hr.view()]);
@@ -163,13 +158,8 @@ impl ResetGate {
 
 impl Equation<5, 2> for ResetGate {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, r, u, d_h, d_hr]: [S::F32; 5],
-        _: [S::F32; 2],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 2], [S::F32; 0], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 5, 2>) -> Computed<S::F32, 2> {
+        let Elements { inputs: [h_prev, r, u, d_h, d_hr], .. } = at;
         (ResetGate::of(simd, [h_prev, r, u, d_h], d_hr), [], [])
     }
 }
@@ -177,13 +167,8 @@ impl Equation<5, 2> for ResetGate {
 /// With what becomes `d_h_prev` in place of `d_hr`.
 impl Equation<4, 1, 0, 1> for ResetGate {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        inputs: [S::F32; 4],
-        _: [S::F32; 1],
-        [d_hr]: [S::F32; 1],
-    ) -> ([S::F32; 1], [S::F32; 1], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 1, 1>) -> Computed<S::F32, 1, 1> {
+        let Elements { inputs, f32_operands: [d_hr], .. } = at;
         let [d_r_bar, d_h_prev] = ResetGate::of(simd, inputs, d_hr);
         ([d_r_bar], [d_h_prev], [])
     }
@@ -211,9 +196,9 @@ fn input_and_state(
     let cost = gemm::cost(tiling_x, 1, depth).max(gemm::cost(tiling_state, 1, depth));
     for_each(executor, cost, tiles.collect(), |((place, out), w_ru, w_c)| {
         gemm::tile_at(isa, &place, |tile| {
-            tile.add_transpose(place.rows_of(d_r_bar_u_bar), w_ru);
+            tile.add_nt(place.rows_of(d_r_bar_u_bar), w_ru);
             let Some(w_c) = w_c else { return tile.add_to(out) };
-            tile.add_transpose(place.rows_of(d_c_bar), w_c);
+            tile.add_nt(place.rows_of(d_c_bar), w_c);
             tile.store(out);
         });
     });

@@ -6,10 +6,11 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
 use crate::Storage;
 use crate::activation::{sigmoid, tanh};
-use crate::elementwise::{Equation, Row};
+use crate::elementwise::{Computed, Elements, Equation, Row};
 use crate::gemm::{gates, padded};
 use crate::recurrence::{
-    self, At, ColumnSums, Input, Phase, Product, Products, RowStep, Step, copy_padded,
+    At, ColumnSums, GroupedCell, GroupedProduct, Grouping, Input, Phase, Product, Products,
+    RowStep, Step, StepCell, TiledCell, copy_padded,
 };
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
@@ -39,22 +40,11 @@ impl<E: Storage> GruStep<'_, E> {
         let rows = h_prev.nrows();
         let [b_r, b_u] = self.gate_biases(rows);
         let [r, mut u, c, mut hc, h] = outputs;
-        Phase {
-            equation: Gates,
-            inputs: [h_prev, b_r, b_u],
-            outputs: [r, u.view_mut(), hc.view_mut()],
-            f32_operands: [],
-            sums: ColumnSums::none(),
-        }
-        .run(at, gates);
-        Phase {
-            equation: Candidate,
-            inputs: [h_prev, u.view(), every_row(self.b_c, rows)],
-            outputs: [c, h],
-            f32_operands: [],
-            sums: ColumnSums::none(),
-        }
-        .run(at, candidate.after(input, at.rows, Some(hc.view())));
+        let outputs = [r, u.view_mut(), hc.view_mut()];
+        Phase::new(Gates, [h_prev, b_r, b_u], outputs).run(at, gates);
+        let inputs = [h_prev, u.view(), every_row(self.b_c, rows)];
+        let products = candidate.after(input, at.rows, Some(hc.view()));
+        Phase::new(Candidate, inputs, [c, h]).run(at, products);
     }
 
     /// A step where the reset comes after the candidate's product: r, u, c, hc and h. Products are those of r and u and
@@ -72,8 +62,8 @@ impl<E: Storage> GruStep<'_, E> {
         let [b_r, b_u] = self.gate_biases(rows);
         let [b_c, b_hc] = [self.b_c, b_hc].map(|b| every_row(b, rows));
         let inputs = [h_prev, b_r, b_u, b_c, b_hc];
-        let (equation, sums) = (ResetAfter, ColumnSums::none());
-        Phase { equation, inputs, outputs, f32_operands: [of_x], sums }.run(at, products);
+        let (f32_operands, sums) = ([of_x], ColumnSums::none());
+        Phase { equation: ResetAfter, inputs, outputs, f32_operands, sums }.run(at, products);
     }
 
     fn gate_biases(&self, rows: usize) -> [ArrayView2<'_, E>; 2] {
@@ -89,17 +79,57 @@ pub(crate) struct Gru<'a, 'w, E> {
     pub(crate) candidate: Product<'w, E, 1>,
 }
 
-impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
+impl<E: Storage> StepCell<E, 4, 1> for Gru<'_, '_, E> {
     const GATES: [usize; 2] = [2, 1];
-    // Those of the candidate with x and with the state are not added up.
-    const SUMS: usize = 4;
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.gates.tiling, self.gates.cost() + self.candidate.cost())
     }
+}
 
-    fn group_width(&self) -> Option<usize> {
-        Some(self.gates.group_width()?.max(self.candidate.group_width()?))
+impl<E: Storage> TiledCell<E, 4, 1> for Gru<'_, '_, E> {
+    fn step(
+        &self,
+        step: Step<'_, '_, E, 1>,
+        [r, u, c, hc]: [ArrayViewMut2<'_, E>; 4],
+        [h]: [ArrayViewMut2<'_, E>; 1],
+    ) {
+        let Step { at, products, before: [h_prev] } = step;
+        let outputs = [r, u, c, hc, h];
+        let [of_gates, of_candidate] = products.split(2 * h_prev.ncols());
+        let gates = self.gates.after(Input::Products(of_gates), at.rows, Some(h_prev));
+        if let Some(b_hc) = self.step.b_hc {
+            let products = (gates, self.candidate.of(at.rows, Some(h_prev)));
+            let of_x = of_candidate.of_gate(h_prev.dim());
+            return self.step.reset_after(at, products, of_x, b_hc, h_prev, outputs);
+        }
+        let input = Input::Products(of_candidate);
+        self.step.reset_before(at, gates, (input, &self.candidate), h_prev, outputs);
+    }
+}
+
+/// The same for few rows, where the reset comes after the product.
+pub(crate) struct GroupedGru<'a, 'w, E> {
+    pub(crate) step: GruStep<'a, E>,
+    pub(crate) grouping: Grouping,
+    pub(crate) gates: GroupedProduct<'w, 2>,
+    pub(crate) candidate: GroupedProduct<'w, 1>,
+}
+
+impl<E: Storage> StepCell<E, 4, 1> for GroupedGru<'_, '_, E> {
+    const GATES: [usize; 2] = [2, 1];
+
+    fn tiles(&self) -> (Tiling, u64) {
+        (self.grouping.tiling, self.gates.cost() + self.candidate.cost())
+    }
+}
+
+impl<E: Storage> GroupedCell<E, 4, 1> for GroupedGru<'_, '_, E> {
+    // Those of the candidate with x and with the state are not added up.
+    const SUMS: usize = 4;
+
+    fn group_width(&self) -> usize {
+        self.grouping.width
     }
 
     #[inline(always)]
@@ -113,9 +143,9 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         let (size, rows) = (padded(cells.len()), rows.iter().flatten());
         let pitch = 4 * size;
         let of_gates = rows.clone().map(|row| (Some(row.products[0]), row.before[0]));
-        self.gates.sum_group(simd, cells, of_gates, (&mut *sums, pitch));
+        self.gates.sum(simd, cells, of_gates, (&mut *sums, pitch));
         let of_candidate = rows.clone().map(|row| (None, row.before[0]));
-        self.candidate.sum_group(simd, cells, of_candidate, (&mut sums[2 * size..], pitch));
+        self.candidate.sum(simd, cells, of_candidate, (&mut sums[2 * size..], pitch));
         for (row, sums) in rows.zip(sums.chunks_exact_mut(pitch)) {
             copy_padded(simd, &row.products[1][cells.clone()], &mut sums[3 * size..]);
         }
@@ -142,25 +172,6 @@ impl<E: Storage> recurrence::Cell<E, 4, 1> for Gru<'_, '_, E> {
         let f32_operands = gates(sums, cells.len());
         simd.enter(Row { equation: ResetAfter, inputs, outputs, f32_operands, sums: [] });
     }
-
-    fn step(
-        &self,
-        step: Step<'_, E, 1>,
-        [r, u, c, hc]: [ArrayViewMut2<'_, E>; 4],
-        [h]: [ArrayViewMut2<'_, E>; 1],
-    ) {
-        let Step { at, products, before: [h_prev] } = step;
-        let outputs = [r, u, c, hc, h];
-        let [of_gates, of_candidate] = products.split(2 * h_prev.ncols());
-        let gates = self.gates.after(Input::Known(of_gates), at.rows, Some(h_prev));
-        if let Some(b_hc) = self.step.b_hc {
-            let products = (gates, self.candidate.of(at.rows, Some(h_prev)));
-            let of_x = of_candidate.of_gate(h_prev.dim());
-            return self.step.reset_after(at, products, of_x, b_hc, h_prev, outputs);
-        }
-        let input = Input::Known(of_candidate);
-        self.step.reset_before(at, gates, (input, &self.candidate), h_prev, outputs);
-    }
 }
 
 /// The gates, and the state as it enters the candidate's product where the reset comes before it:
@@ -173,13 +184,8 @@ impl Equation<3, 3, 0, 2> for Gates {
     const READ_ONLY: usize = 2;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, b_r, b_u]: [S::F32; 3],
-        _: [S::F32; 3],
-        products: [S::F32; 2],
-    ) -> ([S::F32; 3], [S::F32; 2], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 3, 3, 2>) -> Computed<S::F32, 3, 2> {
+        let Elements { inputs: [h_prev, b_r, b_u], f32_operands: products, .. } = at;
         let r = sigmoid(simd, products[0] + b_r);
         let u = sigmoid(simd, products[1] + b_u);
         ([r, u, r * h_prev], products, [])
@@ -195,13 +201,8 @@ impl Equation<3, 2, 0, 1> for Candidate {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, u, b_c]: [S::F32; 3],
-        _: [S::F32; 2],
-        [product]: [S::F32; 1],
-    ) -> ([S::F32; 2], [S::F32; 1], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 3, 2, 1>) -> Computed<S::F32, 2, 1> {
+        let Elements { inputs: [h_prev, u, b_c], f32_operands: [product], .. } = at;
         let c = tanh(simd, product + b_c);
         ([c, state(simd, h_prev, u, c)], [product], [])
     }
@@ -224,13 +225,8 @@ impl Equation<5, 5, 0, 4> for ResetAfter {
     const READ_ONLY: usize = 4;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, b_r, b_u, b_c, b_hc]: [S::F32; 5],
-        _: [S::F32; 5],
-        products: [S::F32; 4],
-    ) -> ([S::F32; 5], [S::F32; 4], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 5, 5, 4>) -> Computed<S::F32, 5, 4> {
+        let Elements { inputs: [h_prev, b_r, b_u, b_c, b_hc], f32_operands: products, .. } = at;
         let [z_r, z_u, z_hc, z_c] = products;
         let r = sigmoid(simd, z_r + b_r);
         let u = sigmoid(simd, z_u + b_u);

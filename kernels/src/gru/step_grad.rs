@@ -4,16 +4,16 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::step;
 use crate::Storage;
-use crate::elementwise::Equation;
-use crate::recurrence::{At, CellGrad, GradStep, Input, Phase, Product, Rows, Sum};
+use crate::elementwise::{Computed, Elements, Equation};
+use crate::recurrence::{CellGrad, GradStep, Input, Phase, Product, Rows, StepsLeft, Sum};
 use crate::simd::Simd;
 use crate::tiles::Tiling;
 
 /// Sums over the batch: the gradients of b_r, b_u, b_c and b_hc.
 pub(crate) const BIAS_SUMS: usize = 4;
 
-/// The gradient of [`Gru`](super::step::Gru). It reads the gradient with respect to h, and works in place of r, u, c and
-/// hc: they become d_r_bar, d_u_bar, d_c_bar and, where the reset comes after the product, d_hc.
+/// The gradient of [`Gru`](super::step::Gru). It reads the gradient with respect to h, and works in place of r, u, c
+/// and hc: they become d_r_bar, d_u_bar, d_c_bar and, where the reset comes after the product, d_hc.
 pub(crate) struct GruGrad<'w, E> {
     pub(crate) reset_after: bool,
     /// The transposes of the weights of the state, for the gates and for the candidate.
@@ -28,7 +28,7 @@ impl<'w, E: Storage> GruGrad<'w, E> {
         &'s self,
         of: Rows<'s>,
         d: Option<ArrayView2<'s, f32>>,
-    ) -> Sum<'s, 'w, f32, E, 1, 2> {
+    ) -> Sum<'s, 'w, 's, 's, f32, E, 1, 2> {
         let parts = d.map(|d| d.split_at(Axis(1), d.ncols() / 3 * 2));
         let gates = parts.map(|(gates, _)| gates);
         let candidate = parts.map(|(_, candidate)| candidate).filter(|_| self.reset_after);
@@ -76,13 +76,8 @@ impl<E: Storage> CellGrad<E, 1, 4, 1> for GruGrad<'_, E> {
         .run(at, self.candidate.of(at.rows, Some(d_candidate.view())));
     }
 
-    fn first(
-        &self,
-        at: At<'_>,
-        d: Option<ArrayView2<'_, f32>>,
-        carried: ArrayView2<'_, f32>,
-        [h_prev_grad]: [ArrayViewMut2<'_, E>; 1],
-    ) {
+    fn finish(&self, left: StepsLeft<'_>, [h_prev_grad]: [ArrayViewMut2<'_, E>; 1]) {
+        let StepsLeft { at, d, carried } = left;
         self.state_backprop(at.rows, d).store(at.context, h_prev_grad, Some(carried));
     }
 }
@@ -94,13 +89,9 @@ impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, h_grad]: [S::F32; 2],
-        [u, c]: [S::F32; 2],
-        [strip, state, ..]: [S::F32; 4],
-    ) -> ([S::F32; 2], [S::F32; 4], [S::F32; 2]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 2, 2, 4>) -> Computed<S::F32, 2, 4, 2> {
+        let Elements { inputs: [h_prev, h_grad], before: [u, c], f32_operands: [strip, state, ..] } =
+            at;
         let d_h = h_grad + state + strip;
         let [d_c, d_u] = step::through_state(simd, d_h, h_prev, u, c);
         ([d_u, d_c], [strip, d_h * u, d_u, d_c], [d_u, d_c])
@@ -114,13 +105,8 @@ impl Equation<1, 1, 1, 3> for Reset {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev]: [S::F32; 1],
-        [r]: [S::F32; 1],
-        [d_hc, state, _]: [S::F32; 3],
-    ) -> ([S::F32; 1], [S::F32; 3], [S::F32; 1]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 1, 1, 3>) -> Computed<S::F32, 1, 3, 1> {
+        let Elements { inputs: [h_prev], before: [r], f32_operands: [d_hc, state, _] } = at;
         let d_r = step::through_reset(simd, d_hc, h_prev, r);
         ([d_r], [d_hc, simd.mul_add(d_hc, r, state), d_r], [d_r])
     }
@@ -133,13 +119,12 @@ impl Equation<2, 4, 4, 5> for ResetAfter {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [h_prev, h_grad]: [S::F32; 2],
-        [r, u, c, hc]: [S::F32; 4],
-        [strip, state, ..]: [S::F32; 5],
-    ) -> ([S::F32; 4], [S::F32; 5], [S::F32; 4]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 2, 4, 5>) -> Computed<S::F32, 4, 5, 4> {
+        let Elements {
+            inputs: [h_prev, h_grad],
+            before: [r, u, c, hc],
+            f32_operands: [strip, state, ..],
+        } = at;
         let d_h = h_grad + state + strip;
         let [d_c, d_u] = step::through_state(simd, d_h, h_prev, u, c);
         let d_hc = d_c * r;

@@ -4,7 +4,7 @@ use ndarray::Axis;
 
 use super::Attributes;
 use super::step::{ICFO, LstmStep};
-use crate::gemm;
+use crate::gemm::{self, StepShape};
 use crate::ops::{Keeps, LSTM_BLOCK_CELL, Sizes};
 use crate::recurrence::{At, Input, Product};
 use crate::{Context, Element, Error, Storage};
@@ -51,7 +51,7 @@ pub(crate) fn compute<E: Storage>(
     let Sizes { batch, input_size, cell_size, .. } = sizes;
     let step = LstmStep { attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
     let (w_x, w_h) = w.split_at(Axis(0), input_size);
-    let tiling = gemm::cell_tiling(context, (batch, cell_size), 4);
+    let tiling = gemm::cell_tiling(context, StepShape::new((batch, cell_size), 4));
     let product = Product::plain(tiling, w_h);
     let at = At::only_step(context);
     let products = product.after(Input::Product(x, w_x), at.rows, Some(h_prev));

@@ -2,7 +2,7 @@
 
 use ndarray::Axis;
 
-use crate::elementwise::{self, Equation};
+use crate::elementwise::{self, Computed, Elements, Equation};
 use crate::ops::{Keeps, LSTM_BLOCK_CELL_GRAD, Sizes};
 use crate::simd::Simd;
 use crate::{Context, Element, Error, Storage};
@@ -62,42 +62,30 @@ pub(crate) fn compute<E: Storage>(
             .map(|w| w.broadcast((batch, cell_size)).expect("of length cell_size"));
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, inputs.cs, wci, wcf, wco];
         let sums = sums.map(|sum| sum.insert_axis(Axis(0)));
-        elementwise::map(context, WithPeepholes, inputs, gradients, sums);
+        elementwise::map(context, Gradients, inputs, gradients, sums);
     } else {
         sums.iter_mut().for_each(|sum| sum.fill(E::ZERO));
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad];
-        elementwise::map(context, WithoutPeepholes, inputs, gradients, []);
+        elementwise::map(context, Gradients, inputs, gradients, []);
     }
 }
 
 #[derive(Clone, Copy)]
-struct WithoutPeepholes;
+struct Gradients;
 
-impl Equation<8, 5> for WithoutPeepholes {
+impl Equation<8, 5> for Gradients {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        inputs: [S::F32; 8],
-        _: [S::F32; 5],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 5], [S::F32; 0], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 8, 5>) -> Computed<S::F32, 5> {
+        let Elements { inputs, .. } = at;
         (gradients(simd, inputs), [], [])
     }
 }
 
-#[derive(Clone, Copy)]
-struct WithPeepholes;
-
-impl Equation<12, 5, 3> for WithPeepholes {
+/// With peepholes.
+impl Equation<12, 5, 3> for Gradients {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [inputs @ .., cs, wci, wcf, wco]: [S::F32; 12],
-        _: [S::F32; 5],
-        _: [S::F32; 0],
-    ) -> ([S::F32; 5], [S::F32; 0], [S::F32; 3]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 12, 5>) -> Computed<S::F32, 5, 0, 3> {
+        let Elements { inputs: [inputs @ .., cs, wci, wcf, wco], .. } = at;
         let (gradients, terms) = peephole_gradients(simd, inputs, cs, [wci, wcf, wco]);
         (gradients, [], terms)
     }

@@ -6,9 +6,12 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 use super::Attributes;
 use crate::activation::{sigmoid, tanh};
-use crate::elementwise::{Equation, Row};
+use crate::elementwise::{Computed, Elements, Equation, Row};
 use crate::gemm::{gates, padded};
-use crate::recurrence::{self, At, ColumnSums, Input, Phase, Product, Products, RowStep, Step};
+use crate::recurrence::{
+    At, GroupedCell, GroupedProduct, Grouping, Input, Phase, Product, Products, RowStep, Step,
+    StepCell, TiledCell,
+};
 use crate::simd::Simd;
 use crate::tiles::{Place, Tiling, every_row};
 use crate::{Isa, Storage};
@@ -41,9 +44,9 @@ pub(crate) struct LstmStep<'a, E> {
 }
 
 impl<E: Storage> LstmStep<'_, E> {
-    fn equation(&self) -> Cell {
+    fn equation(&self) -> LstmEquation {
         let clip = self.attributes.cell_clip_in::<E>().unwrap_or(f32::INFINITY);
-        Cell { forget_bias: self.attributes.forget_bias_in::<E>(), clip }
+        LstmEquation { forget_bias: self.attributes.forget_bias_in::<E>(), clip }
     }
 
     /// A step whose products are `[x | h_prev] @ w`, in the order of w: i, cs, f, o, ci, co and h.
@@ -59,14 +62,13 @@ impl<E: Storage> LstmStep<'_, E> {
         let [b_i, b_ci, b_f, b_o] = self.order.map(bias);
         let equation = self.equation();
         let products = Ordered { products, order: self.order };
-        let (f32_operands, sums) = ([], ColumnSums::none());
         if self.attributes.use_peephole {
             let [wci, wcf, wco] = self.peepholes.map(|weights| every_row(weights, rows));
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o, wci, wcf, wco];
-            Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
+            Phase::new(equation, inputs, outputs).run(at, products);
         } else {
             let inputs = [cs_prev, b_i, b_ci, b_f, b_o];
-            Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
+            Phase::new(equation, inputs, outputs).run(at, products);
         }
     }
 }
@@ -78,12 +80,8 @@ struct Ordered<P> {
 }
 
 impl<P: Products<4>> Products<4> for Ordered<P> {
-    fn tiling(&self) -> Tiling {
-        self.products.tiling()
-    }
-
-    fn cost(&self) -> u64 {
-        self.products.cost()
+    fn tiles(&self) -> (Tiling, u64) {
+        self.products.tiles()
     }
 
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 4])) {
@@ -102,22 +100,50 @@ pub(crate) struct Lstm<'a, 'w, E> {
 }
 
 impl<E: Storage> Lstm<'_, '_, E> {
-    fn run(&self, step: Step<'_, E, 2>, outputs: [ArrayViewMut2<'_, E>; 7]) {
+    fn run(&self, step: Step<'_, '_, E, 2>, outputs: [ArrayViewMut2<'_, E>; 7]) {
         let Step { at, products, before: [cs_prev, h_prev] } = step;
-        let products = self.product.after(Input::Known(products), at.rows, Some(h_prev));
+        let products = self.product.after(Input::Products(products), at.rows, Some(h_prev));
         self.step.run(at, products, cs_prev, outputs);
     }
 }
 
-impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
+impl<E: Storage> StepCell<E, 5, 2> for Lstm<'_, '_, E> {
     const GATES: [usize; 2] = [4, 0];
 
     fn tiles(&self) -> (Tiling, u64) {
         (self.product.tiling, self.product.cost())
     }
+}
 
-    fn group_width(&self) -> Option<usize> {
-        self.product.group_width()
+impl<E: Storage> TiledCell<E, 5, 2> for Lstm<'_, '_, E> {
+    fn step(
+        &self,
+        step: Step<'_, '_, E, 2>,
+        [i, f, o, ci, co]: [ArrayViewMut2<'_, E>; 5],
+        [cs, h]: [ArrayViewMut2<'_, E>; 2],
+    ) {
+        self.run(step, [i, cs, f, o, ci, co, h]);
+    }
+}
+
+/// The same for few rows.
+pub(crate) struct GroupedLstm<'a, 'w, E> {
+    pub(crate) step: LstmStep<'a, E>,
+    pub(crate) grouping: Grouping,
+    pub(crate) product: GroupedProduct<'w, 4>,
+}
+
+impl<E: Storage> StepCell<E, 5, 2> for GroupedLstm<'_, '_, E> {
+    const GATES: [usize; 2] = [4, 0];
+
+    fn tiles(&self) -> (Tiling, u64) {
+        (self.grouping.tiling, self.product.cost())
+    }
+}
+
+impl<E: Storage> GroupedCell<E, 5, 2> for GroupedLstm<'_, '_, E> {
+    fn group_width(&self) -> usize {
+        self.grouping.width
     }
 
     #[inline(always)]
@@ -130,7 +156,7 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
     ) {
         let pitch = 4 * padded(cells.len());
         let rows = rows.iter().flatten().map(|row| (Some(row.products[0]), row.before[1]));
-        self.product.sum_group(simd, cells, rows, (sums, pitch));
+        self.product.sum(simd, cells, rows, (sums, pitch));
     }
 
     #[inline(always)]
@@ -163,15 +189,6 @@ impl<E: Storage> recurrence::Cell<E, 5, 2> for Lstm<'_, '_, E> {
             simd.enter(Row { equation, inputs, outputs, f32_operands, sums: [] });
         }
     }
-
-    fn step(
-        &self,
-        step: Step<'_, E, 2>,
-        [i, f, o, ci, co]: [ArrayViewMut2<'_, E>; 5],
-        [cs, h]: [ArrayViewMut2<'_, E>; 2],
-    ) {
-        self.run(step, [i, cs, f, o, ci, co, h]);
-    }
 }
 
 /// The cell with a projection: products of its outputs with weights `[cell_size, num_proj]` take their place as the
@@ -181,16 +198,18 @@ pub(crate) struct Projected<'a, 'w, 'p, E> {
     pub(crate) projection: Product<'p, E, 1>,
 }
 
-impl<E: Storage> recurrence::Cell<E, 6, 2> for Projected<'_, '_, '_, E> {
+impl<E: Storage> StepCell<E, 6, 2> for Projected<'_, '_, '_, E> {
     const GATES: [usize; 2] = [4, 0];
 
     fn tiles(&self) -> (Tiling, u64) {
         self.lstm.tiles()
     }
+}
 
+impl<E: Storage> TiledCell<E, 6, 2> for Projected<'_, '_, '_, E> {
     fn step(
         &self,
-        step: Step<'_, E, 2>,
+        step: Step<'_, '_, E, 2>,
         [i, f, o, ci, co, mut output]: [ArrayViewMut2<'_, E>; 6],
         [cs, h]: [ArrayViewMut2<'_, E>; 2],
     ) {
@@ -201,24 +220,19 @@ impl<E: Storage> recurrence::Cell<E, 6, 2> for Projected<'_, '_, '_, E> {
 }
 
 #[derive(Clone, Copy)]
-struct Cell {
+struct LstmEquation {
     forget_bias: f32,
     /// Infinity for no clipping.
     clip: f32,
 }
 
-impl Equation<5, 7, 0, 4> for Cell {
+impl Equation<5, 7, 0, 4> for LstmEquation {
     const PAIR_VECTORS: bool = true;
     const READ_ONLY: usize = 4;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [cs_prev, biases @ ..]: [S::F32; 5],
-        _: [S::F32; 7],
-        products: [S::F32; 4],
-    ) -> ([S::F32; 7], [S::F32; 4], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 5, 7, 4>) -> Computed<S::F32, 7, 4> {
+        let Elements { inputs: [cs_prev, biases @ ..], f32_operands: products, .. } = at;
         let [i_bar, ci_bar, f_bar, o_bar] = self.pre_activations(simd, products, biases);
         let (i, f) = (sigmoid(simd, i_bar), sigmoid(simd, f_bar));
         let (ci, cs) = self.cell(simd, i, f, ci_bar, cs_prev);
@@ -229,18 +243,17 @@ impl Equation<5, 7, 0, 4> for Cell {
 }
 
 /// With peepholes.
-impl Equation<8, 7, 0, 4> for Cell {
+impl Equation<8, 7, 0, 4> for LstmEquation {
     const PAIR_VECTORS: bool = true;
     const READ_ONLY: usize = 4;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [cs_prev, b_i, b_ci, b_f, b_o, wci, wcf, wco]: [S::F32; 8],
-        _: [S::F32; 7],
-        products: [S::F32; 4],
-    ) -> ([S::F32; 7], [S::F32; 4], [S::F32; 0]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 8, 7, 4>) -> Computed<S::F32, 7, 4> {
+        let Elements {
+            inputs: [cs_prev, b_i, b_ci, b_f, b_o, wci, wcf, wco],
+            f32_operands: products,
+            ..
+        } = at;
         let [i_bar, ci_bar, f_bar, o_bar] =
             self.pre_activations(simd, products, [b_i, b_ci, b_f, b_o]);
         let i = sigmoid(simd, simd.mul_add(wci, cs_prev, i_bar));
@@ -252,7 +265,7 @@ impl Equation<8, 7, 0, 4> for Cell {
     }
 }
 
-impl Cell {
+impl LstmEquation {
     /// `[i_bar, ci_bar, f_bar, o_bar]`, without peepholes.
     #[inline(always)]
     fn pre_activations<S: Simd>(

@@ -1,12 +1,12 @@
 //! The backward step as a cell of the engine.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip};
+use ndarray::{ArrayView1, ArrayViewMut2, Axis, Zip};
 
 use super::cell_grad::{gradients, peephole_gradients};
 use super::step::{GateOrder, in_order};
 use crate::Storage;
-use crate::elementwise::Equation;
-use crate::recurrence::{At, CellGrad, GradStep, Phase, Product, Products};
+use crate::elementwise::{Computed, Elements, Equation};
+use crate::recurrence::{CellGrad, GradStep, Phase, Product, Products, StepsLeft};
 use crate::simd::Simd;
 use crate::tiles::{Tiling, every_row};
 
@@ -40,12 +40,12 @@ impl<E: Storage> LstmGrad<'_, '_, E> {
         let f32_operands = [carried, d_i, d_ci, d_f, d_o];
         let inputs = [cs_prev, co, cs_grad, h_grad];
         let Some(peepholes) = self.peepholes else {
-            let equation = WithoutPeepholes;
+            let equation = Gradients;
             return Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
         };
         let [wci, wcf, wco] = peepholes.map(|weights| every_row(weights, cs.nrows()));
         let inputs = [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco];
-        Phase { equation: WithPeepholes, inputs, outputs, f32_operands, sums }.run(at, products);
+        Phase { equation: Gradients, inputs, outputs, f32_operands, sums }.run(at, products);
     }
 }
 
@@ -62,28 +62,21 @@ impl<E: Storage> CellGrad<E, SAVED, 4, 2> for LstmGrad<'_, '_, E> {
         self.run(step, products, gates);
     }
 
-    fn first(
-        &self,
-        at: At<'_>,
-        d: Option<ArrayView2<'_, f32>>,
-        carried: ArrayView2<'_, f32>,
-        [mut cs_prev_grad, h_prev_grad]: [ArrayViewMut2<'_, E>; 2],
-    ) {
-        self.product.of(at.rows, d).store(at.context, h_prev_grad, None);
-        Zip::from(&mut cs_prev_grad).and(&carried).for_each(|to, &d| *to = E::from_f32(d));
+    fn finish(&self, left: StepsLeft<'_>, states: [ArrayViewMut2<'_, E>; 2]) {
+        finish(&self.product, left, states);
     }
 }
 
 /// The gradient of [`Projected`](super::step::Projected). It works in place of the gradient with respect to the
 /// projection's products, too, which is the last tensor.
-pub(crate) struct ProjectedGrad<'a, 'w, 'p> {
+pub(crate) struct ProjectedGrad<'a, 'w, 'p, E> {
     /// Its product is that with the transpose of the projection's weights.
-    pub(crate) lstm: LstmGrad<'a, 'w, f32>,
+    pub(crate) lstm: LstmGrad<'a, 'w, E>,
     /// The transpose of the weights that the projection is multiplied by.
-    pub(crate) product: Product<'p, f32, 1>,
+    pub(crate) product: Product<'p, E, 1>,
 }
 
-impl CellGrad<f32, SAVED, 5, 2> for ProjectedGrad<'_, '_, '_> {
+impl<E: Storage> CellGrad<E, SAVED, 5, 2> for ProjectedGrad<'_, '_, '_, E> {
     const BIAS_SUMS: usize = BIAS_SUMS;
     const GATES: usize = 4;
 
@@ -93,8 +86,8 @@ impl CellGrad<f32, SAVED, 5, 2> for ProjectedGrad<'_, '_, '_> {
 
     fn step(
         &self,
-        step: GradStep<'_, f32, SAVED>,
-        [i, ci, f, o, mut h_grad]: [ArrayViewMut2<'_, f32>; 5],
+        step: GradStep<'_, E, SAVED>,
+        [i, ci, f, o, mut h_grad]: [ArrayViewMut2<'_, E>; 5],
     ) {
         let at = step.at;
         if let Some(d) = step.d_next {
@@ -104,16 +97,19 @@ impl CellGrad<f32, SAVED, 5, 2> for ProjectedGrad<'_, '_, '_> {
         self.lstm.run(step, products, [i, ci, f, o]);
     }
 
-    fn first(
-        &self,
-        at: At<'_>,
-        d: Option<ArrayView2<'_, f32>>,
-        carried: ArrayView2<'_, f32>,
-        [mut cs_prev_grad, h_prev_grad]: [ArrayViewMut2<'_, f32>; 2],
-    ) {
-        self.product.of(at.rows, d).store(at.context, h_prev_grad, None);
-        cs_prev_grad.assign(&carried);
+    fn finish(&self, left: StepsLeft<'_>, states: [ArrayViewMut2<'_, E>; 2]) {
+        finish(&self.product, left, states);
     }
+}
+
+/// The gradients with respect to cs and h before step 0, where h is multiplied by the transpose of `product`.
+fn finish<E: Storage>(
+    product: &Product<'_, E, 1>,
+    StepsLeft { at, d, carried }: StepsLeft<'_>,
+    [mut cs_prev_grad, h_prev_grad]: [ArrayViewMut2<'_, E>; 2],
+) {
+    product.of(at.rows, d).store(at.context, h_prev_grad, None);
+    Zip::from(&mut cs_prev_grad).and(&carried).for_each(|to, &d| *to = E::from_f32(d));
 }
 
 /// The columns of each gate, in the order of [`GateOrder`].
@@ -126,19 +122,18 @@ pub(crate) fn gates_of<T>(d: ArrayViewMut2<'_, T>, order: GateOrder) -> [ArrayVi
 }
 
 #[derive(Clone, Copy)]
-struct WithoutPeepholes;
+struct Gradients;
 
-impl Equation<4, 4, 4, 6> for WithoutPeepholes {
+impl Equation<4, 4, 4, 6> for Gradients {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [cs_prev, co, cs_grad, h_grad]: [S::F32; 4],
-        [i, ci, f, o]: [S::F32; 4],
-        [dh, dcs, ..]: [S::F32; 6],
-    ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 4]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 4, 6>) -> Computed<S::F32, 4, 6, 4> {
+        let Elements {
+            inputs: [cs_prev, co, cs_grad, h_grad],
+            before: [i, ci, f, o],
+            f32_operands: [dh, dcs, ..],
+        } = at;
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
         let [dcs, dz @ ..] = gradients(simd, inputs);
         let [di, dci, df, d_o] = dz;
@@ -146,20 +141,17 @@ impl Equation<4, 4, 4, 6> for WithoutPeepholes {
     }
 }
 
-#[derive(Clone, Copy)]
-struct WithPeepholes;
-
-impl Equation<8, 4, 7, 6> for WithPeepholes {
+/// With peepholes.
+impl Equation<8, 4, 7, 6> for Gradients {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco]: [S::F32; 8],
-        [i, ci, f, o]: [S::F32; 4],
-        [dh, dcs, ..]: [S::F32; 6],
-    ) -> ([S::F32; 4], [S::F32; 6], [S::F32; 7]) {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 8, 4, 6>) -> Computed<S::F32, 4, 6, 7> {
+        let Elements {
+            inputs: [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco],
+            before: [i, ci, f, o],
+            f32_operands: [dh, dcs, ..],
+        } = at;
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
         let (gradients, [d_wci, d_wcf, d_wco]) =
             peephole_gradients(simd, inputs, cs, [wci, wcf, wco]);

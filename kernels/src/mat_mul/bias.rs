@@ -88,8 +88,6 @@ struct SumRows<'a, 'o, E> {
 }
 
 impl<E: Storage> WithSimd for SumRows<'_, '_, E> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let SumRows { addends, out_backprop, first, mut sum } = self;

@@ -117,7 +117,7 @@ pub(crate) fn compute<E: Storage>(
             if E::IS_HALF {
                 tile.add(left, Right::Transposed(right));
             } else {
-                tile.add_transpose(left, right);
+                tile.add_nt(left, right);
             }
             tile.store(out);
         });

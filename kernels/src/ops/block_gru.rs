@@ -60,7 +60,7 @@ op! {
     #[derive(Clone, Copy, Debug)]
     struct Inputs<'a, E> {
         /// The number of steps of each row, from 0 to `time`.
-        sequence_length: ArrayView1<'a, i64> = steps [Batch],
+        sequence_length: ArrayView1<'a, i64> = Steps [Batch],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// State before the first step.
@@ -165,7 +165,7 @@ op! {
 
     inputs {
         /// The number of steps of each row, from 0 to `time`.
-        sequence_length: ArrayView1<'a, i64> = steps [Batch],
+        sequence_length: ArrayView1<'a, i64> = Steps [Batch],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// State before the first step.
@@ -175,11 +175,11 @@ op! {
         /// Weights of the candidate.
         w_c: ArrayView2<'a, E> = [InputCell, Cell],
         /// Biases of the gates; values unused.
-        b_ru: ArrayView1<'a, E> = unread [Gates(2)],
+        b_ru: ArrayView1<'a, E> = Unread [Gates(2)],
         /// Bias of the candidate; values unused.
-        b_c: ArrayView1<'a, E> = unread [Cell],
+        b_c: ArrayView1<'a, E> = Unread [Cell],
         /// Bias of the state's product in the candidate; values unused.
-        b_hc: ArrayView1<'a, E> = unread [Optional(0)],
+        b_hc: ArrayView1<'a, E> = Unread [Optional(0)],
     }
     in_place {
         /// Reset gate; becomes `d_r_bar`.

@@ -5,7 +5,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, 
 use super::Op;
 
 op! {
-    /// `BlockLSTM`: see [`crate::block_lstm::forward`].
+    /// An LSTM over a sequence. The columns of weights have the order ICFO; those of `BlockLSTMV2` the order IFCO.
     static BLOCK_LSTM = {
         name: "BlockLSTM", types: [Half, Float], is_stock: true,
         attributes: {
@@ -26,7 +26,7 @@ op! {
     #[derive(Clone, Copy, Debug)]
     struct Inputs<'a, E> {
         /// The number of steps to compute, at most `time`.
-        seq_len_max: usize = steps [],
+        seq_len_max: usize = Steps [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// Cell state before the first step.
@@ -78,7 +78,7 @@ pub static BLOCK_LSTM_V2: Op = Op {
 };
 
 op! {
-    /// `BlockLSTMGrad`: see [`crate::block_lstm::grad`].
+    /// The gradients of a loss that depends on the outputs `cs` and `h` of `BlockLSTM`, or of `BlockLSTMV2`.
     static BLOCK_LSTM_GRAD = {
         name: "BlockLSTMGrad", types: [Half, Float], is_stock: true,
         attributes: {
@@ -107,7 +107,7 @@ op! {
 
     inputs {
         /// The number of steps that were computed, at most `time`.
-        seq_len_max: usize = steps [],
+        seq_len_max: usize = Steps [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// Cell state before the first step.
@@ -123,7 +123,7 @@ op! {
         /// Peephole weights of the output gate.
         wco: ArrayView1<'a, E> = [Optional(2)],
         /// Biases, in the order of the columns of w; values unused.
-        b: ArrayView1<'a, E> = unread [Gates(4)],
+        b: ArrayView1<'a, E> = Unread [Gates(4)],
     }
     in_place {
         /// Input gate; becomes `di`.

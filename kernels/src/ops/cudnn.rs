@@ -3,46 +3,35 @@
 use super::DataType::{Double, Float, Half};
 use super::{Attribute, Elements, Op, Shape, Tensor};
 
-const fn tensor(name: &'static str, elements: Elements) -> Tensor {
-    Tensor { name, elements, shape: Shape::Checked, ..Tensor::T }
+/// Tensors: single ones of type T, `name: Elements`, or lists `name * attribute`.
+macro_rules! all {
+    ($($name:ident $(: $elements:ident)? $(* $list:ident)?),*) => {
+        &[$(Tensor {
+            name: stringify!($name),
+            shape: Shape::Checked,
+            $(elements: Elements::$elements,)?
+            $(list: Some(stringify!($list)),)?
+            ..Tensor::T
+        }),*]
+    };
 }
 
-const fn of_type(name: &'static str) -> Tensor {
-    tensor(name, Elements::T)
-}
-
-const fn list(name: &'static str, list: &'static str) -> Tensor {
-    Tensor { list: Some(list), ..of_type(name) }
+/// An operation with the tensors and attributes that are given, and those of another one.
+macro_rules! cudnn {
+    ($name:ident: $like:ident $((inputs $($inputs:tt)*))? $((outputs $($outputs:tt)*))? $((attributes $($attributes:tt)*))?) => {
+        Op {
+            name: stringify!($name),
+            $(inputs: all!($($inputs)*),)?
+            $(outputs: all!($($outputs)*),)?
+            $(attributes: &[$($attributes)*],)?
+            ..$like
+        }
+    };
 }
 
 const fn attribute(name: &'static str, kind: &'static str) -> Attribute {
     Attribute { name, kind, doc: &[] }
 }
-
-const INPUT: Tensor = of_type("input");
-const INPUT_H: Tensor = of_type("input_h");
-const INPUT_C: Tensor = of_type("input_c");
-const PARAMS: Tensor = of_type("params");
-const SEQUENCE_LENGTHS: Tensor = tensor("sequence_lengths", Elements::Int32);
-const OUTPUT: Tensor = of_type("output");
-const OUTPUT_H: Tensor = of_type("output_h");
-const OUTPUT_C: Tensor = of_type("output_c");
-const OUTPUT_BACKPROP: Tensor = of_type("output_backprop");
-const OUTPUT_H_BACKPROP: Tensor = of_type("output_h_backprop");
-const OUTPUT_C_BACKPROP: Tensor = of_type("output_c_backprop");
-const RESERVE_SPACE: Tensor = of_type("reserve_space");
-const HOST_RESERVED: Tensor = tensor("host_reserved", Elements::Int8);
-const NUM_LAYERS: Tensor = tensor("num_layers", Elements::Int32);
-const NUM_UNITS: Tensor = tensor("num_units", Elements::Int32);
-const INPUT_SIZE: Tensor = tensor("input_size", Elements::Int32);
-
-/// The gradients that every backward pass returns.
-const BACKPROPS: &[Tensor] = &[
-    of_type("input_backprop"),
-    of_type("input_h_backprop"),
-    of_type("input_c_backprop"),
-    of_type("params_backprop"),
-];
 
 const RNN_MODE: Attribute =
     attribute("rnn_mode", "{'rnn_relu', 'rnn_tanh', 'lstm', 'gru'} = 'lstm'");
@@ -56,182 +45,90 @@ const SEED2: Attribute = attribute("seed2", "int = 0");
 const NUM_PROJ: Attribute = attribute("num_proj", "int = 0");
 const IS_TRAINING: Attribute = attribute("is_training", "bool = true");
 const TIME_MAJOR: Attribute = attribute("time_major", "bool = true");
+const SIZE_TYPE: Attribute = attribute("S", "{int32, int64}");
 const NUM_PARAMS: Attribute = attribute("num_params", "int >= 1");
-const NUM_PARAMS_WEIGHTS: Attribute = attribute("num_params_weights", "int >= 1");
-const NUM_PARAMS_BIASES: Attribute = attribute("num_params_biases", "int >= 1");
+const WEIGHTS: Attribute = attribute("num_params_weights", "int >= 1");
+const BIASES: Attribute = attribute("num_params_biases", "int >= 1");
 
-const NETWORK: &[Attribute] = &[RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2];
-
-/// One of them: what they have in common.
+/// What all of them have in common.
 const OP: Op = Op {
     name: "",
     inputs: &[],
     in_place: &[],
     outputs: &[],
-    attributes: NETWORK,
+    attributes: &[RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2],
     types: &[Half, Float],
     is_stock: true,
     is_stateful: true,
     doc: &[],
 };
 
-const CONVERSION: Op = Op { types: &[Half, Float, Double], is_stateful: false, ..OP };
-
-const FORWARD: Op = Op {
-    inputs: &[INPUT, INPUT_H, INPUT_C, PARAMS],
-    outputs: &[OUTPUT, OUTPUT_H, OUTPUT_C, RESERVE_SPACE],
-    attributes: &[RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, IS_TRAINING],
-    ..OP
-};
-
-const FORWARD_V2: Op =
-    Op { outputs: &[OUTPUT, OUTPUT_H, OUTPUT_C, RESERVE_SPACE, HOST_RESERVED], ..FORWARD };
-
+/// The backward passes work on `reserve_space` in place.
 const BACKPROP: Op = Op {
-    inputs: &[
-        INPUT,
-        INPUT_H,
-        INPUT_C,
-        PARAMS,
-        OUTPUT,
-        OUTPUT_H,
-        OUTPUT_C,
-        OUTPUT_BACKPROP,
-        OUTPUT_H_BACKPROP,
-        OUTPUT_C_BACKPROP,
-        RESERVE_SPACE,
-    ],
     in_place: &["reserve_space"],
-    outputs: BACKPROPS,
+    outputs: all!(input_backprop, input_h_backprop, input_c_backprop, params_backprop),
     ..OP
 };
 
-/// TensorFlow's operations for cuDNN. There are kernels for GPUs alone; of `CudnnRNNBackprop` and its versions,
-/// `reserve_space` is worked on in place.
-pub static CUDNN: [Op; 11] = [
-    Op { name: "CudnnRNN", ..FORWARD },
-    Op { name: "CudnnRNNV2", ..FORWARD_V2 },
-    Op {
-        name: "CudnnRNNV3",
-        inputs: &[INPUT, INPUT_H, INPUT_C, PARAMS, SEQUENCE_LENGTHS],
-        attributes: &[
-            RNN_MODE,
-            INPUT_MODE,
-            DIRECTION,
-            DROPOUT,
-            SEED,
-            SEED2,
-            NUM_PROJ,
-            IS_TRAINING,
-            TIME_MAJOR,
-        ],
-        ..FORWARD_V2
-    },
-    Op { name: "CudnnRNNBackprop", ..BACKPROP },
-    Op {
-        name: "CudnnRNNBackpropV2",
-        inputs: &[
-            INPUT,
-            INPUT_H,
-            INPUT_C,
-            PARAMS,
-            OUTPUT,
-            OUTPUT_H,
-            OUTPUT_C,
-            OUTPUT_BACKPROP,
-            OUTPUT_H_BACKPROP,
-            OUTPUT_C_BACKPROP,
-            RESERVE_SPACE,
-            HOST_RESERVED,
-        ],
-        ..BACKPROP
-    },
-    Op {
-        name: "CudnnRNNBackpropV3",
-        inputs: &[
-            INPUT,
-            INPUT_H,
-            INPUT_C,
-            PARAMS,
-            SEQUENCE_LENGTHS,
-            OUTPUT,
-            OUTPUT_H,
-            OUTPUT_C,
-            OUTPUT_BACKPROP,
-            OUTPUT_H_BACKPROP,
-            OUTPUT_C_BACKPROP,
-            RESERVE_SPACE,
-            HOST_RESERVED,
-        ],
-        attributes: &[RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, NUM_PROJ, TIME_MAJOR],
-        ..BACKPROP
-    },
-    Op {
-        name: "CudnnRNNParamsSize",
-        inputs: &[NUM_LAYERS, NUM_UNITS, INPUT_SIZE],
-        outputs: &[tensor("params_size", Elements::S)],
-        attributes: &[
-            attribute("S", "{int32, int64}"),
-            RNN_MODE,
-            INPUT_MODE,
-            DIRECTION,
-            DROPOUT,
-            SEED,
-            SEED2,
-            NUM_PROJ,
-        ],
-        ..CONVERSION
-    },
-    Op {
-        name: "CudnnRNNParamsToCanonical",
-        inputs: &[NUM_LAYERS, NUM_UNITS, INPUT_SIZE, PARAMS],
-        outputs: &[list("weights", "num_params"), list("biases", "num_params")],
-        attributes: &[NUM_PARAMS, RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2],
-        ..CONVERSION
-    },
-    Op {
-        name: "CudnnRNNParamsToCanonicalV2",
-        inputs: &[NUM_LAYERS, NUM_UNITS, INPUT_SIZE, PARAMS],
-        outputs: &[list("weights", "num_params_weights"), list("biases", "num_params_biases")],
-        attributes: CANONICAL_V2,
-        ..CONVERSION
-    },
-    Op {
-        name: "CudnnRNNCanonicalToParams",
-        inputs: &[
-            NUM_LAYERS,
-            NUM_UNITS,
-            INPUT_SIZE,
-            list("weights", "num_params"),
-            list("biases", "num_params"),
-        ],
-        outputs: &[PARAMS],
-        attributes: &[NUM_PARAMS, RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2],
-        ..CONVERSION
-    },
-    Op {
-        name: "CudnnRNNCanonicalToParamsV2",
-        inputs: &[
-            NUM_LAYERS,
-            NUM_UNITS,
-            INPUT_SIZE,
-            list("weights", "num_params_weights"),
-            list("biases", "num_params_biases"),
-        ],
-        outputs: &[PARAMS],
-        attributes: CANONICAL_V2,
-        ..CONVERSION
-    },
-];
+/// The conversions of parameters copy numbers of any type.
+const CONVERSION: Op = Op {
+    inputs: all!(num_layers: Int32, num_units: Int32, input_size: Int32, params),
+    outputs: all!(params),
+    types: &[Half, Float, Double],
+    is_stateful: false,
+    ..OP
+};
 
-const CANONICAL_V2: &[Attribute] = &[
-    NUM_PARAMS_WEIGHTS,
-    NUM_PARAMS_BIASES,
-    RNN_MODE,
-    INPUT_MODE,
-    DIRECTION,
-    DROPOUT,
-    SEED,
-    SEED2,
-    NUM_PROJ,
+/// TensorFlow's operations for cuDNN, of which it has kernels for GPUs alone.
+pub static CUDNN: [Op; 11] = [
+    cudnn! { CudnnRNN: OP
+        (inputs input, input_h, input_c, params)
+        (outputs output, output_h, output_c, reserve_space)
+        (attributes RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, IS_TRAINING)
+    },
+    cudnn! { CudnnRNNV2: OP
+        (inputs input, input_h, input_c, params)
+        (outputs output, output_h, output_c, reserve_space, host_reserved: Int8)
+        (attributes RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, IS_TRAINING)
+    },
+    cudnn! { CudnnRNNV3: OP
+        (inputs input, input_h, input_c, params, sequence_lengths: Int32)
+        (outputs output, output_h, output_c, reserve_space, host_reserved: Int8)
+        (attributes RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, NUM_PROJ, IS_TRAINING, TIME_MAJOR)
+    },
+    cudnn! { CudnnRNNBackprop: BACKPROP
+        (inputs input, input_h, input_c, params, output, output_h, output_c, output_backprop, output_h_backprop,
+            output_c_backprop, reserve_space)
+    },
+    cudnn! { CudnnRNNBackpropV2: BACKPROP
+        (inputs input, input_h, input_c, params, output, output_h, output_c, output_backprop, output_h_backprop,
+            output_c_backprop, reserve_space, host_reserved: Int8)
+    },
+    cudnn! { CudnnRNNBackpropV3: BACKPROP
+        (inputs input, input_h, input_c, params, sequence_lengths: Int32, output, output_h, output_c,
+            output_backprop, output_h_backprop, output_c_backprop, reserve_space, host_reserved: Int8)
+        (attributes RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, NUM_PROJ, TIME_MAJOR)
+    },
+    cudnn! { CudnnRNNParamsSize: CONVERSION
+        (inputs num_layers: Int32, num_units: Int32, input_size: Int32)
+        (outputs params_size: S)
+        (attributes SIZE_TYPE, RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, NUM_PROJ)
+    },
+    cudnn! { CudnnRNNParamsToCanonical: CONVERSION
+        (outputs weights * num_params, biases * num_params)
+        (attributes NUM_PARAMS, RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2)
+    },
+    cudnn! { CudnnRNNParamsToCanonicalV2: CONVERSION
+        (outputs weights * num_params_weights, biases * num_params_biases)
+        (attributes WEIGHTS, BIASES, RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, NUM_PROJ)
+    },
+    cudnn! { CudnnRNNCanonicalToParams: CONVERSION
+        (inputs num_layers: Int32, num_units: Int32, input_size: Int32, weights * num_params, biases * num_params)
+        (attributes NUM_PARAMS, RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2)
+    },
+    cudnn! { CudnnRNNCanonicalToParamsV2: CONVERSION
+        (inputs num_layers: Int32, num_units: Int32, input_size: Int32, weights * num_params_weights,
+            biases * num_params_biases)
+        (attributes WEIGHTS, BIASES, RNN_MODE, INPUT_MODE, DIRECTION, DROPOUT, SEED, SEED2, NUM_PROJ)
+    },
 ];

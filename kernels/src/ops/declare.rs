@@ -1,19 +1,8 @@
 //! The macro by which each operation is declared, once.
 //!
 //! [`op!`] takes an operation's name, attributes and tensors in TensorFlow's order, each with its documentation. A tensor
-//! has its type in the Rust API, and its shape in the symbols of [`Dim`](super::Dim). A word before the shape says what
-//! is special about it:
-//!
-//! | word | the tensor |
-//! |---|---|
-//! | `steps` | has int64 numbers of time steps |
-//! | `int32`, `bool` | has elements of this type |
-//! | `lengths` | has int32 numbers of time steps, one for each row or one for all |
-//! | `unread` | has values that the operation never reads |
-//! | `switched` | has values that are read only where the optional vectors are used |
-//! | `broadcast` | broadcasts to the shape |
-//! | `checked` | has a shape that the operation's own check knows more about |
-//! | `A * T` | is a list; the attribute `A` says how long it is, and another word may stand for `T` |
+//! has its type in the Rust API, and its shape in the symbols of [`Dim`](super::Dim). A word before the shape
+//! is one of [`Word`](super::Word), and `A * T` before it a list, whose length is the attribute `A`.
 //!
 //! The macro makes
 //!
@@ -171,37 +160,13 @@ macro_rules! tensors {
 /// What a word before a shape says of a tensor.
 macro_rules! word {
     () => {
-        $crate::ops::Tensor::T
+        word!(T)
     };
-    (T) => {
-        $crate::ops::Tensor::T
+    ($word:ident) => {
+        $crate::ops::Tensor::of($crate::ops::Word::$word)
     };
-    (steps) => {
-        $crate::ops::Tensor { elements: $crate::ops::Elements::Steps, ..word!() }
-    };
-    (int32) => {
-        $crate::ops::Tensor { elements: $crate::ops::Elements::Int32, ..word!() }
-    };
-    (bool) => {
-        $crate::ops::Tensor { elements: $crate::ops::Elements::Bool, ..word!() }
-    };
-    (lengths) => {
-        $crate::ops::Tensor { shape: $crate::ops::Shape::Checked, ..word!(int32) }
-    };
-    (unread) => {
-        $crate::ops::Tensor { read: $crate::ops::Read::Never, ..word!() }
-    };
-    (switched) => {
-        $crate::ops::Tensor { read: $crate::ops::Read::WithOptional, ..word!() }
-    };
-    (broadcast) => {
-        $crate::ops::Tensor { shape: $crate::ops::Shape::Broadcasts, ..word!() }
-    };
-    (checked) => {
-        $crate::ops::Tensor { shape: $crate::ops::Shape::Checked, ..word!() }
-    };
-    ($list:ident * $of:ident) => {
-        $crate::ops::Tensor { list: Some(stringify!($list)), ..word!($of) }
+    ($list:ident * $word:ident) => {
+        $crate::ops::Tensor { list: Some(stringify!($list)), ..word!($word) }
     };
 }
 

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
 
 op! {
-    /// `GRUBlockCell`: see [`crate::gru::block_cell`].
+    /// One step of a gated recurrent unit (Cho et al., 2014), with the reset gate applied before the matrix product.
     static GRU_BLOCK_CELL = {
         name: "GRUBlockCell", types: [Float], is_stock: true
     };
@@ -40,7 +40,7 @@ op! {
 }
 
 op! {
-    /// `GRUBlockCellGrad`: see [`crate::gru::block_cell_grad`].
+    /// The gradients of a loss that depends on the state after a step of `GRUBlockCell`.
     static GRU_BLOCK_CELL_GRAD = {
         name: "GRUBlockCellGrad", types: [Float], is_stock: true
     };
@@ -52,7 +52,7 @@ op! {
     #[derive(Clone, Copy, Debug)]
     struct BlockCellGradInputs<'a> {
         /// Input of the step; values unused.
-        x: ArrayView2<'a, f32> = unread [Batch, Input],
+        x: ArrayView2<'a, f32> = Unread [Batch, Input],
         /// State before the step.
         h_prev: ArrayView2<'a, f32> = [Batch, Cell],
         /// Weights of the reset and update gates, in this order of columns.
@@ -60,9 +60,9 @@ op! {
         /// Weights of the candidate.
         w_c: ArrayView2<'a, f32> = [InputCell, Cell],
         /// Biases of the gates; values unused.
-        b_ru: ArrayView1<'a, f32> = unread [Gates(2)],
+        b_ru: ArrayView1<'a, f32> = Unread [Gates(2)],
         /// Bias of the candidate; values unused.
-        b_c: ArrayView1<'a, f32> = unread [Cell],
+        b_c: ArrayView1<'a, f32> = Unread [Cell],
         /// Reset gate.
         r: ArrayView2<'a, f32> = [Batch, Cell],
         /// Update gate.

@@ -1,6 +1,6 @@
 //! An operation in the words of TensorFlow's `OpDef`: types and attributes, and what `help()` shows.
 
-use super::{Dim, Op, Shape, Tensor};
+use super::{Attribute, Dim, Op, Shape, Tensor};
 
 impl Op {
     /// The inputs, as `name: type`.
@@ -36,10 +36,29 @@ impl Op {
         for tensor in self.inputs.iter().chain(self.outputs) {
             text += &format!("{}: {}\n", tensor.name, tensor.description());
         }
-        for attribute in self.attributes.iter().filter(|attribute| !attribute.doc.is_empty()) {
-            text += &format!("{}: {}\n", attribute.name, sentence(attribute.doc));
+        for attribute in self.attributes {
+            text += &format!("{}: {}\n", attribute.name, self.description(attribute));
         }
         text
+    }
+
+    /// What an attribute of it is.
+    #[must_use]
+    pub fn description(&self, attribute: &Attribute) -> String {
+        let tensors = self.inputs.iter().chain(self.outputs);
+        let counted = tensors.filter(|tensor| tensor.list == Some(attribute.name));
+        let names: Vec<_> = counted.map(|tensor| format!("`{}`", tensor.name)).collect();
+        if names.is_empty() {
+            return sentence(attribute.doc);
+        }
+        format!("The number of tensors in {}.", names.join(" and in "))
+    }
+
+    /// What the operation computes, in Markdown.
+    #[must_use]
+    pub fn help_text(&self) -> String {
+        let lines = self.doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line));
+        lines.map(|line| format!("{line}\n")).collect()
     }
 }
 

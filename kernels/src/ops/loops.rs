@@ -38,19 +38,19 @@ op! {
     #[derive(Clone, Debug)]
     struct LstmLayerInputs<'a, E> {
         /// How many steps `x` and `h` have.
-        time: i32 = int32 [],
+        time: i32 = Int32 [],
         /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
-        rounds: Vec<i32> = R * int32 [],
+        rounds: Vec<i32> = R * Int32 [],
         /// None, or the number of steps of each row, `[batch]` or a scalar. A row takes part in all rounds if its number
         /// is larger, and in none if it is negative.
-        sequence_length: Option<ArrayViewD<'a, i32>> = L * lengths [],
+        sequence_length: Option<ArrayViewD<'a, i32>> = L * Lengths [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// Output before the first step.
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to that, if there is no
         /// `sequence_length` and there are no peepholes.
-        cs_prev: ArrayViewD<'a, E> = checked [],
+        cs_prev: ArrayViewD<'a, E> = Checked [],
         /// Weights.
         w: ArrayView2<'a, E> = [InputCell, Gates(4)],
         /// Biases.
@@ -101,12 +101,12 @@ op! {
     #[derive(Clone, Debug)]
     struct GruLayerInputs<'a, E> {
         /// How many steps `x` and `h` have.
-        time: i32 = int32 [],
+        time: i32 = Int32 [],
         /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
-        rounds: Vec<i32> = R * int32 [],
+        rounds: Vec<i32> = R * Int32 [],
         /// None, or the number of steps of each row, `[batch]` or a scalar. A row takes part in all rounds if its number
         /// is larger, and in none if it is negative.
-        sequence_length: Option<ArrayViewD<'a, i32>> = L * lengths [],
+        sequence_length: Option<ArrayViewD<'a, i32>> = L * Lengths [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// State before the first step.
@@ -171,9 +171,9 @@ op! {
     #[derive(Clone, Debug)]
     struct KerasLstmInputs<'a, E> {
         /// How many steps `h` has.
-        size: i32 = int32 [],
+        size: i32 = Int32 [],
         /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
-        rounds: Vec<i32> = R * int32 [],
+        rounds: Vec<i32> = R * Int32 [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Any("time"), Any("batch"), Input],
         /// Output before the first step.
@@ -187,7 +187,7 @@ op! {
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
         /// None, or whether a row takes part in a step.
-        mask: Option<ArrayView3<'a, u8>> = M * bool [Any("time"), Any("batch"), Any("1")],
+        mask: Option<ArrayView3<'a, u8>> = M * Bool [Any("time"), Any("batch"), Any("1")],
         /// With a mask, the output before the first step.
         before: Option<ArrayView2<'a, E>> = M * T [Any("batch"), Cell],
     }
@@ -195,11 +195,11 @@ op! {
     /// Outputs of [`keras_lstm`](crate::unfused::keras_lstm). Previous contents do not matter.
     struct KerasLstmOutputs<'a, E> {
         /// Outputs of the steps; zero from the last round on.
-        h: ArrayViewMut3<'a, E> = checked [Any("size"), Batch, Cell],
+        h: ArrayViewMut3<'a, E> = Checked [Any("size"), Batch, Cell],
         /// Output of each row's last step; `h_prev` where it has none.
-        h_last: ArrayViewMut2<'a, E> = checked [Batch, Cell],
+        h_last: ArrayViewMut2<'a, E> = Checked [Batch, Cell],
         /// Cell state after each row's last step.
-        cs_last: ArrayViewMut2<'a, E> = checked [Batch, Cell],
+        cs_last: ArrayViewMut2<'a, E> = Checked [Batch, Cell],
     }
 }
 
@@ -246,9 +246,9 @@ op! {
     #[derive(Clone, Debug)]
     struct KerasGruInputs<'a, E> {
         /// How many steps `h` has.
-        size: i32 = int32 [],
+        size: i32 = Int32 [],
         /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
-        rounds: Vec<i32> = R * int32 [],
+        rounds: Vec<i32> = R * Int32 [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Any("time"), Any("batch"), Input],
         /// State before the first step.
@@ -262,7 +262,7 @@ op! {
         /// Biases of the products with the state.
         b_h: ArrayView1<'a, E> = [Gates(3)],
         /// None, or whether a row takes part in a step.
-        mask: Option<ArrayView3<'a, u8>> = M * bool [Any("time"), Any("batch"), Any("1")],
+        mask: Option<ArrayView3<'a, u8>> = M * Bool [Any("time"), Any("batch"), Any("1")],
         /// With a mask, the output before the first step.
         before: Option<ArrayView2<'a, E>> = M * T [Any("batch"), Cell],
     }
@@ -270,8 +270,8 @@ op! {
     /// Outputs of [`keras_gru`](crate::unfused::keras_gru). Previous contents do not matter.
     struct KerasGruOutputs<'a, E> {
         /// Outputs of the steps; zero from the last round on.
-        h: ArrayViewMut3<'a, E> = checked [Any("size"), Batch, Cell],
+        h: ArrayViewMut3<'a, E> = Checked [Any("size"), Batch, Cell],
         /// State after each row's last step; `h_prev` where it has none.
-        h_last: ArrayViewMut2<'a, E> = checked [Batch, Cell],
+        h_last: ArrayViewMut2<'a, E> = Checked [Batch, Cell],
     }
 }

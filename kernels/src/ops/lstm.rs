@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
 op! {
-    /// `LSTMBlockCell`: see [`crate::lstm::block_cell`].
+    /// One step of an LSTM cell, with optional peepholes (Gers et al., 2002). The columns of weights have the order ICFO.
     static LSTM_BLOCK_CELL = {
         name: "LSTMBlockCell", types: [Half, Float], is_stock: true,
         attributes: {
@@ -60,7 +60,7 @@ op! {
 }
 
 op! {
-    /// `LSTMBlockCellGrad`: see [`crate::lstm::block_cell_grad`].
+    /// The gradients of a loss that depends on the outputs `cs` and `h` of `LSTMBlockCell`.
     static LSTM_BLOCK_CELL_GRAD = {
         name: "LSTMBlockCellGrad", types: [Half, Float], is_stock: true,
         attributes: {
@@ -78,13 +78,13 @@ op! {
     #[derive(Clone, Copy, Debug)]
     struct BlockCellGradInputs<'a, E> {
         /// Input of the step; values unused.
-        x: ArrayView2<'a, E> = unread [Batch, Input],
+        x: ArrayView2<'a, E> = Unread [Batch, Input],
         /// Cell state before the step.
         cs_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Output of the step before; values unused.
-        h_prev: ArrayView2<'a, E> = unread [Batch, Cell],
+        h_prev: ArrayView2<'a, E> = Unread [Batch, Cell],
         /// Weights; values unused.
-        w: ArrayView2<'a, E> = unread [InputCell, Gates(4)],
+        w: ArrayView2<'a, E> = Unread [InputCell, Gates(4)],
         /// Peephole weights of the input gate.
         wci: ArrayView1<'a, E> = [Optional(0)],
         /// Peephole weights of the forget gate.
@@ -92,11 +92,11 @@ op! {
         /// Peephole weights of the output gate.
         wco: ArrayView1<'a, E> = [Optional(2)],
         /// Biases; values unused.
-        b: ArrayView1<'a, E> = unread [Gates(4)],
+        b: ArrayView1<'a, E> = Unread [Gates(4)],
         /// Input gate.
         i: ArrayView2<'a, E> = [Batch, Cell],
         /// Cell state.
-        cs: ArrayView2<'a, E> = switched [Batch, Cell],
+        cs: ArrayView2<'a, E> = Switched [Batch, Cell],
         /// Forget gate.
         f: ArrayView2<'a, E> = [Batch, Cell],
         /// Output gate.

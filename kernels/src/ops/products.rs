@@ -26,17 +26,17 @@ op! {
     struct AddNInputs<'a, E> {
         /// The transposed left factors, `[k_i, m_p]`: part `p` of product `i` is at `i * parts + p`. The parts of a
         /// factor stand side by side; `m` is the sum of all `m_p`.
-        a: Vec<ArrayView2<'a, E>> = M * checked [Any("k_i"), Any("m_p")],
+        a: Vec<ArrayView2<'a, E>> = M * Checked [Any("k_i"), Any("m_p")],
         /// The right factors.
-        b: Vec<ArrayView2<'a, E>> = N * checked [Any("k_i"), Any("n")],
+        b: Vec<ArrayView2<'a, E>> = N * Checked [Any("k_i"), Any("n")],
         /// Other summands. The buffer of the first one becomes that of the result where nothing else holds it.
-        addends: Vec<ArrayView2<'a, E>> = A * checked [Any("m"), Any("n")],
+        addends: Vec<ArrayView2<'a, E>> = A * Checked [Any("m"), Any("n")],
     }
 
     /// The output of [`add_n`](crate::mat_mul::add_n).
     struct AddNOutputs<'a, E> {
         /// The sum.
-        sum: ArrayViewMut2<'a, E> = checked [Any("m"), Any("n")],
+        sum: ArrayViewMut2<'a, E> = Checked [Any("m"), Any("n")],
     }
 }
 
@@ -67,15 +67,15 @@ op! {
     #[derive(Clone, Copy, Debug)]
     struct SliceInputs<'a, E> {
         /// The left factor.
-        a: ArrayView2<'a, E> = checked [Any("k"), Any("n")],
+        a: ArrayView2<'a, E> = Checked [Any("k"), Any("n")],
         /// The transposed right factor.
-        b: ArrayView2<'a, E> = checked [Any("m"), Any("n")],
+        b: ArrayView2<'a, E> = Checked [Any("m"), Any("n")],
     }
 
     /// The outputs of [`slice()`](crate::mat_mul::slice()). Previous contents do not matter.
     struct SliceOutputs<'a, E> {
         /// The parts.
-        parts: Vec<ArrayViewMut2<'a, E>> = P * checked [Any("rows"), Any("sizes[p]")],
+        parts: Vec<ArrayViewMut2<'a, E>> = P * Checked [Any("rows"), Any("sizes[p]")],
     }
 }
 
@@ -97,14 +97,14 @@ op! {
     #[derive(Clone, Debug)]
     struct BiasInputs<'a, E> {
         /// The matrices.
-        out_backprop: Vec<ArrayView2<'a, E>> = N * checked [Any("k_i"), Any("n")],
+        out_backprop: Vec<ArrayView2<'a, E>> = N * Checked [Any("k_i"), Any("n")],
         /// Other summands.
-        addends: Vec<ArrayView1<'a, E>> = A * checked [Any("n")],
+        addends: Vec<ArrayView1<'a, E>> = A * Checked [Any("n")],
     }
 
     /// The output of [`bias_add_grad_add_n`](crate::mat_mul::bias_add_grad_add_n). Previous contents do not matter.
     struct BiasOutputs<'a, E> {
         /// The sum.
-        sum: ArrayViewMut1<'a, E> = checked [Any("n")],
+        sum: ArrayViewMut1<'a, E> = Checked [Any("n")],
     }
 }

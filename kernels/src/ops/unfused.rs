@@ -40,7 +40,7 @@ op! {
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
         /// Cell state of the step before, of a shape that broadcasts with `[batch, cell_size]`; none for zeros.
-        cs_prev: Option<ArrayViewD<'a, E>> = C * checked [],
+        cs_prev: Option<ArrayViewD<'a, E>> = C * Checked [],
         /// None, or the peephole weights of the input, forget and output gate; then a `cs_prev` must broadcast to
         /// `[batch, cell_size]`. Without a `cs_prev` there may be that of the output gate alone, as the others would
         /// look at zeros.
@@ -52,7 +52,7 @@ op! {
         /// Input gate.
         i: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// Cell state, of the shape that `[batch, cell_size]` and `cs_prev` broadcast to.
-        cs: ArrayViewMutD<'a, E> = checked [Batch, Cell],
+        cs: ArrayViewMutD<'a, E> = Checked [Batch, Cell],
         /// Forget gate.
         f: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// Output gate.
@@ -60,9 +60,9 @@ op! {
         /// Cell input.
         ci: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// `tanh(cs)`, of the shape of `cs`.
-        co: ArrayViewMutD<'a, E> = checked [Batch, Cell],
+        co: ArrayViewMutD<'a, E> = Checked [Batch, Cell],
         /// Output before any projection, of the shape of `cs`.
-        h: ArrayViewMutD<'a, E> = checked [Batch, Cell],
+        h: ArrayViewMutD<'a, E> = Checked [Batch, Cell],
     }
 }
 
@@ -115,14 +115,14 @@ op! {
         ci: ArrayView2<'a, E> = [Batch, Cell],
         /// `tanh(cs)`, of the shape of the cell state. That is `[batch, cell_size]`, or with `sums_to_gates` what
         /// `[batch, cell_size]` and `cs_prev` broadcast to.
-        co: ArrayViewD<'a, E> = checked [],
+        co: ArrayViewD<'a, E> = Checked [],
         /// Cell state of the step before, of a shape that broadcasts to that of the cell state; none for zeros.
-        cs_prev: Option<ArrayViewD<'a, E>> = C * checked [],
+        cs_prev: Option<ArrayViewD<'a, E>> = C * Checked [],
         /// Summands of the gradient with respect to the cell state, of shapes that broadcast to its shape; none for
         /// zeros.
-        cs_grad: Vec<ArrayViewD<'a, E>> = A * checked [],
+        cs_grad: Vec<ArrayViewD<'a, E>> = A * Checked [],
         /// The same with respect to the output.
-        h_grad: Vec<ArrayViewD<'a, E>> = H * checked [],
+        h_grad: Vec<ArrayViewD<'a, E>> = H * Checked [],
         /// None, or the peephole weights of the input, forget and output gate; without a `cs_prev` there may be that
         /// of the output gate alone.
         peepholes: Vec<ArrayView1<'a, E>> = P * T [Cell],
@@ -134,7 +134,7 @@ op! {
     struct LstmCellGradOutputs<'a, E> {
         /// With respect to `cs_prev`, of the shape of the cell state, also where `cs_prev` has fewer rows. With
         /// peepholes, as far as it does not come through them.
-        cs_prev_grad: ArrayViewMutD<'a, E> = checked [],
+        cs_prev_grad: ArrayViewMutD<'a, E> = Checked [],
         /// With respect to the gates' pre-activations.
         dicfo: ArrayViewMut2<'a, E> = [Batch, Gates(4)],
         /// With three peepholes, with respect to `cs_prev` through the input and the forget gate.
@@ -213,7 +213,7 @@ op! {
         /// Candidate.
         c: ArrayView2<'a, E> = [Batch, Cell],
         /// Gradient with respect to the state after the step, or of a shape that broadcasts to that.
-        d_h: ArrayViewD<'a, E> = broadcast [Batch, Cell],
+        d_h: ArrayViewD<'a, E> = Broadcast [Batch, Cell],
     }
 
     /// Outputs of [`gru_cell_grad_c`](crate::unfused::gru_cell_grad_c). Previous contents do not matter.
@@ -251,7 +251,7 @@ op! {
         /// Gradient with respect to the update gate's pre-activation.
         d_u_bar: ArrayView2<'a, E> = [Batch, Cell],
         /// Gradient with respect to `r * h_prev`, or of a shape that broadcasts to that.
-        d_hr: ArrayViewD<'a, E> = broadcast [Batch, Cell],
+        d_hr: ArrayViewD<'a, E> = Broadcast [Batch, Cell],
     }
 
     /// Outputs of [`gru_cell_grad_ru`](crate::unfused::gru_cell_grad_ru). Previous contents do not matter.

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Zip, s};
 
-use super::bands::{band_rows, bands, cut, for_each_band, turn};
-use super::steps::{all_rows, parts, state_before};
-use super::{At, ColumnSums, Lengths, Rows, sums_len};
-use crate::tiles::{self, Tiling};
+use super::bands::{band_rows, cut, for_each_band, steps_of_slice};
+use super::lengths::{At, Lengths, Rows};
+use super::steps::{all_rows, state_before};
+use super::sums::{ColumnSums, sums_len};
+use crate::tiles::{self, Tiling, parts};
 use crate::{Context, Storage};
 
 /// The gradient of the steps of a cell: it reads `I` tensors, works in place of `K` others, and ends with the gradients
@@ -24,15 +25,18 @@ pub(crate) trait CellGrad<E, const I: usize, const K: usize, const N: usize>: Sy
     /// One step: what is left in place becomes zero in rows that do not have it.
     fn step(&self, step: GradStep<'_, E, I>, in_place: [ArrayViewMut2<'_, E>; K]);
 
-    /// The gradients with respect to the states before step 0. `d` and `carried` are what it has left; `d` is none if
-    /// no row had a step.
-    fn first(
-        &self,
-        at: At<'_>,
-        d: Option<ArrayView2<'_, f32>>,
-        carried: ArrayView2<'_, f32>,
-        states: [ArrayViewMut2<'_, E>; N],
-    );
+    /// The gradients with respect to the states before step 0.
+    fn finish(&self, left: StepsLeft<'_>, states: [ArrayViewMut2<'_, E>; N]);
+}
+
+/// What the backward steps have left.
+pub(crate) struct StepsLeft<'s> {
+    /// Step 0.
+    pub(crate) at: At<'s>,
+    /// Gradients with respect to its products; none if no row had a step.
+    pub(crate) d: Option<ArrayView2<'s, f32>>,
+    /// As in [`GradStep`].
+    pub(crate) carried: ArrayView2<'s, f32>,
 }
 
 /// What a backward step reads and hands on.
@@ -41,8 +45,8 @@ pub(crate) struct GradStep<'s, E, const I: usize> {
     /// The state of [`Backward::first`] before the step.
     pub(crate) before: ArrayView2<'s, E>,
     pub(crate) saved: [ArrayView2<'s, E>; I],
-    /// Gradients with respect to products, `[rows, GATES * cells]`: those of the step after, if any row had it, and those
-    /// of this step, which stay as they are in rows that do not have it.
+    /// Gradients with respect to products, `[rows, GATES * cells]`: those of the step after, if any row had it, and
+    /// those of this step, which stay as they are in rows that do not have it.
     pub(crate) d_next: Option<ArrayView2<'s, f32>>,
     pub(crate) d: ArrayViewMut2<'s, f32>,
     /// The part of the gradient with respect to the state that does not go through products, `[rows, cells]`: that of
@@ -65,12 +69,12 @@ pub(crate) struct Backward<'a, 'o, E, const I: usize, const K: usize, const N: u
     pub(crate) first_grads: [ArrayViewMut2<'o, E>; N],
 }
 
-/// The least steps whose gradients with respect to products [`backward()`] needs memory for: the one that it computes, and
-/// the one after it.
+/// The least steps whose gradients with respect to products [`backward()`] needs memory for: the one that it computes,
+/// and the one after it.
 pub(crate) const D_STEPS: usize = 2;
 
-/// How many elements of scratch memory [`backward()`] needs for so many gates, where it has room for the gradients with
-/// respect to products of so many steps.
+/// How many elements of scratch memory [`backward()`] needs for `gates` gates, where it has room for the gradients with
+/// respect to products of `d_steps` steps.
 pub(crate) fn backward_scratch(
     d_steps: usize,
     (batch, cells): (usize, usize),
@@ -81,9 +85,9 @@ pub(crate) fn backward_scratch(
     d.saturating_add(carried)
 }
 
-/// All steps. `sums` is memory of [`sums_len`], and `scratch` of [`backward_scratch`]. What comes back are the gradients
-/// with respect to products of all steps, `[steps * batch, GATES * cells]`, zero in rows that do not have the step, if
-/// there is room for so many.
+/// All steps. `sums` is memory of [`sums_len`], and `scratch` of [`backward_scratch`]. What comes back are the
+/// gradients with respect to products of all steps, `[steps * batch, GATES * cells]`, zero in rows that do not have the
+/// step, if there is room for them.
 pub(crate) fn backward<'m, E, C, const I: usize, const K: usize, const N: usize>(
     context: &Context<'_>,
     cell: &C,
@@ -108,27 +112,27 @@ where
     let bands = work.bands(rows).zip(memory);
     let mut bands: Vec<_> =
         bands.map(|(work, (([d], carried), sums))| Band::new(work, d, carried, sums)).collect();
-    let at_once = turn(cost).clamp(1, steps.max(1));
+    let at_once = steps_of_slice(cost).clamp(1, steps.max(1));
     for steps in parts(0..steps, at_once).rev() {
         let cost = cost.saturating_mul(steps.len() as u64);
         for_each_band(context, cost, bands.iter_mut().collect(), |context, band| {
             band.steps(context, cell, steps.clone());
         });
     }
-    for_each_band(context, cost, bands, |context, band| band.first(context, cell));
+    for_each_band(context, cost, bands, |context, band| band.finish(context, cell));
     let d = ArrayView3::from_shape(shape, d).expect("of this size");
     (d_steps >= steps).then(|| all_rows(d, 0..steps))
 }
 
 impl<E: Storage, const I: usize, const K: usize, const N: usize> Backward<'_, '_, E, I, K, N> {
-    /// Bands of so many rows of the batch.
+    /// Bands of `rows` rows of the batch.
     fn bands<'b>(&'b mut self, rows: usize) -> impl Iterator<Item = Backward<'b, 'b, E, I, K, N>> {
         let Backward { lengths, first, states, saved, last_grad, .. } = *self;
         let batch = first.nrows();
         let mut grads =
             self.first_grads.each_mut().map(|to| to.axis_chunks_iter_mut(Axis(0), rows));
         let in_place = cut(&mut self.in_place, rows);
-        bands(batch, rows).zip(in_place).map(move |(rows, in_place)| {
+        parts(0..batch, rows).zip(in_place).map(move |(rows, in_place)| {
             let of_steps = |tensor: ArrayView3<'b, E>| tensor.slice_move(s![.., rows.clone(), ..]);
             Backward {
                 lengths: lengths.rows(rows.clone()),
@@ -202,11 +206,11 @@ impl<'b, E: Storage, const I: usize, const K: usize, const N: usize> Band<'b, E,
         }
     }
 
-    fn first(self, context: &Context<'_>, cell: &impl CellGrad<E, I, K, N>) {
+    fn finish(self, context: &Context<'_>, cell: &impl CellGrad<E, I, K, N>) {
         let Band { work, d, carried, .. } = self;
         let lengths = work.lengths;
         let d = (lengths.longest() > 0).then(|| d.index_axis(Axis(0), 0));
         let at = At { context, rows: Rows { lengths, t: 0 } };
-        cell.first(at, d, carried.view(), work.first_grads);
+        cell.finish(StepsLeft { at, d, carried: carried.view() }, work.first_grads);
     }
 }

@@ -1,12 +1,12 @@
 //! Bands: rows of the batch that all steps can be computed for by themselves.
 
 use std::iter;
-use std::ops::Range;
 
 use ndarray::{ArrayViewMut3, Axis};
 
 use crate::executor::for_each;
 use crate::tiles::Tiling;
+use crate::tuning::TIME_SLICE_CYCLES;
 use crate::{Context, Serial};
 
 /// The rows of a band. Where tiles are as wide as a matrix, none needs what another one computes, so each is a band,
@@ -15,10 +15,9 @@ pub(super) fn band_rows(tiling: Tiling, (batch, cells): (usize, usize)) -> usize
     if cells <= tiling.columns { tiling.rows.min(batch) } else { batch }
 }
 
-/// How many steps of so many processor cycles a thread computes before it can turn to other work.
-pub(super) fn turn(cost: u64) -> usize {
-    const TURN: u64 = 2 << 20;
-    usize::try_from(TURN / cost.max(1)).unwrap_or(usize::MAX)
+/// How many steps of `cost` processor cycles a thread computes before it can turn to other work.
+pub(super) fn steps_of_slice(cost: u64) -> usize {
+    usize::try_from(TIME_SLICE_CYCLES / cost.max(1)).unwrap_or(usize::MAX)
 }
 
 /// Runs `work` on every band, several side by side, or one of which each step may be cut.
@@ -37,12 +36,7 @@ pub(super) fn for_each_band<B: Send>(
     });
 }
 
-/// The ranges of rows of bands of so many rows.
-pub(super) fn bands(batch: usize, rows: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..batch).step_by(rows).map(move |start| start..batch.min(start + rows))
-}
-
-/// The parts of tensors over all steps that bands of so many rows have.
+/// The parts of tensors over all steps that bands of `rows` rows have.
 pub(super) fn cut<'a, T, const N: usize>(
     tensors: &'a mut [ArrayViewMut3<'_, T>; N],
     rows: usize,

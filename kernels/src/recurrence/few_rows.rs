@@ -1,21 +1,113 @@
-//! Steps of few rows: group by group of cells, the products, and then what completes them. What is the same in all steps
-//! is set up once, because such a step takes as long as some hundred instructions for each matrix.
+//! Steps of few rows: group by group of cells, the products, and then what completes them. What is the same in all
+//! steps is set up once, because such a step takes as long as some hundred instructions for each matrix.
 
 use std::array;
-use std::mem;
 use std::ops::Range;
 use std::slice::ChunksExact;
 
 use ndarray::iter::AxisIterMut;
 use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis, Ix1, Ix2};
 
-use super::forward::Cell;
-use super::{At, Lengths, Rows};
-use crate::Storage;
+use super::cell::StepCell;
+use super::forward::{Band, BandStep, Outputs, Sequence, Way, all_steps};
+use super::lengths::{At, Lengths, Rows};
 use crate::executor::for_each;
-use crate::gemm::{FEW_ROWS, GroupSums, groups, padded};
+use crate::gemm::{GroupSums, groups, padded};
 use crate::simd::{Simd, WithSimd};
-use crate::tiles::{Tiling, row};
+use crate::tiles::row;
+use crate::tuning::GROUPED_ROWS;
+use crate::{Context, Storage};
+
+/// A cell whose steps are computed group by group of cells.
+pub(crate) trait GroupedCell<E, const K: usize, const N: usize>: StepCell<E, K, N> {
+    /// Sums for each cell that [`GroupedCell::sums`] sets.
+    const SUMS: usize = Self::OF_X;
+
+    /// The cells of a group.
+    fn group_width(&self) -> usize;
+
+    /// Sets `sums`, `[rows, Self::SUMS, cells]`, to those of a group of cells of few rows.
+    fn sums<S: Simd>(
+        &self,
+        simd: S,
+        rows: &[Option<RowStep<'_, E, K, N>>],
+        cells: &Range<usize>,
+        sums: &mut [f32],
+    );
+
+    /// Completes a group of cells of a row that has the step, whose sums are `[Self::SUMS, cells]`.
+    fn finish<S: Simd>(
+        &self,
+        simd: S,
+        row: &mut RowStep<'_, E, K, N>,
+        cells: &Range<usize>,
+        sums: &mut [f32],
+    );
+}
+
+/// [`forward()`](super::forward()) group by group of cells.
+pub(crate) fn forward_in_groups<E, C, const K: usize, const N: usize>(
+    context: &Context<'_>,
+    cell: &C,
+    sequence: &Sequence<'_, E, N>,
+    outputs: Outputs<'_, E, K, N>,
+    memory: &mut [f32],
+) where
+    E: Storage,
+    C: GroupedCell<E, K, N>,
+{
+    all_steps::<ByGroups, _, _, K, N>(context, cell, sequence, outputs, memory);
+}
+
+/// Group by group of cells.
+struct ByGroups;
+
+impl<C, E, const K: usize, const N: usize> Way<C, E, K, N> for ByGroups
+where
+    E: Storage,
+    C: GroupedCell<E, K, N>,
+{
+    const CUTS_STEPS: bool = false;
+
+    fn steps(
+        context: &Context<'_>,
+        cell: &C,
+        band: &mut Band<'_, E, K, N>,
+        steps: Range<usize>,
+        [first, second]: [&mut [f32]; 2],
+        len: [usize; 2],
+    ) {
+        let Band { lengths, first: entering, .. } = *band;
+        let mut states = band.states.each_mut().into_iter().zip(entering).map(|(states, first)| {
+            let (before, states) = states_from(states, first, steps.start);
+            (before, Some(states))
+        });
+        let mut states: [_; N] = array::from_fn(|_| states.next().expect("as many states"));
+        context.isa.run(FewRows {
+            cell,
+            lengths,
+            shape: entering[0].dim(),
+            products: [first.chunks_exact(len[0]), second.chunks_exact(len[1])],
+            before: states.each_ref().map(|(before, _)| *before),
+            kept: band.kept.each_mut().map(|kept| OfSteps::of(kept, steps.start)),
+            states: states.each_mut().map(|(_, states)| states.take().expect("taken once")),
+            steps,
+        });
+    }
+
+    fn step(cell: &C, products: ArrayViewMut2<'_, f32>, step: BandStep<'_, E, K, N>) {
+        let BandStep { at: At { context, rows: of_step }, before, kept, states } = step;
+        let (isa, (tiling, cost)) = (context.isa, cell.tiles());
+        let products = products.view();
+        let outputs = tiling.split_each(kept).zip(tiling.split_each(states));
+        let parts = tiling.places(before[0].dim()).zip(outputs);
+        let parts = parts.map(|(place, (kept, states))| {
+            let cells = place.columns;
+            StepPart { cell, of_step, products, before, cells, kept, states }
+        });
+        for_each(context.executor, cost, parts.collect(), |part| isa.run(part));
+    }
+}
 
 /// A row of a step, or some cells of it.
 pub(crate) struct RowStep<'s, E, const K: usize, const N: usize> {
@@ -29,25 +121,23 @@ pub(crate) struct RowStep<'s, E, const K: usize, const N: usize> {
     states: [&'s mut [E]; N],
 }
 
-/// Some steps of a few rows, in groups of so many cells.
-pub(super) struct FewRows<'s, E, C, const K: usize, const N: usize> {
-    pub(super) cell: &'s C,
-    pub(super) lengths: Lengths<'s>,
-    pub(super) steps: Range<usize>,
+/// Some steps of a few rows.
+struct FewRows<'s, E, C, const K: usize, const N: usize> {
+    cell: &'s C,
+    lengths: Lengths<'s>,
+    steps: Range<usize>,
     /// Rows and cells.
-    pub(super) shape: (usize, usize),
-    /// The cells of a group.
-    pub(super) width: usize,
+    shape: (usize, usize),
     /// Products of x of these steps with each of its weights.
-    pub(super) products: [ChunksExact<'s, f32>; 2],
+    products: [ChunksExact<'s, f32>; 2],
     /// The states that enter the first of these steps.
-    pub(super) before: [&'s [E]; N],
-    pub(super) kept: [OfSteps<'s, E>; K],
-    pub(super) states: [AxisIterMut<'s, E, Ix2>; N],
+    before: [&'s [E]; N],
+    kept: [OfSteps<'s, E>; K],
+    states: [AxisIterMut<'s, E, Ix2>; N],
 }
 
 /// What steps leave in a tensor.
-pub(super) enum OfSteps<'s, E> {
+enum OfSteps<'s, E> {
     /// In memory that serves all of them.
     Latest(&'s mut [E]),
     Each(AxisIterMut<'s, E, Ix2>),
@@ -55,7 +145,7 @@ pub(super) enum OfSteps<'s, E> {
 
 impl<'s, E> OfSteps<'s, E> {
     /// In a tensor of all steps or of one, from step `start` on.
-    pub(super) fn of(tensor: &'s mut ArrayViewMut3<'_, E>, start: usize) -> Self {
+    fn of(tensor: &'s mut ArrayViewMut3<'_, E>, start: usize) -> Self {
         if tensor.len_of(Axis(0)) == 1 {
             return OfSteps::Latest(elements(tensor.index_axis_mut(Axis(0), 0)));
         }
@@ -72,7 +162,7 @@ impl<'s, E> OfSteps<'s, E> {
 }
 
 /// The states that enter step `start`, if `first` enter the first one, and those that it and later steps leave.
-pub(super) fn states<'s, E>(
+fn states_from<'s, E>(
     tensor: &'s mut ArrayViewMut3<'_, E>,
     first: ArrayView2<'s, E>,
     start: usize,
@@ -97,54 +187,31 @@ fn elements<E>(rows: ArrayViewMut2<'_, E>) -> &mut [E] {
 impl<E, C, const K: usize, const N: usize> WithSimd for FewRows<'_, E, C, K, N>
 where
     E: Storage,
-    C: Cell<E, K, N>,
+    C: GroupedCell<E, K, N>,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let FewRows { cell, lengths, shape, width, mut before, mut kept, mut states, .. } = self;
+        let FewRows {
+            cell, lengths, shape: (batch, cells), mut before, mut kept, mut states, ..
+        } = self;
         let mut products = self.products;
         let mut memory = GroupSums::zeros();
         for t in self.steps {
             let mut after = states.each_mut().map(next);
-            let step = WholeStep {
-                products: products.each_mut().map(|steps| steps.next().unwrap_or_default()),
-                before,
-                kept: kept.each_mut().map(OfSteps::next),
-                states: after.each_mut().map(|state| &mut **state),
-            };
-            let mut rows = [const { None }; FEW_ROWS];
-            let count = RowStep::collect(step.rows(shape), Rows { lengths, t }, &mut rows);
-            let groups = groups(0..shape.1, width, t % 2 == 1);
-            compute(simd, cell, &mut rows[..count], groups, &mut memory);
+            let mut of_kept = kept.each_mut().map(OfSteps::next);
+            let mut of_states = after.each_mut().map(|state| &mut **state);
+            let products = products.each_mut().map(|steps| steps.next().unwrap_or_default());
+            let lens = products.map(|products| products.len() / batch);
+            let of_rows = (0..batch).map(|b| RowStep {
+                products: array::from_fn(|n| &products[n][b * lens[n]..(b + 1) * lens[n]]),
+                before: before.map(|state| &state[b * cells..(b + 1) * cells]),
+                start: 0,
+                kept: of_kept.each_mut().map(|rest| split_off(rest, cells)),
+                states: of_states.each_mut().map(|rest| split_off(rest, cells)),
+            });
+            compute(simd, cell, of_rows, Rows { lengths, t }, 0..cells, &mut memory);
             before = after.map(|state| &*state);
         }
-    }
-}
-
-/// All rows of a step, one after the other.
-struct WholeStep<'s, E, const K: usize, const N: usize> {
-    products: [&'s [f32]; 2],
-    before: [&'s [E]; N],
-    kept: [&'s mut [E]; K],
-    states: [&'s mut [E]; N],
-}
-
-impl<'s, E, const K: usize, const N: usize> WholeStep<'s, E, K, N> {
-    #[inline(always)]
-    fn rows(
-        mut self,
-        (batch, cells): (usize, usize),
-    ) -> impl Iterator<Item = RowStep<'s, E, K, N>> {
-        let lens = self.products.map(|products| products.len() / batch);
-        (0..batch).map(move |b| RowStep {
-            products: array::from_fn(|n| &self.products[n][b * lens[n]..(b + 1) * lens[n]]),
-            before: self.before.map(|state| &state[b * cells..(b + 1) * cells]),
-            start: 0,
-            kept: self.kept.each_mut().map(|rest| split_off(rest, cells)),
-            states: self.states.each_mut().map(|rest| split_off(rest, cells)),
-        })
     }
 }
 
@@ -162,7 +229,7 @@ impl<'s, E: Storage, const K: usize, const N: usize> RowStep<'s, E, K, N> {
     fn collect(
         rows: impl Iterator<Item = Self>,
         of_step: Rows<'_>,
-        to: &mut [Option<Self>; FEW_ROWS],
+        to: &mut [Option<Self>; GROUPED_ROWS],
     ) -> usize {
         let mut count = 0;
         for (b, row) in rows.enumerate() {
@@ -179,21 +246,25 @@ impl<'s, E: Storage, const K: usize, const N: usize> RowStep<'s, E, K, N> {
 
 /// Computes some cells of the rows that have a step, group by group.
 #[inline(always)]
-fn compute<S, E, C, const K: usize, const N: usize>(
+fn compute<'s, S, E, C, const K: usize, const N: usize>(
     simd: S,
     cell: &C,
-    rows: &mut [Option<RowStep<'_, E, K, N>>],
-    groups: impl Iterator<Item = Range<usize>>,
+    all_rows: impl Iterator<Item = RowStep<'s, E, K, N>>,
+    of_step: Rows<'_>,
+    cells: Range<usize>,
     memory: &mut GroupSums,
 ) where
     S: Simd,
     E: Storage,
-    C: Cell<E, K, N>,
+    C: GroupedCell<E, K, N>,
 {
+    let mut rows = [const { None }; GROUPED_ROWS];
+    let count = RowStep::collect(all_rows, of_step, &mut rows);
+    let rows = &mut rows[..count];
     if rows.is_empty() {
         return;
     }
-    for group in groups {
+    for group in groups(cells, cell.group_width(), of_step.t % 2 == 1) {
         let pitch = C::SUMS * padded(group.len());
         let sums = &mut memory.0[..rows.len() * pitch];
         cell.sums(simd, rows, &group, sums);
@@ -203,61 +274,26 @@ fn compute<S, E, C, const K: usize, const N: usize>(
     }
 }
 
-/// A step of a few rows that is cut into parts of its cells, in groups of so many.
-pub(super) struct StepInParts<'s, E, C, const N: usize> {
-    pub(super) cell: &'s C,
-    pub(super) width: usize,
-    /// Those of x, with each of its weights.
-    pub(super) products: ArrayView2<'s, f32>,
-    pub(super) before: [ArrayView2<'s, E>; N],
-}
-
 /// Some cells of a step.
-struct Part<'p, 's, E, C, const K: usize, const N: usize> {
-    step: &'p StepInParts<'s, E, C, N>,
+struct StepPart<'p, 's, E, C, const K: usize, const N: usize> {
+    cell: &'p C,
     of_step: Rows<'p>,
+    /// Those of x, with each of its weights.
+    products: ArrayView2<'p, f32>,
+    before: [ArrayView2<'s, E>; N],
     cells: Range<usize>,
-    kept: [ArrayViewMut2<'p, E>; K],
-    states: [ArrayViewMut2<'p, E>; N],
+    kept: [ArrayViewMut2<'s, E>; K],
+    states: [ArrayViewMut2<'s, E>; N],
 }
 
-impl<E: Storage, C, const N: usize> StepInParts<'_, E, C, N> {
-    /// What the step keeps, and the states that it leaves: part by part, whose tiling and cost are given.
-    pub(super) fn run<const K: usize>(
-        &self,
-        at: At<'_>,
-        (tiling, cost): (Tiling, u64),
-        kept: [ArrayViewMut2<'_, E>; K],
-        states: [ArrayViewMut2<'_, E>; N],
-    ) where
-        C: Cell<E, K, N>,
-    {
-        let (At { context, rows }, isa) = (at, at.context.isa);
-        let mut kept = kept.map(|matrix| tiling.split(matrix));
-        let shape = states[0].dim();
-        let mut states = states.map(|matrix| tiling.split(matrix));
-        let parts = tiling.places(shape).map(|place| Part {
-            step: self,
-            of_step: rows,
-            cells: place.columns,
-            kept: kept.each_mut().map(|parts| parts.next().expect("a part for each place")),
-            states: states.each_mut().map(|parts| parts.next().expect("a part for each place")),
-        });
-        for_each(context.executor, cost, parts.collect(), |part| isa.run(part));
-    }
-}
-
-impl<E, C, const K: usize, const N: usize> WithSimd for Part<'_, '_, E, C, K, N>
+impl<E, C, const K: usize, const N: usize> WithSimd for StepPart<'_, '_, E, C, K, N>
 where
     E: Storage,
-    C: Cell<E, K, N>,
+    C: GroupedCell<E, K, N>,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Part { step, of_step, cells, mut kept, mut states } = self;
-        let &StepInParts { cell, width, products, before } = step;
+        let StepPart { cell, of_step, products, before, cells, mut kept, mut states } = self;
         let (batch, all) = before[0].dim();
         let of_first = C::GATES[0] * all;
         let mut kept = kept.each_mut().map(|output| output.outer_iter_mut());
@@ -269,10 +305,7 @@ where
             kept: kept.each_mut().map(next_row),
             states: states.each_mut().map(next_row),
         });
-        let mut of_rows = [const { None }; FEW_ROWS];
-        let count = RowStep::collect(rows, of_step, &mut of_rows);
-        let groups = groups(cells.clone(), width, of_step.t % 2 == 1);
-        compute(simd, cell, &mut of_rows[..count], groups, &mut GroupSums::zeros());
+        compute(simd, cell, rows, of_step, cells.clone(), &mut GroupSums::zeros());
     }
 }
 
@@ -285,7 +318,5 @@ fn next_row<'s, E>(rows: &mut AxisIterMut<'s, E, Ix1>) -> &'s mut [E] {
 /// The first elements of a slice, which becomes the others.
 #[inline(always)]
 fn split_off<'a, T>(rest: &mut &'a mut [T], len: usize) -> &'a mut [T] {
-    let (part, after) = mem::take(rest).split_at_mut(len);
-    *rest = after;
-    part
+    rest.split_off_mut(..len).expect("as many elements")
 }

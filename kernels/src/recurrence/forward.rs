@@ -2,74 +2,69 @@
 
 use std::array;
 use std::ops::Range;
-use std::slice::ChunksExact;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, s};
 
-use super::bands::{band_rows, bands, cut, for_each_band, turn};
-use super::few_rows::{self, FewRows, OfSteps, RowStep, StepInParts};
+use super::bands::{band_rows, cut, for_each_band, steps_of_slice};
+use super::cell::{Step, StepCell, TiledCell};
 use super::input::{self, InputWeights, pack_strips, worth_packing};
-use super::steps::{
-    all_rows, all_rows_mut, at_step, clear_from, parts, state_before, steps_at_once,
-};
-use super::{At, Known, Lengths, Rows};
-use crate::gemm::{self, Right, workspace};
+use super::lengths::{At, Lengths, Rows};
+use super::product::InputProducts;
+use super::steps::{all_rows, at_step, clear_from, state_before, steps_at_once};
+use crate::gemm::{self, Right};
 use crate::ops::Sizes;
-use crate::simd::Simd;
-use crate::tiles::Tiling;
-use crate::{Context, Storage, tiles};
+use crate::tiles::{self, Tiling, parts};
+use crate::tuning::{BAND_INPUT_ROWS, BAND_SUMS_FLOATS};
+use crate::{Context, Storage, workspace};
 
-/// What the steps of a cell compute: `K` tensors that may be kept, and `N` states.
-pub(crate) trait Cell<E, const K: usize, const N: usize>: Sync {
-    /// How many gates each of the weights of x has.
-    const GATES: [usize; 2];
+/// How the steps of cells `C` are computed.
+pub(super) trait Way<C, E, const K: usize, const N: usize> {
+    /// Whether the steps of a single band can be cut for several threads.
+    const CUTS_STEPS: bool;
 
-    /// Products of x for each cell.
-    const OF_X: usize = Self::GATES[0] + Self::GATES[1];
-
-    /// Sums for each cell that [`Cell::sums`] sets.
-    const SUMS: usize = Self::OF_X;
-
-    /// How a step is cut, and the processor cycles that a tile may take.
-    fn tiles(&self) -> (Tiling, u64);
-
-    /// The cells of a group, if steps are computed group by group: by [`Cell::sums`] and [`Cell::finish`].
-    fn group_width(&self) -> Option<usize> {
-        None
-    }
-
-    /// Sets `sums`, `[rows, Self::SUMS, cells]`, to those of a group of cells of few rows.
-    fn sums<S: Simd>(
-        &self,
-        _: S,
-        _: &[Option<RowStep<'_, E, K, N>>],
-        _: &Range<usize>,
-        _: &mut [f32],
-    ) {
-        unreachable!("not computed in groups")
-    }
-
-    /// Completes a group of cells of a row that has the step, whose sums are `[Self::SUMS, cells]`.
-    fn finish<S: Simd>(&self, _: S, _: &mut RowStep<'_, E, K, N>, _: &Range<usize>, _: &mut [f32]) {
-        unreachable!("not computed in groups")
-    }
-
-    /// One step: what it keeps, and the states that it leaves. Rows that do not have it become zero.
-    fn step(
-        &self,
-        step: Step<'_, E, N>,
-        kept: [ArrayViewMut2<'_, E>; K],
-        states: [ArrayViewMut2<'_, E>; N],
+    /// Some steps of a band with all cells. `sums` are the products of their x, of `len` elements for each step: they
+    /// become the sums of the steps where they are.
+    fn steps(
+        context: &Context<'_>,
+        cell: &C,
+        band: &mut Band<'_, E, K, N>,
+        steps: Range<usize>,
+        sums: [&mut [f32]; 2],
+        len: [usize; 2],
     );
+
+    /// One step, whose products of x are known.
+    fn step(cell: &C, products: ArrayViewMut2<'_, f32>, step: BandStep<'_, E, K, N>);
 }
 
-/// What a step is computed from.
-pub(crate) struct Step<'s, E, const N: usize> {
-    pub(crate) at: At<'s>,
-    /// Products of its x with the weights of all gates.
-    pub(crate) products: Known<'s>,
-    /// The states that enter it.
-    pub(crate) before: [ArrayView2<'s, E>; N],
+/// Tile by tile.
+struct ByTiles;
+
+impl<C, E, const K: usize, const N: usize> Way<C, E, K, N> for ByTiles
+where
+    E: Storage,
+    C: TiledCell<E, K, N>,
+{
+    const CUTS_STEPS: bool = true;
+
+    fn steps(
+        context: &Context<'_>,
+        cell: &C,
+        band: &mut Band<'_, E, K, N>,
+        steps: Range<usize>,
+        [first, second]: [&mut [f32]; 2],
+        len: [usize; 2],
+    ) {
+        let mut products = [first.chunks_exact_mut(len[0]), second.chunks_exact_mut(len[1])];
+        for t in steps {
+            let sums = products.each_mut().map(|sums| sums.next().unwrap_or_default());
+            band.step(context, t, |step| step.compute(cell, InputProducts::Sums(sums)));
+        }
+    }
+
+    fn step(cell: &C, products: ArrayViewMut2<'_, f32>, step: BandStep<'_, E, K, N>) {
+        step.compute(cell, InputProducts::Matrix(products));
+    }
 }
 
 /// What all steps are computed from, beside the cell.
@@ -90,7 +85,7 @@ pub(crate) struct Outputs<'a, E, const K: usize, const N: usize> {
     pub(crate) states: [ArrayViewMut3<'a, E>; N],
 }
 
-/// How many elements of memory [`forward()`] needs for products of so many gates.
+/// How many elements of memory [`forward()`] needs for products of `gates` gates.
 pub(crate) fn products_len(sizes: &Sizes, gates: usize) -> usize {
     let Sizes { time, batch, input_size, cell_size, .. } = *sizes;
     let products = steps_at_once(time, batch).saturating_mul(batch);
@@ -100,14 +95,30 @@ pub(crate) fn products_len(sizes: &Sizes, gates: usize) -> usize {
     gemm::padded(products).saturating_add(weights)
 }
 
-/// All steps. Outputs are zero in steps that a row does not have. `memory` has at least [`products_len`] elements.
-pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
+/// All steps, tile by tile. Outputs are zero in steps that a row does not have. `memory` has at least [`products_len`]
+/// elements.
+pub(crate) fn forward<E: Storage, C: TiledCell<E, K, N>, const K: usize, const N: usize>(
+    context: &Context<'_>,
+    cell: &C,
+    sequence: &Sequence<'_, E, N>,
+    outputs: Outputs<'_, E, K, N>,
+    memory: &mut [f32],
+) {
+    all_steps::<ByTiles, _, _, K, N>(context, cell, sequence, outputs, memory);
+}
+
+/// [`forward()`] in some way.
+pub(super) fn all_steps<W, C, E, const K: usize, const N: usize>(
     context: &Context<'_>,
     cell: &C,
     sequence: &Sequence<'_, E, N>,
     mut outputs: Outputs<'_, E, K, N>,
     memory: &mut [f32],
-) {
+) where
+    W: Way<C, E, K, N>,
+    C: StepCell<E, K, N>,
+    E: Storage,
+{
     let Sequence { lengths, x, w_x, first } = *sequence;
     let (time, (batch, cells)) = (x.dim().0, first[0].dim());
     let steps = lengths.longest();
@@ -121,9 +132,10 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
     if cells <= tiling.columns {
         let sums = Sums::new(C::GATES, cells, (rows, steps));
         // A single band would leave other threads without work.
-        let threads = if cell.group_width().is_some() { 1 } else { context.executor.threads() };
+        let threads = if W::CUTS_STEPS { context.executor.threads() } else { 1 };
         if sums.fit && (rows < batch || threads <= 1) {
-            return by_bands(context, cell, sequence, outputs, (rows, &sums), memory);
+            let bands = (rows, &sums);
+            return by_bands::<W, _, _, K, N>(context, cell, sequence, outputs, bands, memory);
         }
     }
     let (at_once, pitch) = (steps_at_once(time, batch), batch * C::OF_X * cells);
@@ -136,27 +148,31 @@ pub(crate) fn forward<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usi
         let products = &mut products[..steps.len() * pitch];
         let products = ArrayViewMut3::from_shape(shape, products).expect("of this size");
         let mut products = [products];
-        let of_steps = all_rows_mut(products[0].view_mut(), 0..steps.len());
+        let of_steps = all_rows(products[0].view_mut(), 0..steps.len());
         w_x.multiply(context, all_rows(x, steps.clone()), of_steps);
         let cost = cost.saturating_mul(steps.len() as u64);
         let bands = outputs.bands(sequence, rows).zip(cut(&mut products, rows)).collect();
         for_each_band(context, cost, bands, |context, (mut band, [mut products])| {
             for (t, products) in steps.clone().zip(products.outer_iter_mut()) {
-                band.step(context, cell, t, Known::Matrix(products));
+                band.step(context, t, |step| W::step(cell, products, step));
             }
         });
     }
 }
 
-/// All steps, where none of them needs what another row computes: band by band of so many rows.
-fn by_bands<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
+/// All steps, where none of them needs what another row computes: band by band of `rows` rows.
+fn by_bands<W, C, E, const K: usize, const N: usize>(
     context: &Context<'_>,
     cell: &C,
     sequence: &Sequence<'_, E, N>,
     mut outputs: Outputs<'_, E, K, N>,
     (rows, sums): (usize, &Sums),
     memory: &mut [f32],
-) {
+) where
+    W: Way<C, E, K, N>,
+    C: StepCell<E, K, N>,
+    E: Storage,
+{
     let Sequence { lengths, x, w_x, first } = *sequence;
     let (batch, cells) = first[0].dim();
     let w_x = w_x.map(|w_x| {
@@ -165,13 +181,13 @@ fn by_bands<E: Storage, C: Cell<E, K, N>, const K: usize, const N: usize>(
     });
     let of_x = gemm::cost(Tiling { rows, columns: cells }, C::OF_X, x.len_of(Axis(2)));
     let cost = cell.tiles().1.saturating_add(of_x);
-    let turn = turn(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
-    let turn = turn - turn % sums.at_once;
-    for steps in parts(0..lengths.longest(), turn) {
+    let slice = steps_of_slice(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
+    let slice = slice - slice % sums.at_once;
+    for steps in parts(0..lengths.longest(), slice) {
         let cost = cost.saturating_mul(steps.len() as u64);
         let bands = outputs.bands(sequence, rows).collect();
         for_each_band(context, cost, bands, |context, mut band| {
-            band.steps(context, cell, steps.clone(), sums, w_x.as_deref());
+            band.steps::<W, _>(context, cell, steps.clone(), sums, w_x.as_deref());
         });
     }
 }
@@ -189,45 +205,57 @@ struct Sums {
 }
 
 impl Sums {
-    /// Those of bands of so many rows over so many steps.
+    /// Those of bands of `rows` rows over `steps` steps.
     fn new(gates: [usize; 2], cells: usize, (rows, steps): (usize, usize)) -> Self {
-        /// Rows whose products are computed at once: enough for packing the weights to cost little.
-        const ROWS: usize = 128;
-        /// Most sums of these rows: half of a second level cache.
-        const MOST: usize = 128 << 10;
         let columns = gates.map(|gates| {
             (0..gates).map(|gate| gate * cells..(gate + 1) * cells).collect::<Vec<_>>()
         });
         let pitch = columns.each_ref().map(|columns| gemm::pitch(columns));
-        let wanted = (ROWS / rows).clamp(1, steps.max(1));
-        let most = MOST / (rows * (pitch[0] + pitch[1]));
+        let wanted = (BAND_INPUT_ROWS / rows).clamp(1, steps.max(1));
+        let most = BAND_SUMS_FLOATS / (rows * (pitch[0] + pitch[1]));
         Sums { columns, pitch, at_once: wanted.min(most).max(1), fit: 3 * wanted <= 4 * most }
     }
 }
 
 /// Some rows of the batch.
-struct Band<'b, E, const K: usize, const N: usize> {
-    lengths: Lengths<'b>,
+pub(super) struct Band<'b, E, const K: usize, const N: usize> {
+    pub(super) lengths: Lengths<'b>,
     x: ArrayView3<'b, E>,
-    first: [ArrayView2<'b, E>; N],
-    kept: [ArrayViewMut3<'b, E>; K],
-    states: [ArrayViewMut3<'b, E>; N],
+    pub(super) first: [ArrayView2<'b, E>; N],
+    pub(super) kept: [ArrayViewMut3<'b, E>; K],
+    pub(super) states: [ArrayViewMut3<'b, E>; N],
+}
+
+/// A step of a [`Band`]: the states that enter it, what it keeps, and the states that it leaves.
+pub(super) struct BandStep<'s, E, const K: usize, const N: usize> {
+    pub(super) at: At<'s>,
+    pub(super) before: [ArrayView2<'s, E>; N],
+    pub(super) kept: [ArrayViewMut2<'s, E>; K],
+    pub(super) states: [ArrayViewMut2<'s, E>; N],
+}
+
+impl<E, const K: usize, const N: usize> BandStep<'_, E, K, N> {
+    /// The step of a cell, tile by tile.
+    fn compute(self, cell: &impl TiledCell<E, K, N>, products: InputProducts<'_>) {
+        let BandStep { at, before, kept, states } = self;
+        cell.step(Step { at, products, before }, kept, states);
+    }
 }
 
 impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
-    /// Bands of so many rows of the batch.
+    /// Bands of `rows` rows of the batch.
     fn bands<'b, 's: 'b>(
         &'b mut self,
         sequence: &Sequence<'s, E, N>,
         rows: usize,
     ) -> impl Iterator<Item = Band<'b, E, K, N>> {
         let Sequence { lengths, x, first, .. } = *sequence;
-        let ranges = bands(first[0].nrows(), rows);
+        let ranges = parts(0..first[0].nrows(), rows);
         let parts = cut(&mut self.kept, rows).zip(cut(&mut self.states, rows));
         ranges.zip(parts).map(move |(rows, (kept, states))| Band {
             lengths: lengths.rows(rows.clone()),
             x: x.slice_move(s![.., rows.clone(), ..]),
-            first: first.map(|state| tiles::rows(state.reborrow(), rows.clone())),
+            first: first.map(|state| tiles::rows(state, rows.clone())),
             kept,
             states,
         })
@@ -236,10 +264,10 @@ impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
 
 impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
     /// Some steps. The products of x of several at once become the sums of the steps where they are.
-    fn steps(
+    fn steps<W: Way<C, E, K, N>, C>(
         &mut self,
         context: &Context<'_>,
-        cell: &impl Cell<E, K, N>,
+        cell: &C,
         steps: Range<usize>,
         Sums { columns, pitch, at_once, .. }: &Sums,
         w_x: Option<&[Right<'_, E>]>,
@@ -255,17 +283,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
                     [&mut first[..known.len() * len[0]], &mut second[..known.len() * len[1]]];
                 self.products(context, known.clone(), [&mut *first, &mut *second], columns, w_x);
                 let len = len.map(|len| len.max(1));
-                if let Some(width) = cell.group_width() {
-                    let products = [first.chunks_exact(len[0]), second.chunks_exact(len[1])];
-                    self.few_rows(context, cell, known.clone(), width, products);
-                } else {
-                    let mut products =
-                        [first.chunks_exact_mut(len[0]), second.chunks_exact_mut(len[1])];
-                    for t in known.clone() {
-                        let sums = products.each_mut().map(|sums| sums.next().unwrap_or_default());
-                        self.step(context, cell, t, Known::Sums(sums));
-                    }
-                }
+                W::steps(context, cell, self, known.clone(), [first, second], len);
                 (known.end..steps.end).for_each(|t| self.clear(t));
             }
         });
@@ -295,58 +313,16 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         }
     }
 
-    /// Some steps, whose products of x are known, in groups of so many cells.
-    fn few_rows(
-        &mut self,
-        context: &Context<'_>,
-        cell: &impl Cell<E, K, N>,
-        steps: Range<usize>,
-        width: usize,
-        products: [ChunksExact<'_, f32>; 2],
-    ) {
-        let Band { lengths, first, .. } = *self;
-        let mut states = self.states.each_mut().into_iter().zip(first).map(|(states, first)| {
-            let (before, states) = few_rows::states(states, first, steps.start);
-            (before, Some(states))
-        });
-        let mut states: [_; N] = array::from_fn(|_| states.next().expect("as many states"));
-        context.isa.run(FewRows {
-            cell,
-            lengths,
-            shape: first[0].dim(),
-            width,
-            products,
-            before: states.each_ref().map(|(before, _)| *before),
-            kept: self.kept.each_mut().map(|kept| OfSteps::of(kept, steps.start)),
-            states: states.each_mut().map(|(_, states)| states.take().expect("taken once")),
-            steps,
-        });
-    }
-
-    /// One step, whose products of x are known.
-    fn step(
-        &mut self,
-        context: &Context<'_>,
-        cell: &impl Cell<E, K, N>,
-        t: usize,
-        products: Known<'_>,
-    ) {
+    /// Calls `work` with step `t`; if no row has it, what it writes becomes zero.
+    fn step(&mut self, context: &Context<'_>, t: usize, work: impl FnOnce(BandStep<'_, E, K, N>)) {
         let Band { lengths, first, .. } = *self;
         if t >= lengths.longest() {
             return self.clear(t);
         }
         let (_, kept) = at_step(&mut self.kept, t);
         let (done, states) = at_step(&mut self.states, t);
-        let at = At { context, rows: Rows { lengths, t } };
         let before = array::from_fn(|n| state_before(t, first[n], done[n].view()));
-        if let Some(width) = cell.group_width() {
-            let (Known::Matrix(products), (tiling, cost)) = (products, cell.tiles()) else {
-                unreachable!("steps with such sums are computed many at once");
-            };
-            let step = StepInParts { cell, width, products: products.view(), before };
-            return step.run(at, (tiling, cost), kept, states);
-        }
-        cell.step(Step { at, products: products.reborrow(), before }, kept, states);
+        work(BandStep { at: At { context, rows: Rows { lengths, t } }, before, kept, states });
     }
 
     /// A step that no row has.

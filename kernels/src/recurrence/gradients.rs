@@ -5,15 +5,15 @@ use std::slice;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
-use super::steps::clear_from;
-use super::{Lengths, Rows, all_rows, all_rows_mut};
-use crate::gemm::{self, LeftLayout, Right, Target, Tile};
-use crate::tiles::{self, Place};
+use super::lengths::{Lengths, Rows};
+use super::steps::{all_rows, clear_from};
+use crate::gemm::{self, LeftLayout, Right, Target};
+use crate::tiles;
 use crate::{Context, Storage};
 
 /// Sets the gradient with respect to x: the sum of `d @ w^T` over the gates, whose weights are `w`, or the sum of `d`
-/// where the gates have no weights. `d` has all rows of the steps. Weights may lie in memory as their transposes. Without
-/// memory nothing is computed.
+/// where the gates have no weights. `d` has all rows of the steps. Weights may lie in memory as their transposes.
+/// Without memory nothing is computed.
 pub(crate) fn input_gradient<E: Storage, D: Storage, const N: usize>(
     context: &Context<'_>,
     lengths: Lengths<'_>,
@@ -27,7 +27,7 @@ pub(crate) fn input_gradient<E: Storage, D: Storage, const N: usize>(
     let (steps, batch) = (lengths.longest(), x_grad.len_of(Axis(1)));
     clear_from(slice::from_mut(&mut x_grad), steps);
     let depth: usize = d.iter().map(ArrayView2::ncols).sum();
-    let out = all_rows_mut(x_grad.view_mut(), 0..steps);
+    let out = all_rows(x_grad.view_mut(), 0..steps);
     let results = [Target { out, terms: () }];
     gemm::products(context, LeftLayout::RowMajor, depth, results, |tile, (), place| match w {
         Some(w) => {
@@ -72,8 +72,8 @@ pub(crate) struct Inputs<'a, E> {
     pub(crate) h: ArrayView3<'a, E>,
 }
 
-/// The gradients with respect to the weights of x and of the state, of a matrix that has both, or is empty because nobody
-/// reads it.
+/// The gradients with respect to the weights of x and of the state, of a matrix that has both, or is empty because
+/// nobody reads it.
 pub(crate) fn split_rows<E>(
     w_grad: ArrayViewMut2<'_, E>,
     input_size: usize,
@@ -82,8 +82,8 @@ pub(crate) fn split_rows<E>(
     w_grad.split_at(Axis(0), rows).into()
 }
 
-/// `left^T @ d` of all steps, for each of some weights that have memory. Where the memory holds their transposes, x and rows must
-/// be finite in steps that a row does not have.
+/// `left^T @ d` of all steps, for each of some weights that have memory. Where the memory holds their transposes, x and
+/// rows must be finite in steps that a row does not have.
 pub(crate) fn weight_gradients<'a, 'o, E: Storage, D: Storage>(
     context: &Context<'_>,
     inputs: Inputs<'_, E>,
@@ -108,8 +108,12 @@ pub(crate) fn weight_gradients<'a, 'o, E: Storage, D: Storage>(
         let mut add = |left: ArrayView2<'_, E>, steps: Range<usize>| {
             let rows = steps.start * batch..steps.end * batch;
             let valid = valid.as_ref().map(|valid| &valid[rows.clone()]);
-            let d = tiles::rows(d, rows);
-            add_transposed(tile, place, left, valid, d, transposed);
+            let (d, columns) = (tiles::rows(d, rows), place.rows.clone());
+            if transposed {
+                tile.add_tn(tiles::columns(d, columns), None, left);
+            } else {
+                tile.add_tn(tiles::columns(left, columns), valid, d);
+            }
         };
         match left {
             Left::Input => add(x, 0..steps),
@@ -120,22 +124,4 @@ pub(crate) fn weight_gradients<'a, 'o, E: Storage, D: Storage>(
             }
         }
     });
-}
-
-/// Adds `left^T @ d` of some rows to a tile, or its transpose. Rows of `left` that are false in `valid` count as zeros.
-/// Where the transpose is computed, `left` has no gaps.
-fn add_transposed<E: Storage, D: Storage>(
-    tile: &mut Tile<'_>,
-    place: &Place,
-    left: ArrayView2<'_, E>,
-    valid: Option<&[bool]>,
-    d: ArrayView2<'_, D>,
-    transposed: bool,
-) {
-    let rows = place.rows.clone();
-    if transposed {
-        tile.add_transposed(tiles::columns(d, rows), None, left);
-    } else {
-        tile.add_transposed(tiles::columns(left, rows), valid, d);
-    }
 }

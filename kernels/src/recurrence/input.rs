@@ -5,21 +5,20 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
-use super::{Lengths, Product, Rows};
+use super::lengths::{Lengths, Rows};
+use super::product::Product;
 use crate::gemm::{self, LeftLayout, Right, Target};
+use crate::tuning::PACKED_INPUT_ROWS;
 use crate::{Context, Storage};
 
-/// Rows of x in all steps from which on its weights are packed once, and not with each product.
-const WORTH_PACKING: usize = 1024;
-
-/// How many elements of memory packed weights of so many gates need, for so many rows of x in all steps.
+/// How many elements of memory packed weights of `gates` gates need, for `rows` rows of x in all steps.
 pub(super) fn packed_len(rows: usize, input_size: usize, (gates, cells): (usize, usize)) -> usize {
-    if rows < WORTH_PACKING { 0 } else { gemm::weights_len(input_size, gates, cells) }
+    if rows < PACKED_INPUT_ROWS { 0 } else { gemm::weights_len(input_size, gates, cells) }
 }
 
-/// The memory for packed weights if so many rows are worth it.
+/// The memory for packed weights if `rows` rows are worth it.
 pub(super) fn worth_packing(memory: &mut [f32], rows: usize) -> &mut [f32] {
-    if rows < WORTH_PACKING { &mut [] } else { memory }
+    if rows < PACKED_INPUT_ROWS { &mut [] } else { memory }
 }
 
 /// What x of several steps is multiplied by.
@@ -33,7 +32,7 @@ pub(super) enum InputWeights<'w, E> {
 }
 
 impl<'w, E: Storage> InputWeights<'w, E> {
-    /// Weights for products of so many rows: packed if all are constants of the call, or if memory of [`packed_len`] is
+    /// Weights for products of `rows` rows: packed if all are constants of the call, or if memory of [`packed_len`] is
     /// there for them.
     pub(super) fn new(
         context: &Context<'w>,
@@ -89,7 +88,7 @@ impl<'w, E: Storage> InputWeights<'w, E> {
     }
 }
 
-/// The weights of x of tiles of so many rows with all cells, `columns` of each side by side: packed as in
+/// The weights of x of tiles of `rows` rows with all cells, `columns` of each side by side: packed as in
 /// [`InputWeights::new`].
 pub(super) fn pack_strips<'w, E: Storage>(
     context: &Context<'w>,
@@ -116,7 +115,7 @@ fn memories<'m, E: Storage>(
     lens.map(|len| memory.split_off_mut(..len)).collect()
 }
 
-/// Parts of a matrix of so many columns each, as long as there are columns.
+/// Parts of a matrix, of `columns` each, as long as there are columns.
 fn side_by_side<T>(
     matrix: ArrayViewMut2<'_, T>,
     mut columns: impl Iterator<Item = usize>,

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use ndarray::{ArrayView1, ArrayViewMut2};
 
-use crate::{OutOfMemory, Storage};
+use crate::{Context, OutOfMemory, Storage};
 
 /// How many steps each row of the batch has.
 #[derive(Clone, Copy)]
 pub(crate) enum Lengths<'a> {
-    /// All rows have so many.
+    /// All rows have as many.
     Same(usize),
     /// Each row has a number of its own.
     Each(&'a [i64]),
@@ -120,5 +120,19 @@ impl Rows<'_> {
                 row.fill(E::ZERO);
             }
         }
+    }
+}
+
+/// A step, and what it runs on.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'s> {
+    pub(crate) context: &'s Context<'s>,
+    pub(crate) rows: Rows<'s>,
+}
+
+impl<'s> At<'s> {
+    /// The only step of an operation that has one.
+    pub(crate) fn only_step(context: &'s Context<'s>) -> Self {
+        At { context, rows: Rows { lengths: Lengths::Same(1), t: 0 } }
     }
 }

@@ -4,8 +4,9 @@ use std::array;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
 
+use super::lengths::{At, Rows};
 use super::product::Products;
-use super::{At, ColumnSums, Rows};
+use super::sums::ColumnSums;
 use crate::elementwise::{self, Equation};
 use crate::executor::for_each;
 use crate::tiles::Place;
@@ -23,11 +24,22 @@ pub(crate) struct Phase<'p, 's, E, Q, const I: usize, const O: usize, const W: u
 }
 
 /// One tile of a [`Phase`].
-struct Part<'m, E, const O: usize, const W: usize, const R: usize> {
+struct PhaseTile<'m, E, const O: usize, const W: usize, const R: usize> {
     place: Place,
     outputs: [ArrayViewMut2<'m, E>; O],
     f32_operands: [ArrayViewMut2<'m, f32>; W],
     sums: [&'m mut [f32]; R],
+}
+
+impl<'p, E, Q, const I: usize, const O: usize> Phase<'p, '_, E, Q, I, O, 0> {
+    /// An equation that reads products alone in `f32`, without sums.
+    pub(crate) fn new(
+        equation: Q,
+        inputs: [ArrayView2<'p, E>; I],
+        outputs: [ArrayViewMut2<'p, E>; O],
+    ) -> Self {
+        Phase { equation, inputs, outputs, f32_operands: [], sums: ColumnSums::none() }
+    }
 }
 
 impl<E, Q, const I: usize, const O: usize, const W: usize> Phase<'_, '_, E, Q, I, O, W>
@@ -45,15 +57,7 @@ where
     {
         let Phase { equation, inputs, outputs, f32_operands, sums } = self;
         let (At { context, rows }, isa) = (at, at.context.isa);
-        let complete = |Part { place, outputs, f32_operands, sums }: Part<'_, E, O, W, R>,
-                        strips: [ArrayViewMut2<'_, f32>; G]| {
-            let mut all = strips.into_iter().chain(f32_operands);
-            let f32_operands =
-                array::from_fn::<_, ALL, _>(|_| all.next().expect("as many matrices"));
-            let part = Part { place, outputs, f32_operands, sums };
-            part.apply(isa, rows, equation, inputs);
-        };
-        let (tiling, shape) = (products.tiling(), outputs[0].dim());
+        let ((tiling, cost), shape) = (products.tiles(), outputs[0].dim());
         let mut sums = sums.of_tiles(tiling.columns, shape.1);
         let mut sums = || match R {
             0 => [(); R].map(|()| Default::default()),
@@ -64,57 +68,59 @@ where
         }
         if tiling.is_one_tile(shape) {
             let place = Place { rows: 0..shape.0, columns: 0..shape.1 };
-            let part = Part { place: place.clone(), outputs, f32_operands, sums: sums() };
-            return products.whole(isa, &place, |strips| complete(part, strips));
+            let tile = PhaseTile { place: place.clone(), outputs, f32_operands, sums: sums() };
+            return products
+                .whole(isa, &place, |strips| tile.complete((isa, rows), equation, inputs, strips));
         }
-        let mut outputs = outputs.map(|matrix| tiling.split(matrix));
-        let mut f32_operands = f32_operands.map(|matrix| tiling.split(matrix));
-        let all = tiling.places(shape).map(|place| Part {
-            place,
-            outputs: outputs.each_mut().map(|tiles| tiles.next().expect("a tile for each place")),
-            f32_operands: f32_operands
-                .each_mut()
-                .map(|tiles| tiles.next().expect("a tile for each place")),
-            sums: sums(),
-        });
-        let mut parts: Vec<_> = all.collect();
+        let tiles = tiling.places(shape).zip(tiling.split_each(outputs));
+        let tiles = tiles.zip(tiling.split_each(f32_operands));
+        let mut tiles: Vec<_> = tiles
+            .map(|((place, outputs), f32_operands)| PhaseTile {
+                place,
+                outputs,
+                f32_operands,
+                sums: sums(),
+            })
+            .collect();
         // What the last step has read last is still in the cache. Several threads have their own tiles each.
         if rows.t % 2 == 1 && context.executor.threads() <= 1 {
-            parts.reverse();
+            tiles.reverse();
         }
-        for_each(context.executor, products.cost(), parts, |part| {
-            let place = part.place.clone();
-            products.at(isa, &place, |strips| complete(part, strips));
+        for_each(context.executor, cost, tiles, |tile| {
+            let place = tile.place.clone();
+            products.at(isa, &place, |strips| tile.complete((isa, rows), equation, inputs, strips));
         });
     }
 }
 
-impl<E: Storage, const O: usize, const W: usize, const R: usize> Part<'_, E, O, W, R> {
-    fn apply<Q, const I: usize>(
-        mut self,
-        isa: Isa,
-        of_step: Rows<'_>,
+impl<E: Storage, const O: usize, const W: usize, const R: usize> PhaseTile<'_, E, O, W, R> {
+    fn complete<Q, const I: usize, const G: usize, const ALL: usize>(
+        self,
+        (isa, of_step): (Isa, Rows<'_>),
         equation: Q,
         inputs: [ArrayView2<'_, E>; I],
+        strips: [ArrayViewMut2<'_, f32>; G],
     ) where
-        Q: Equation<I, O, R, W>,
+        Q: Equation<I, O, R, ALL>,
     {
-        let Place { rows, columns } = self.place.clone();
+        let PhaseTile { place, mut outputs, f32_operands, mut sums } = self;
+        let mut all = strips.into_iter().chain(f32_operands);
+        let mut f32_operands: [_; ALL] = array::from_fn(|_| all.next().expect("as many matrices"));
+        let Place { rows, columns } = place.clone();
         let mut spans = of_step.spans(rows.clone()).peekable();
         if spans.next_if(|span| span.have_step && span.rows == rows).is_some() {
-            let inputs = inputs.map(|input| self.place.of(input));
-            let Part { outputs, f32_operands, sums, .. } = self;
+            let inputs = inputs.map(|input| place.of(input));
             return isa.run(elementwise::Pass { equation, inputs, outputs, f32_operands, sums });
         }
         for span in spans {
             let slice = Slice::from(span.rows.start - rows.start..span.rows.end - rows.start);
-            let mut outputs = self.outputs.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+            let mut outputs = outputs.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
             if span.have_step {
                 let place = Place { rows: span.rows, columns: columns.clone() };
                 let inputs = inputs.map(|input| place.of(input));
                 let f32_operands =
-                    self.f32_operands.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
-                let sums = self.sums.each_mut().map(|sum| &mut **sum);
+                    f32_operands.each_mut().map(|m| m.slice_axis_mut(Axis(0), slice));
+                let sums = sums.each_mut().map(|sum| &mut **sum);
                 isa.run(elementwise::Pass { equation, inputs, outputs, f32_operands, sums });
             } else {
                 outputs.iter_mut().for_each(|output| output.fill(E::ZERO));

@@ -1,40 +1,34 @@
 //! Products that every step of a sequence has.
 
-use std::array;
 use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
-use super::Rows;
+use super::grouped;
+use super::lengths::Rows;
 use crate::executor::for_each;
-use crate::gemm::{self, Interleaved, PackedWeights, Right, Tile, weights_len};
-use crate::simd::Simd;
+use crate::gemm::{self, PackedWeights, Right, StepShape, Tile, weights_len};
 use crate::tiles::{Place, Tiling};
+use crate::tuning::PACKED_STEPS;
 use crate::{Context, Isa, Storage};
-
-/// The number of steps from which on packing the weights pays.
-const WORTH_PACKING: usize = 9;
 
 /// Weights that a factor of every step is multiplied by, for `G` gates of each cell, in tiles of cells.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<'w, E, const G: usize> {
     pub(crate) tiling: Tiling,
-    weights: Factor<'w, E, G>,
+    weights: Factor<'w, E>,
     depth: usize,
     cells: usize,
-    /// The cells of a group, if steps are computed group by group.
-    group: Option<usize>,
 }
 
 #[derive(Clone, Copy)]
-enum Factor<'w, E, const G: usize> {
+enum Factor<'w, E> {
     Packed(PackedWeights<'w>),
-    Interleaved(Interleaved<'w, G>),
     Plain(Right<'w, E>),
 }
 
 impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
-    /// How many elements of memory packed weights of so many terms need.
+    /// How many elements of memory packed weights of `depth` terms for `cells` cells need.
     pub(crate) fn memory(depth: usize, cells: usize) -> usize {
         weights_len(depth, G, cells)
     }
@@ -42,107 +36,36 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     /// Weights `[depth, G * cells]`, gate by gate, which may lie in memory as their transpose, as they are.
     pub(crate) fn plain<'f: 'w>(tiling: Tiling, weights: ArrayView2<'f, E>) -> Self {
         let (depth, columns) = weights.dim();
-        let weights = Factor::Plain(Right::of(weights.reborrow()));
-        let cells = columns / G;
-        Product { tiling, weights, depth, cells, group: None }
+        let weights = Factor::Plain(Right::of(weights));
+        Product { tiling, weights, depth, cells: columns / G }
     }
 
     /// The same weights, packed: constants of the call once and for all, others into memory of [`Product::memory`].
     pub(crate) fn packed(self, context: &Context<'w>, memory: &'w mut [f32]) -> Self {
-        if let Some(kept) = self.kept(context) {
-            return kept;
-        }
-        let Product { tiling, depth, cells, .. } = self;
-        let Factor::Plain(right) = self.weights else { return self };
-        let strips = |cells: &Range<usize>| self.strips(cells);
-        let weights = PackedWeights::pack(context, tiling, (depth, cells), right, strips, memory);
-        Product { weights: Factor::Packed(weights), ..self }
+        self.packed_in(context, Some(memory)).unwrap_or(self)
     }
 
     /// The same weights, packed, if they are a constant of the call.
     pub(super) fn kept(&self, context: &Context<'w>) -> Option<Self> {
+        self.packed_in(context, None)
+    }
+
+    fn packed_in(&self, context: &Context<'w>, memory: Option<&'w mut [f32]>) -> Option<Self> {
         let Product { tiling, depth, cells, .. } = *self;
         let Factor::Plain(right) = self.weights else { return None };
         let strips = |cells: &Range<usize>| self.strips(cells);
-        let weights = PackedWeights::kept(context, tiling, (depth, cells), right, strips)?;
+        let weights = PackedWeights::pack(context, tiling, (depth, cells), right, strips, memory)?;
         Some(Product { weights: Factor::Packed(weights), ..*self })
     }
 
-    /// [`Product::packed`] if that pays in so many steps.
+    /// [`Product::packed`] if that pays in `steps` steps.
     pub(crate) fn packed_for(
         self,
         context: &Context<'w>,
         steps: usize,
         memory: &'w mut [f32],
     ) -> Self {
-        if steps < WORTH_PACKING { self } else { self.packed(context, memory) }
-    }
-
-    /// [`Product::packed_for`], for steps that are computed group by group of cells if their rows are few: in phases of
-    /// products with so many gates each, of which this is one. Tiles then have whole blocks.
-    pub(crate) fn grouped_for(
-        self,
-        context: &Context<'w>,
-        steps: usize,
-        gates: &[usize],
-        memory: &'w mut [f32],
-    ) -> Self {
-        let Product { tiling, depth, cells, .. } = self;
-        let widths = gates.iter().map(|&gates| gemm::block_width(context.isa, tiling.rows, gates));
-        let widest = widths.collect::<Option<Vec<_>>>().and_then(|widths| widths.into_iter().max());
-        let pays = !E::IS_HALF && steps >= WORTH_PACKING;
-        let (Factor::Plain(right), Some(widest), true) = (self.weights, widest, pays) else {
-            return self.packed_for(context, steps, memory);
-        };
-        let tiling = if cells <= tiling.columns {
-            tiling
-        } else {
-            gemm::group_tiling(context, (tiling.rows, cells), gates.iter().sum(), widest)
-        };
-        // Tiles have whole blocks, whose widths are powers of 2.
-        let most =
-            if cells <= tiling.columns { widest } else { 1 << tiling.columns.trailing_zeros() };
-        let width = gemm::block_width(context.isa, tiling.rows, G).expect("one of the widths");
-        let width = width.min(most);
-        // A row by itself takes as long as its weights are read, so the equation of few cells runs beside that.
-        let least = if tiling.rows == 1 { 32 } else { 64 };
-        let group = widest.min(most).max(least);
-        let (strips, at_once) = (self.strips(&(0..cells)), tiling.columns.next_multiple_of(width));
-        let size = (depth, width, at_once);
-        let weights = Interleaved::kept(context, size, right, &strips)
-            .unwrap_or_else(|| Interleaved::pack(context, size, right, strips, memory));
-        Product { tiling, weights: Factor::Interleaved(weights), group: Some(group), ..self }
-    }
-
-    /// The cells of a group, after [`Product::grouped_for`], if there are groups.
-    pub(crate) fn group_width(&self) -> Option<usize> {
-        self.group
-    }
-
-    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, or zeros, and its products.
-    /// Sums of a row are `pitch` apart from those of the next.
-    #[inline(always)]
-    pub(crate) fn sum_group<'l, S: Simd>(
-        &self,
-        simd: S,
-        cells: &Range<usize>,
-        rows: impl Iterator<Item = (Option<&'l [f32]>, &'l [E])> + Clone,
-        (sums, pitch): (&mut [f32], usize),
-    ) {
-        let Factor::Interleaved(weights) = self.weights else { unreachable!("not in groups") };
-        let size = gemm::padded(cells.len());
-        for ((known, _), sums) in rows.clone().zip(sums.chunks_mut(pitch)) {
-            let gates = sums.chunks_exact_mut(size).take(G);
-            let Some(known) = known else {
-                gates.for_each(|sums| sums.fill(0.0));
-                continue;
-            };
-            for (columns, to) in self.strips(cells).into_iter().zip(gates) {
-                copy_padded(simd, &known[columns], to);
-            }
-        }
-        let left = rows.map(|(_, left)| E::as_f32(left).expect("elements of type f32"));
-        weights.add(simd, cells, left, (sums, pitch));
+        if steps < PACKED_STEPS { self } else { self.packed(context, memory) }
     }
 
     /// How many columns the weights have.
@@ -157,27 +80,26 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
 
     /// The columns of all gates that belong to some cells.
     fn strips(&self, cells: &Range<usize>) -> [Range<usize>; G] {
-        array::from_fn(|gate| gate * self.cells + cells.start..gate * self.cells + cells.end)
+        grouped::strips(self.cells, cells)
     }
 
     /// The product with a left factor, or zeros without one: see [`Sum`].
-    pub(crate) fn of<'p, 'l: 'p, A>(
+    pub(crate) fn of<'p, 'l, A>(
         &'p self,
         of: Rows<'p>,
         left: Option<ArrayView2<'l, A>>,
-    ) -> Sum<'p, 'w, A, E, G, 1> {
+    ) -> Sum<'p, 'w, 'p, 'l, A, E, G, 1> {
         self.after(Input::Zeros, of, left)
     }
 
     /// The same, added to an input.
-    pub(crate) fn after<'p, 'i: 'p, 'l: 'p, A>(
+    pub(crate) fn after<'p, 'i, 'l, A>(
         &'p self,
         input: Input<'i, E>,
         of: Rows<'p>,
         left: Option<ArrayView2<'l, A>>,
-    ) -> Sum<'p, 'w, A, E, G, 1> {
-        let left = [left.map(|left| left.reborrow())];
-        Sum { of, input: input.reborrow(), products: [self], left }
+    ) -> Sum<'p, 'w, 'i, 'l, A, E, G, 1> {
+        Sum { of, input, products: [self], left: [left] }
     }
 
     /// Adds the product of the rows of `left` at `place`.
@@ -185,7 +107,6 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         let left = place.rows_of(left);
         match self.weights {
             Factor::Packed(weights) => tile.add(left, weights.at(place)),
-            Factor::Interleaved(_) => unreachable!("multiplied group by group"),
             Factor::Plain(weights) => tile.add(left, weights),
         }
     }
@@ -198,54 +119,35 @@ impl<'w, E: Storage> Product<'w, E, 1> {
         rows: usize,
         weights: ArrayView2<'f, E>,
     ) -> Self {
-        let tiling = gemm::step_tiling(context, (rows, weights.ncols()), 1);
+        let tiling = gemm::step_tiling(context, StepShape::new((rows, weights.ncols()), 1));
         Product::plain(tiling, weights)
     }
 }
 
-/// Copies some sums, filled up to whole vectors with zeros.
-#[inline(always)]
-pub(crate) fn copy_padded<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
-    for (to, from) in to.chunks_exact_mut(S::LANES).zip(from.chunks(S::LANES)) {
-        simd.store(simd.load(from), to);
-    }
-}
-
 /// Products of x, computed before the step.
-pub(crate) enum Known<'s> {
+pub(crate) enum InputProducts<'s> {
     /// A column for each of the weights' columns.
     Matrix(ArrayViewMut2<'s, f32>),
     /// What the sums of all cells begin with: as a tile has them, for each of the weights.
     Sums([&'s mut [f32]; 2]),
 }
 
-impl<'s> Known<'s> {
-    /// The same for a shorter time.
-    pub(super) fn reborrow<'b>(self) -> Known<'b>
-    where
-        Self: 'b,
-    {
-        match self {
-            Known::Matrix(matrix) => Known::Matrix(matrix.reborrow()),
-            Known::Sums(sums) => Known::Sums(sums),
-        }
-    }
-
-    /// Those with the first weights, which have so many columns, and those with the second.
+impl<'s> InputProducts<'s> {
+    /// Splits after `columns`: products with the first weights, then with the second.
     pub(crate) fn split(self, columns: usize) -> [Self; 2] {
         match self {
-            Known::Matrix(matrix) => {
-                <[_; 2]>::from(matrix.split_at(Axis(1), columns)).map(Known::Matrix)
+            InputProducts::Matrix(matrix) => {
+                <[_; 2]>::from(matrix.split_at(Axis(1), columns)).map(InputProducts::Matrix)
             }
-            Known::Sums(sums) => sums.map(|sums| Known::Sums([sums, &mut []])),
+            InputProducts::Sums(sums) => sums.map(|sums| InputProducts::Sums([sums, &mut []])),
         }
     }
 
     /// Those of a single gate, `[rows, cells]`.
     pub(crate) fn of_gate(self, (rows, cells): (usize, usize)) -> ArrayViewMut2<'s, f32> {
         match self {
-            Known::Matrix(matrix) => matrix,
-            Known::Sums([sums, _]) => {
+            InputProducts::Matrix(matrix) => matrix,
+            InputProducts::Sums([sums, _]) => {
                 let sums = ArrayViewMut2::from_shape((rows, gemm::padded(cells)), sums);
                 sums.expect("a tile of a gate").split_at(Axis(1), cells).0
             }
@@ -257,31 +159,15 @@ impl<'s> Known<'s> {
 pub(crate) enum Input<'s, E> {
     Zeros,
     /// Products of x.
-    Known(Known<'s>),
+    Products(InputProducts<'s>),
     /// x, and its weights.
     Product(ArrayView2<'s, E>, ArrayView2<'s, E>),
 }
 
-impl<E> Input<'_, E> {
-    /// The same for a shorter time.
-    fn reborrow<'b>(self) -> Input<'b, E>
-    where
-        Self: 'b,
-    {
-        match self {
-            Input::Zeros => Input::Zeros,
-            Input::Known(products) => Input::Known(products.reborrow()),
-            Input::Product(x, weights) => Input::Product(x.reborrow(), weights.reborrow()),
-        }
-    }
-}
-
 /// Matrices of products, `G` gates of all cells, tile by tile.
 pub(crate) trait Products<const G: usize>: Sync {
-    fn tiling(&self) -> Tiling;
-
-    /// The processor cycles that a tile may take.
-    fn cost(&self) -> u64;
+    /// How they are cut, and the processor cycles that a tile may take.
+    fn tiles(&self) -> (Tiling, u64);
 
     /// Gives `work` those of a tile. Rows that do not have the step may hold anything.
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G]));
@@ -296,29 +182,26 @@ pub(crate) trait Products<const G: usize>: Sync {
 }
 
 /// An input, and products of `M` left factors with weights.
-pub(crate) struct Sum<'p, 'w, A, E, const G: usize, const M: usize> {
+pub(crate) struct Sum<'p, 'w, 'i, 'l, A, E, const G: usize, const M: usize> {
     /// The step that the left factors belong to: in rows that do not have it, the products are zero, also where weights
     /// are not finite.
     pub(crate) of: Rows<'p>,
-    pub(crate) input: Input<'p, E>,
+    pub(crate) input: Input<'i, E>,
     pub(crate) products: [&'p Product<'w, E, G>; M],
     /// None for zeros.
-    pub(crate) left: [Option<ArrayView2<'p, A>>; M],
+    pub(crate) left: [Option<ArrayView2<'l, A>>; M],
 }
 
 impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
-    for Sum<'_, '_, A, E, G, M>
+    for Sum<'_, '_, '_, '_, A, E, G, M>
 {
-    fn tiling(&self) -> Tiling {
-        self.products[0].tiling
-    }
-
-    fn cost(&self) -> u64 {
+    fn tiles(&self) -> (Tiling, u64) {
+        let tiling = self.products[0].tiling;
         let of_input = match &self.input {
-            Input::Product(x, _) => gemm::cost(self.tiling(), G, x.ncols()),
+            Input::Product(x, _) => gemm::cost(tiling, G, x.ncols()),
             _ => 0,
         };
-        self.products.iter().map(|product| product.cost()).sum::<u64>() + of_input
+        (tiling, self.products.iter().map(|product| product.cost()).sum::<u64>() + of_input)
     }
 
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G])) {
@@ -329,7 +212,7 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
     }
 
     fn whole(self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; G])) {
-        let Input::Known(Known::Sums([sums, _])) = self.input else {
+        let Input::Products(InputProducts::Sums([sums, _])) = self.input else {
             return self.at(isa, place, work);
         };
         let sum = Sum { input: Input::Zeros, ..self };
@@ -340,12 +223,15 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Products<G>
     }
 }
 
-impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, A, E, G, M> {
+impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, '_, '_, A, E, G, M> {
     fn add_to(&self, tile: &mut Tile<'_>, place: &Place) {
         match &self.input {
             Input::Zeros => {}
-            Input::Known(Known::Matrix(products)) => tile.set(place.rows_of(products.view())),
-            Input::Known(Known::Sums(_)) => unreachable!("sums of a step that is cut into tiles"),
+            Input::Products(InputProducts::Matrix(products)) => {
+                tile.set(place.rows_of(products.view()))
+            }
+            // The sums of the only tile.
+            Input::Products(InputProducts::Sums([sums, _])) => tile.set_sums(sums),
             &Input::Product(x, weights) => tile.add(place.rows_of(x), Right::RowMajor(weights)),
         }
         for (product, left) in self.products.into_iter().zip(self.left) {
@@ -358,7 +244,7 @@ impl<A: Storage, E: Storage, const G: usize, const M: usize> Sum<'_, '_, A, E, G
     }
 }
 
-impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, A, E, 1, M> {
+impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, '_, '_, A, E, 1, M> {
     /// Sets `out` to the sums, and to those of `carried` where there is one.
     pub(crate) fn store<O: Storage>(
         &self,
@@ -386,8 +272,8 @@ impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, A, E, 1, M> {
         work: impl Fn(&mut Tile<'_>, &Place, ArrayViewMut2<'_, O>) + Sync,
     ) {
         let Context { isa, executor, .. } = *context;
-        let tiles = self.tiling().tiles(out).collect();
-        for_each(executor, self.cost(), tiles, |(place, out)| {
+        let (tiling, cost) = self.tiles();
+        for_each(executor, cost, tiling.tiles(out).collect(), |(place, out)| {
             gemm::tile_at(isa, &place, |tile| {
                 self.add_to(tile, &place);
                 work(tile, &place, out);
@@ -398,12 +284,9 @@ impl<A: Storage, E: Storage, const M: usize> Sum<'_, '_, A, E, 1, M> {
 
 /// Products of gates, and those of another gate.
 impl<A: Products<2>, B: Products<1>> Products<3> for (A, B) {
-    fn tiling(&self) -> Tiling {
-        self.0.tiling()
-    }
-
-    fn cost(&self) -> u64 {
-        self.0.cost() + self.1.cost()
+    fn tiles(&self) -> (Tiling, u64) {
+        let ((tiling, cost), (_, other)) = (self.0.tiles(), self.1.tiles());
+        (tiling, cost + other)
     }
 
     fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 3])) {

@@ -2,42 +2,25 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Slice};
+use ndarray::{
+    ArrayBase, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Ix2, Ix3, RawData, Slice,
+};
 
-use super::Lengths;
+use super::lengths::Lengths;
 use crate::Storage;
-
-/// Rows of a sequence's input whose products are computed at once: enough for packing the weights to
-/// cost little, and few enough for the products to stay in cache.
-const ROWS_AT_ONCE: usize = 256;
+use crate::tuning::INPUT_ROWS;
 
 /// Steps of a sequence that are computed at once, and before them the products of their inputs. Between such blocks
 /// threads can turn to other work.
 pub(super) fn steps_at_once(time: usize, batch: usize) -> usize {
-    (ROWS_AT_ONCE / batch.max(1)).clamp(1, time.max(1))
-}
-
-/// Steps in parts of so many; the last one may have fewer.
-pub(super) fn parts(
-    steps: Range<usize>,
-    size: usize,
-) -> impl DoubleEndedIterator<Item = Range<usize>> {
-    let end = steps.end;
-    steps.step_by(size).map(move |start| start..end.min(start + size))
+    (INPUT_ROWS / batch.max(1)).clamp(1, time.max(1))
 }
 
 /// Steps `steps` of a time-major tensor, one row for each row of the batch in each.
-pub(crate) fn all_rows<T>(mut tensor: ArrayView3<'_, T>, steps: Range<usize>) -> ArrayView2<'_, T> {
-    tensor.slice_axis_inplace(Axis(0), Slice::from(steps));
-    let (steps, batch, columns) = tensor.dim();
-    tensor.into_shape_with_order((steps * batch, columns)).expect("a tensor without gaps")
-}
-
-/// [`all_rows`] of a tensor to be written.
-pub(crate) fn all_rows_mut<T>(
-    mut tensor: ArrayViewMut3<'_, T>,
+pub(crate) fn all_rows<S: RawData>(
+    mut tensor: ArrayBase<S, Ix3>,
     steps: Range<usize>,
-) -> ArrayViewMut2<'_, T> {
+) -> ArrayBase<S, Ix2> {
     tensor.slice_axis_inplace(Axis(0), Slice::from(steps));
     let (steps, batch, columns) = tensor.dim();
     tensor.into_shape_with_order((steps * batch, columns)).expect("a tensor without gaps")

@@ -53,11 +53,21 @@ impl Simd for Avx2 {
     const ESTIMATE_BITS: u32 = 11;
 
     x86_methods! {
-        F32x8, _mm256_set1_ps, _mm256_rcp_ps;
-        mul_add _mm256_fmadd_ps(a, b, c),
-        neg_mul_add _mm256_fnmadd_ps(a, b, c),
-        max _mm256_max_ps(a, b),
-        min _mm256_min_ps(a, b)
+        F32x8, _mm256_set1_ps;
+        reciprocal_estimate(vector) = _mm256_rcp_ps(vector);
+        mul_add(a, b, c) = _mm256_fmadd_ps(a, b, c);
+        neg_mul_add(a, b, c) = _mm256_fnmadd_ps(a, b, c);
+        max(a, b) = _mm256_max_ps(a, b);
+        min(a, b) = _mm256_min_ps(a, b);
+        abs(vector) = _mm256_andnot_ps(_mm256_set1_ps(-0.0), vector);
+        where_within(vector, tested, bound) = {
+            let magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0), tested);
+            _mm256_and_ps(vector, _mm256_cmp_ps::<_CMP_LE_OQ>(magnitude, bound))
+        };
+        copysign(magnitude, sign) =
+            _mm256_or_ps(magnitude, _mm256_and_ps(sign, _mm256_set1_ps(-0.0)));
+        round(vector) =
+            _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(vector);
     }
 
     #[inline(always)]
@@ -108,33 +118,6 @@ impl Simd for Avx2 {
             unsafe { _mm_storeu_si128(all.as_mut_ptr().cast(), halves) }
             to.copy_from_slice(&all[..to.len()]);
         }
-    }
-
-    #[inline(always)]
-    fn abs(self, vector: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), vector.0) })
-    }
-
-    #[inline(always)]
-    fn where_within(self, vector: F32x8, tested: F32x8, bound: F32x8) -> F32x8 {
-        let magnitude = self.abs(tested);
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_and_ps(vector.0, _mm256_cmp_ps::<_CMP_LE_OQ>(magnitude.0, bound.0)) })
-    }
-
-    #[inline(always)]
-    fn copysign(self, magnitude: F32x8, sign: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe { _mm256_or_ps(magnitude.0, _mm256_and_ps(sign.0, _mm256_set1_ps(-0.0))) })
-    }
-
-    #[inline(always)]
-    fn round(self, vector: F32x8) -> F32x8 {
-        // SAFETY: features proven by `self`.
-        F32x8(unsafe {
-            _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(vector.0)
-        })
     }
 
     #[inline(always)]

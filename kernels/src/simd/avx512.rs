@@ -36,11 +36,21 @@ impl Simd for Avx512 {
     const ESTIMATE_BITS: u32 = 14;
 
     x86_methods! {
-        F32x16, _mm512_set1_ps, _mm512_rcp14_ps;
-        mul_add _mm512_fmadd_ps(a, b, c),
-        neg_mul_add _mm512_fnmadd_ps(a, b, c),
-        max _mm512_max_ps(a, b),
-        min _mm512_min_ps(a, b)
+        F32x16, _mm512_set1_ps;
+        reciprocal_estimate(vector) = _mm512_rcp14_ps(vector);
+        mul_add(a, b, c) = _mm512_fmadd_ps(a, b, c);
+        neg_mul_add(a, b, c) = _mm512_fnmadd_ps(a, b, c);
+        max(a, b) = _mm512_max_ps(a, b);
+        min(a, b) = _mm512_min_ps(a, b);
+        abs(vector) = _mm512_abs_ps(vector);
+        where_within(vector, tested, bound) = {
+            let is_within = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(_mm512_abs_ps(tested), bound);
+            _mm512_maskz_mov_ps(is_within, vector)
+        };
+        copysign(magnitude, sign) =
+            _mm512_or_ps(magnitude, _mm512_and_ps(sign, _mm512_set1_ps(-0.0)));
+        round(vector) = _mm512_roundscale_ps::<_MM_FROUND_TO_NEAREST_INT>(vector);
+        scale(vector, n) = _mm512_scalef_ps(vector, n);
     }
 
     #[inline(always)]
@@ -92,41 +102,8 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn abs(self, vector: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_abs_ps(vector.0) })
-    }
-
-    #[inline(always)]
-    fn where_within(self, vector: F32x16, tested: F32x16, bound: F32x16) -> F32x16 {
-        let magnitude = self.abs(tested);
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe {
-            _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(magnitude.0, bound.0), vector.0)
-        })
-    }
-
-    #[inline(always)]
-    fn copysign(self, magnitude: F32x16, sign: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_or_ps(magnitude.0, _mm512_and_ps(sign.0, _mm512_set1_ps(-0.0))) })
-    }
-
-    #[inline(always)]
-    fn round(self, vector: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_roundscale_ps::<_MM_FROUND_TO_NEAREST_INT>(vector.0) })
-    }
-
-    #[inline(always)]
     fn power_of_2(self, n: F32x16) -> F32x16 {
         self.scale(self.splat(1.0), n)
-    }
-
-    #[inline(always)]
-    fn scale(self, vector: F32x16, n: F32x16) -> F32x16 {
-        // SAFETY: features proven by `self`.
-        F32x16(unsafe { _mm512_scalef_ps(vector.0, n.0) })
     }
 
     #[inline(always)]

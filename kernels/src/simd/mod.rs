@@ -6,9 +6,12 @@
 //! [`Simd::enter`].
 //!
 //! A token of [`Simd`] (such as `avx512::Avx512`) can be made only after the processor was asked, so holding one
-//! proves that its instructions may be executed. That proof is what makes the intrinsics in the submodules sound.
-//! This module and its children are the only place of the crate's arithmetic where `unsafe` is allowed.
+//! proves that its instructions may be executed.
+//!
+//! This module and its children are the only place of the crate where `unsafe` is allowed.
 
+// The intrinsics are `unsafe`. Two things are relied on: the proof above, for each instruction, and for each access to memory
+// that the slice which it is given has as many elements as the instruction touches. Lanes that are masked out touch none.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -67,7 +70,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn store_f16(self, vector: Self::F32, to: &mut [f16]);
 
     /// Runs `work` in a function of its own, compiled for the instruction set: a call in place of one more copy.
-    fn enter<W: WithSimd>(self, work: W) -> W::Output;
+    fn enter<W: WithSimd<T>, T>(self, work: W) -> T;
 
     /// Prefetches the cache line at `address`, which need not be valid, into the first level cache.
     fn prefetch(self, address: *const u8);
@@ -115,13 +118,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn sum(self, vector: Self::F32) -> f32;
 }
 
-/// A piece of work that is compiled once for each instruction set.
-pub trait WithSimd {
-    /// What it returns.
-    type Output;
-
+/// A piece of work that is compiled once for each instruction set, and returns a `T`.
+pub trait WithSimd<T = ()> {
     /// Does the work. Implementations are `#[inline(always)]`.
-    fn run<S: Simd>(self, simd: S) -> Self::Output;
+    fn run<S: Simd>(self, simd: S) -> T;
 }
 
 /// An instruction set that this processor has.
@@ -154,28 +154,16 @@ impl Isa {
     }
 
     /// The instruction set to use: the one that `BLOCKCELL_ISA` names if the processor has it, otherwise the
-    /// best. The environment is read once. If it names anything else, a line on stderr says so.
+    /// best. The environment is read once, by the rule of [`switch`](crate::switch()).
     #[must_use]
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
-            let available = Isa::available();
-            let best = available[available.len() - 1];
-            let Some(forced) = std::env::var_os(Isa::VARIABLE).filter(|value| !value.is_empty()) else {
-                return best;
-            };
-            if let Some(named) = available.iter().find(|isa| forced == isa.name()) {
-                return *named;
-            }
-            let names: Vec<_> = available.iter().map(|isa| isa.name()).collect();
-            let (variable, names) = (Isa::VARIABLE, names.join(", "));
-            eprintln!(
-                "blockcell: {variable}={} is not an instruction set of this processor, which has {names}; \
-                 {} is used",
-                forced.to_string_lossy(),
-                best.name(),
-            );
-            best
+            let meaning = |place| if place == 0 { "the best of this processor" } else { "slower" };
+            let best_first = Isa::available().into_iter().rev().enumerate();
+            let values: Vec<_> =
+                best_first.map(|(place, isa)| (isa.name(), isa, meaning(place))).collect();
+            crate::switch(Isa::VARIABLE, &values)
         })
     }
 
@@ -194,23 +182,18 @@ impl Isa {
     /// How many `f32` a vector holds.
     #[must_use]
     pub fn lanes(self) -> usize {
-        struct Lanes;
+        self.run(Vectors).0
+    }
 
-        impl WithSimd for Lanes {
-            type Output = usize;
-
-            #[inline(always)]
-            fn run<S: Simd>(self, _: S) -> usize {
-                S::LANES
-            }
-        }
-
-        self.run(Lanes)
+    /// How many vectors fit in registers.
+    #[must_use]
+    pub fn registers(self) -> usize {
+        self.run(Vectors).1
     }
 
     /// Runs `work`, compiled for this instruction set.
     #[inline]
-    pub fn run<W: WithSimd>(self, work: W) -> W::Output {
+    pub fn run<W: WithSimd<T>, T>(self, work: W) -> T {
         match self.0 {
             Kind::Portable(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
@@ -218,5 +201,15 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(simd) => simd.enter(work),
         }
+    }
+}
+
+/// The lanes of a vector, and how many vectors fit in registers.
+struct Vectors;
+
+impl WithSimd<(usize, usize)> for Vectors {
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> (usize, usize) {
+        (S::LANES, S::REGISTERS)
     }
 }

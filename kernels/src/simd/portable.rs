@@ -23,41 +23,20 @@ fn zip(a: Array, b: Array, f: impl Fn(f32, f32) -> f32) -> Array {
     out
 }
 
-impl Add for Array {
-    type Output = Self;
+macro_rules! operators {
+    ($($operator:ident $method:ident),+) => {
+        $(impl $operator for Array {
+            type Output = Self;
 
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        zip(self, other, |a, b| a + b)
-    }
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                zip(self, other, |a, b| a.$method(b))
+            }
+        })+
+    };
 }
 
-impl Sub for Array {
-    type Output = Self;
-
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        zip(self, other, |a, b| a - b)
-    }
-}
-
-impl Mul for Array {
-    type Output = Self;
-
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        zip(self, other, |a, b| a * b)
-    }
-}
-
-impl Div for Array {
-    type Output = Self;
-
-    #[inline(always)]
-    fn div(self, other: Self) -> Self {
-        zip(self, other, |a, b| a / b)
-    }
-}
+operators!(Add add, Sub sub, Mul mul, Div div);
 
 impl Simd for Portable {
     type F32 = Array;
@@ -108,9 +87,9 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn enter<W: WithSimd>(self, work: W) -> W::Output {
+    fn enter<W: WithSimd<T>, T>(self, work: W) -> T {
         #[inline(never)]
-        fn compiled<W: WithSimd>(simd: Portable, work: W) -> W::Output {
+        fn compiled<W: WithSimd<T>, T>(simd: Portable, work: W) -> T {
             work.run(simd)
         }
         compiled(self, work)

@@ -33,19 +33,13 @@ operator!(Sub, sub);
 operator!(Mul, mul);
 operator!(Div, div);
 
-/// The same for each of the two vectors. A closure might not be inlined.
-macro_rules! both {
-    ($n:ident => $result:expr) => {
-        Pair([
-            {
-                let $n = 0;
-                $result
-            },
-            {
-                let $n = 1;
-                $result
-            },
-        ])
+/// Methods that are the same for each of the two vectors. A closure might not be inlined.
+macro_rules! of_each {
+    ($($method:ident($($argument:ident),+);)+) => {
+        $(#[inline(always)]
+        fn $method(self, $($argument: Self::F32),+) -> Self::F32 {
+            Pair([self.0.$method($($argument.0[0]),+), self.0.$method($($argument.0[1]),+)])
+        })+
     };
 }
 
@@ -69,7 +63,7 @@ impl<S: Simd> Simd for Twice<S> {
 
     /// Inlined: a function for the instruction set is entered with the vectors of [`Self::0`] alone.
     #[inline(always)]
-    fn enter<W: WithSimd>(self, work: W) -> W::Output {
+    fn enter<W: WithSimd<T>, T>(self, work: W) -> T {
         work.run(self)
     }
 
@@ -114,59 +108,18 @@ impl<S: Simd> Simd for Twice<S> {
         self.0.prefetch_second_level(address);
     }
 
-    #[inline(always)]
-    fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
-        both!(n => self.0.mul_add(a.0[n], b.0[n], c.0[n]))
-    }
-
-    #[inline(always)]
-    fn neg_mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
-        both!(n => self.0.neg_mul_add(a.0[n], b.0[n], c.0[n]))
-    }
-
-    #[inline(always)]
-    fn max(self, a: Self::F32, b: Self::F32) -> Self::F32 {
-        both!(n => self.0.max(a.0[n], b.0[n]))
-    }
-
-    #[inline(always)]
-    fn min(self, a: Self::F32, b: Self::F32) -> Self::F32 {
-        both!(n => self.0.min(a.0[n], b.0[n]))
-    }
-
-    #[inline(always)]
-    fn abs(self, vector: Self::F32) -> Self::F32 {
-        both!(n => self.0.abs(vector.0[n]))
-    }
-
-    #[inline(always)]
-    fn where_within(self, vector: Self::F32, tested: Self::F32, bound: Self::F32) -> Self::F32 {
-        both!(n => self.0.where_within(vector.0[n], tested.0[n], bound.0[n]))
-    }
-
-    #[inline(always)]
-    fn copysign(self, magnitude: Self::F32, sign: Self::F32) -> Self::F32 {
-        both!(n => self.0.copysign(magnitude.0[n], sign.0[n]))
-    }
-
-    #[inline(always)]
-    fn round(self, vector: Self::F32) -> Self::F32 {
-        both!(n => self.0.round(vector.0[n]))
-    }
-
-    #[inline(always)]
-    fn power_of_2(self, n: Self::F32) -> Self::F32 {
-        both!(at => self.0.power_of_2(n.0[at]))
-    }
-
-    #[inline(always)]
-    fn scale(self, vector: Self::F32, n: Self::F32) -> Self::F32 {
-        both!(at => self.0.scale(vector.0[at], n.0[at]))
-    }
-
-    #[inline(always)]
-    fn reciprocal_estimate(self, vector: Self::F32) -> Self::F32 {
-        both!(n => self.0.reciprocal_estimate(vector.0[n]))
+    of_each! {
+        mul_add(a, b, c);
+        neg_mul_add(a, b, c);
+        max(a, b);
+        min(a, b);
+        abs(vector);
+        where_within(vector, tested, bound);
+        copysign(magnitude, sign);
+        round(vector);
+        power_of_2(n);
+        scale(vector, n);
+        reciprocal_estimate(vector);
     }
 
     #[inline(always)]

@@ -17,10 +17,10 @@ macro_rules! x86_token {
 
             /// Runs `work` in code compiled for the features.
             #[inline]
-            fn run<W: $crate::simd::WithSimd>(self, work: W) -> W::Output {
+            fn run<W: $crate::simd::WithSimd<T>, T>(self, work: W) -> T {
                 $(#[target_feature(enable = $feature)])+
                 #[inline(never)]
-                fn compiled<W: $crate::simd::WithSimd>(simd: $token, work: W) -> W::Output {
+                fn compiled<W: $crate::simd::WithSimd<T>, T>(simd: $token, work: W) -> T {
                     work.run(simd)
                 }
                 // SAFETY: `self` exists only where `new` found every feature that `compiled` needs.
@@ -50,11 +50,12 @@ macro_rules! x86_vector {
     };
 }
 
-/// Methods of [`Simd`](super::Simd) that are the same for each x86 instruction set but for the intrinsics' names.
+/// Methods of [`Simd`](super::Simd) for an x86 instruction set: those that are the same for each, and those on vectors
+/// by an expression of intrinsics on registers.
 macro_rules! x86_methods {
-    ($vector:ident, $splat:ident, $estimate:ident; $($method:ident $intrinsic:ident($($argument:ident),+)),+) => {
+    ($vector:ident, $splat:ident; $($method:ident($($argument:ident),+) = $result:expr;)+) => {
         #[inline(always)]
-        fn enter<W: $crate::simd::WithSimd>(self, work: W) -> W::Output {
+        fn enter<W: $crate::simd::WithSimd<T>, T>(self, work: W) -> T {
             self.run(work)
         }
 
@@ -76,16 +77,11 @@ macro_rules! x86_methods {
             $vector(unsafe { $splat(value) })
         }
 
-        #[inline(always)]
-        fn reciprocal_estimate(self, vector: $vector) -> $vector {
-            // SAFETY: features proven by `self`.
-            $vector(unsafe { $estimate(vector.0) })
-        }
-
         $(#[inline(always)]
         fn $method(self, $($argument: $vector),+) -> $vector {
-            // SAFETY: features proven by `self`.
-            $vector(unsafe { $intrinsic($($argument.0),+) })
+            $(let $argument = $argument.0;)+
+            // SAFETY: features proven by `self`; the expressions only compute on registers.
+            $vector(unsafe { $result })
         })+
     };
 }

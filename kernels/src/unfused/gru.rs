@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayViewMut3, Axis};
 
 use super::memory;
-use crate::block_gru::forward::{Sequence, forward_scratch};
+use crate::block_gru::forward::{GruSequence, forward_scratch};
 use crate::gru::step::GruStep;
 use crate::ops::{Keeps, Sizes, UNFUSED_GRU_CELL};
 use crate::recurrence::Lengths;
@@ -49,7 +49,7 @@ pub(crate) fn compute<E: Storage>(
     let (batch, cell) = h_prev.dim();
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), x.ncols()));
     let lengths = vec![1; batch];
-    let sequence = Sequence {
+    let sequence = GruSequence {
         lengths: Lengths::new(ArrayView1::from(&lengths)),
         x: x.insert_axis(Axis(0)),
         h_prev,

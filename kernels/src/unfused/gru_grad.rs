@@ -3,7 +3,7 @@
 
 use ndarray::{ArrayView2, ArrayViewD, Axis, IxDyn};
 
-use crate::elementwise::{self, Computed, Equation};
+use crate::elementwise::{self, Computed, Elements, Equation};
 use crate::gru::step::{through_reset, through_state};
 use crate::ops::{UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU};
 use crate::simd::Simd;
@@ -103,13 +103,8 @@ struct ThroughState;
 
 impl Equation<4, 3> for ThroughState {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [u, h_prev, c, d_h]: [S::F32; 4],
-        _: [S::F32; 3],
-        _: [S::F32; 0],
-    ) -> Computed<S::F32, 3, 0, 0> {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 3>) -> Computed<S::F32, 3> {
+        let Elements { inputs: [u, h_prev, c, d_h], .. } = at;
         let [d_c_bar, d_u_bar] = through_state(simd, d_h, h_prev, u, c);
         ([d_c_bar, d_u_bar, d_h * u], [], [])
     }
@@ -120,13 +115,8 @@ struct ThroughReset;
 
 impl Equation<4, 3> for ThroughReset {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [r, h_prev, d_u_bar, d_hr]: [S::F32; 4],
-        _: [S::F32; 3],
-        _: [S::F32; 0],
-    ) -> Computed<S::F32, 3, 0, 0> {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 3>) -> Computed<S::F32, 3> {
+        let Elements { inputs: [r, h_prev, d_u_bar, d_hr], .. } = at;
         ([through_reset(simd, d_hr, h_prev, r), d_u_bar, d_hr * r], [], [])
     }
 }

@@ -4,7 +4,7 @@ use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
 use super::loops::{self, Loop, Numbers};
 use super::memory::{self, Pieces};
-use crate::block_gru::forward::{Sequence, forward_scratch};
+use crate::block_gru::forward::{GruSequence, forward_scratch};
 use crate::gru::step::GruStep;
 use crate::ops::{GRU_LAYER, Inferred, Lists, Op, PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
@@ -106,7 +106,7 @@ pub(crate) fn compute<E: Storage>(
     let lengths = loops::lengths(numbers.rounds(), sequence_length.as_ref(), batch);
     let lengths = Lengths::new(ArrayView1::from(&lengths));
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), x.dim().2));
-    let sequence = Sequence {
+    let sequence = GruSequence {
         lengths,
         x,
         h_prev,

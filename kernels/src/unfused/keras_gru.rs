@@ -6,7 +6,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, Zip, s
 use super::keras::{self, Taken};
 use super::loops::{Loop, Numbers};
 use super::memory::{self, Pieces};
-use crate::block_gru::forward::{Sequence, forward_scratch};
+use crate::block_gru::forward::{GruSequence, forward_scratch};
 use crate::gru::step::GruStep;
 use crate::ops::{Inferred, KERAS_GRU, Lists, PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
@@ -104,7 +104,7 @@ pub(crate) fn compute<E: Storage>(
     add_biases(b_x, b_h, b_ru.slice_mut(s![0, 0, ..]));
     let [b_c, b_hc] = [b_x, b_h].map(|b| b.split_at(Axis(0), 2 * cell).1);
     let lengths = Lengths::new(ArrayView1::from(&taken.lengths));
-    let sequence = Sequence {
+    let sequence = GruSequence {
         lengths,
         x,
         h_prev,

@@ -5,7 +5,7 @@ use ndarray::ArrayView1;
 use super::keras::{self, Taken};
 use super::loops::{Loop, Numbers};
 use super::memory::{self, Pieces};
-use crate::block_lstm::forward::{Sequence, forward_scratch};
+use crate::block_lstm::forward::{LstmSequence, forward_scratch};
 use crate::lstm::Attributes;
 use crate::lstm::step::{IFCO, LstmStep};
 use crate::ops::{Inferred, KERAS_LSTM, Lists, PartialShape, Sizes};
@@ -97,7 +97,7 @@ pub(crate) fn compute<E: Storage>(
     // Without peepholes nobody reads these.
     let step = LstmStep { attributes, order: IFCO, b, peepholes: [b; 3] };
     let lengths = Lengths::new(ArrayView1::from(&taken.lengths));
-    let sequence = Sequence { lengths, x, cs_prev, h_prev, w_x: Some(w_x), w_h, step };
+    let sequence = LstmSequence { lengths, x, cs_prev, h_prev, w_x: Some(w_x), w_h, step };
     let outputs_of_steps = own.as_mut().map_or_else(|| h.view_mut(), |own| own.view_mut());
     let all = [i, cs.view_mut(), f, o, ci, co, outputs_of_steps];
     sequence.compute(context, all, None, scratch);

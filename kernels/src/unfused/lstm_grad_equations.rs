@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 
 use crate::Storage;
-use crate::elementwise::{Computed, Equation};
+use crate::elementwise::{Computed, Elements, Equation};
 use crate::lstm::cell_grad::{through_cell, through_output};
 use crate::simd::Simd;
 
@@ -50,13 +50,8 @@ impl<E: Storage, const CLIPS: bool> Backward<E, CLIPS> {
 /// `[dcs * f, di, dci, df, do]` from `[cs_prev, i, f, o, ci, co, cs_grad, h_grad]`.
 impl<E: Storage, const CLIPS: bool> Equation<8, 5> for Backward<E, CLIPS> {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [cs_prev, i, f, o, ci, co, cs_grad, h_grad]: [S::F32; 8],
-        _: [S::F32; 5],
-        _: [S::F32; 0],
-    ) -> Computed<S::F32, 5, 0, 0> {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 8, 5>) -> Computed<S::F32, 5> {
+        let Elements { inputs: [cs_prev, i, f, o, ci, co, cs_grad, h_grad], .. } = at;
         let [d_o, dcs] = through_output(simd, o, co, cs_grad, h_grad);
         let dcs = self.before_clip(simd, dcs, [cs_prev, i, f, ci]);
         let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
@@ -68,13 +63,10 @@ impl<E: Storage, const CLIPS: bool> Equation<8, 5> for Backward<E, CLIPS> {
 /// weights' gradients.
 impl<E: Storage, const CLIPS: bool> Equation<12, 7, 3> for Backward<E, CLIPS> {
     #[inline(always)]
-    fn apply<S: Simd>(
-        self,
-        simd: S,
-        [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs, wci, wcf, wco]: [S::F32; 12],
-        _: [S::F32; 7],
-        _: [S::F32; 0],
-    ) -> Computed<S::F32, 7, 0, 3> {
+    fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 12, 7>) -> Computed<S::F32, 7, 0, 3> {
+        let Elements {
+            inputs: [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs, wci, wcf, wco], ..
+        } = at;
         let [d_o, dcs] = through_output(simd, o, co, cs_grad, h_grad);
         let dcs = self.before_clip(simd, dcs + d_o * wco, [cs_prev, i, f, ci]);
         let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);

@@ -6,7 +6,7 @@ use super::gru_layer::{layer_shapes, steps};
 use super::loops::{self, Loop, Numbers};
 use super::lstm::broadcast;
 use super::memory::{self, Pieces};
-use crate::block_lstm::forward::{Sequence, forward_scratch};
+use crate::block_lstm::forward::{LstmSequence, forward_scratch};
 use crate::lstm::Attributes;
 use crate::lstm::step::{ICFO, LstmStep};
 use crate::ops::partial::may_be_same;
@@ -122,7 +122,7 @@ pub(crate) fn compute<E: Storage>(
     let lengths = loops::lengths(numbers.rounds(), sequence_length.as_ref(), batch);
     let lengths = Lengths::new(ArrayView1::from(&lengths));
     let sequence =
-        Sequence { lengths, x, cs_prev: first.view(), h_prev, w_x: Some(w_x), w_h, step };
+        LstmSequence { lengths, x, cs_prev: first.view(), h_prev, w_x: Some(w_x), w_h, step };
     let outputs = [i, cs.view_mut(), f, o, ci, co, h.view_mut()];
     sequence.compute(context, outputs, None, scratch);
     last_states(lengths, h_prev, h.view(), h_last);

@@ -2,7 +2,7 @@
 
 import os
 
-from blockcell.cli.console import CommandError, new_console, table, waiting, writing
+from blockcell.cli.console import CommandError, new_console, say, table, waiting, writing
 from blockcell_tools.bench import models
 from blockcell_tools.bench.run import circumstances
 from blockcell_tools.bench.workers import WorkerError
@@ -20,11 +20,8 @@ def run(wanted):
     file = os.path.abspath(wanted.model)
     if not os.path.exists(file):
         raise CommandError(f"there is no file {wanted.model}")
-    call = models.Call(
-        file, wanted.batch, wanted.time, wanted.signature, os.path.abspath(wanted.inputs or "")
-    )
-    if not wanted.inputs:
-        call = call._replace(inputs="")
+    inputs = os.path.abspath(wanted.inputs) if wanted.inputs else ""
+    call = models.Call(file, wanted.batch, wanted.time, wanted.signature, inputs)
     measure = (call, wanted.threads, wanted.seconds, wanted.seed, wanted.library)
     try:
         with waiting(console, "measuring"):
@@ -34,7 +31,7 @@ def run(wanted):
     found.about.update(circumstances("blockcell", "bench"))
     console.print(table(wanted.model, _COLUMNS, [_cells(row) for row in found.rows], 0, _NOTE))
     for line in _what_ran(found):
-        console.print(line, soft_wrap=True, highlight=False)
+        say(console, line)
     with writing(wanted.output):
         written = models.write(wanted.output, found)
     console.print(f"Written to {os.path.relpath(written)}", soft_wrap=True)

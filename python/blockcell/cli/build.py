@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from blockcell import building
-from blockcell.cli.console import CommandError, new_console, waiting
+from blockcell.cli.console import CommandError, new_console, say, waiting
 
 
 @click.command("build")
@@ -39,7 +39,7 @@ def command(python, output, quiet):
     with waiting(console, f"asking {python} for its TensorFlow"):
         answer = building.ask(tree, python)
     version = answer.splitlines()[0]
-    console.print(f"Building for TensorFlow {version} from {tree}", soft_wrap=True, highlight=False)
+    say(console, f"Building for TensorFlow {version} from {tree}")
     with waiting(console, "compiling"):
         folder = output or building.user_folder()
         library = building.build(tree, folder, answer, quiet=True)

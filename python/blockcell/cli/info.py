@@ -19,7 +19,7 @@ _WORDS = (
     ("library", "library"),
     ("tensorflow_built_for", "built for TensorFlow"),
     ("isa", "instruction set"),
-    ("override", "stock kernels are replaced by"),
+    ("override", "stock kernels are taken over by"),
     ("taken_over", "ops taken over"),
     ("ops", "ops with a kernel"),
 )

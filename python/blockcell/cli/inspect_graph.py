@@ -8,10 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 
 from blockcell.cli.console import (
+    CommandError,
+    and_more,
     import_tensorflow,
     new_console,
     new_progress,
     quiet_tensorflow,
+    say,
     table,
     waiting,
 )
@@ -67,7 +70,7 @@ def command(file, batch, time, target, measure, seconds, as_json, require, quiet
         else:
             console.print(f"{file} has no nodes of block RNN or cuDNN ops.", highlight=False)
         for line in _lines(places):
-            console.print(line, soft_wrap=True, highlight=False)
+            say(console, line)
     if require:
         _require(file, found, places)
 
@@ -87,18 +90,17 @@ def _require(file, found, places):
 def _print_nodes(console, file, found, has_passes):
     console.print(table(file, _COLUMNS, _grouped([_cells(one) for one in found]), 6, _NOTE))
     for reason in sorted({one["why_not"] for one in found if one["why_not"]}):
-        console.print(f"Not on blockcell: {reason}", soft_wrap=True, highlight=False)
+        say(console, f"Not on blockcell: {reason}")
     measured = [one for one in found if one["ours_seconds"] and one["runs_on"] == "blockcell"]
     if measured:
         stock, ours = (
             sum(one[key] for one in measured) for key in ("stock_seconds", "ours_seconds")
         )
-        console.print(
+        say(
+            console,
             f"One call of each node on blockcell: {stock * 1e6:,.0f} us by TensorFlow's kernels, "
             f"{ours * 1e6:,.0f} us by ours ({stock / ours:.2f} times as fast). "
             + _left_out(file, has_passes),
-            soft_wrap=True,
-            highlight=False,
         )
 
 
@@ -118,12 +120,11 @@ def _grouped(lines):
     names = {}
     for name, *rest in lines:
         names.setdefault(tuple(rest), []).append(name)
-    for rest, (first, *others) in names.items():
-        yield [f"{first} and {len(others)} more" if others else first, *rest]
+    for rest, together in names.items():
+        yield [and_more(together), *rest]
 
 
 def _plan(file, targets):
-    from blockcell.cli.console import CommandError
     from blockcell_tools import graph_plan, keras_nodes
 
     if keras_nodes.is_file(file):
@@ -142,12 +143,12 @@ def _lines(places):
         reason = re.sub(r"\S*[/_]\S*", "", place.reason or "")  # Without the names of nodes.
         groups.setdefault((place.becomes, place.parts, reason), []).append(place)
     for group in groups.values():
-        place, others = group[0], f" and {len(group) - 1} more" if len(group) > 1 else ""
+        place, names = group[0], and_more([each.name for each in group])
         if place.becomes is None:
-            yield f"Stays: {place.name}{others}: {place.reason}"
+            yield f"Stays: {names}: {place.reason}"
         else:
             but = f"; no more, because {place.reason}" if place.reason else ""
-            yield f"Becomes {place.becomes} of {place.parts}: {place.name}{others}{but}"
+            yield f"Becomes {place.becomes} of {place.parts}: {names}{but}"
 
 
 def _describe(graph_nodes, node, case, costs):
@@ -192,7 +193,6 @@ def _measure(cases, seconds, console):
     """Seconds of a call by either side's kernel on one thread, by the case in words."""
     import numpy as np
 
-    from blockcell.cli.console import CommandError
     from blockcell_tools.bench.shapes import workload_of_call
     from blockcell_tools.bench.tables import OPS, encode
     from blockcell_tools.bench.workers import Worker, WorkerError

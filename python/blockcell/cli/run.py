@@ -105,8 +105,8 @@ def _found(said):
         return {"loaded": False, "runs": {}, "rewritten": {}, "layers": {}, "said": said}
     info = blockcell.info()
     layers = {}
-    if "blockcell.keras.counts" in sys.modules:
-        layers = sys.modules["blockcell.keras.counts"].of_all()
+    if "blockcell.keras.run_counts" in sys.modules:
+        layers = sys.modules["blockcell.keras.run_counts"].of_all()
     return {
         "loaded": info["loaded"],
         "library": info["library"],

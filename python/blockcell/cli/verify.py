@@ -9,10 +9,12 @@ import click
 
 from blockcell.cli.console import (
     CommandError,
+    and_more,
     import_tensorflow,
     new_console,
     new_progress,
     quiet_tensorflow,
+    say,
     table,
     waiting,
     writing,
@@ -96,7 +98,7 @@ def command(
     failed = [result for result in results if result.problem is not None]
     _print(console, about, results, failed)
     for line in left_out:
-        console.print(f"Left out: {line}", soft_wrap=True, highlight=False)
+        say(console, f"Left out: {line}")
     text = json.dumps(
         verification.as_json(results, dict(about, seed=seed, left_out=left_out)), indent=1
     )
@@ -130,7 +132,7 @@ def _load(library):
     blockcell.load(library, take_over=False)
     info = blockcell.info()
     if info["taken_over"]:
-        raise CommandError("the library has replaced the stock kernels in spite of take_over=False")
+        raise CommandError("the library has taken over stock kernels in spite of take_over=False")
     keys = ("version", "tensorflow_running", "isa", "library")
     return {key: info[key] for key in keys}
 
@@ -147,7 +149,7 @@ def _cases_of_graph(file, batch, time, names):
             left_out.setdefault(_why_left_out(node, names), []).append(node.name)
         elif case not in cases:
             cases.append(case)
-    lines = [f"{_together(found)}: {reason}" for reason, found in left_out.items()]
+    lines = [f"{and_more(found)}: {reason}" for reason, found in left_out.items()]
     lines += _of_passes(file)
     if not cases:
         because = "; ".join(lines) or f"see blockcell inspect {file}"
@@ -181,10 +183,6 @@ def _of_passes(file):
             f"what the graph passes make of plain cells and products: {ops}. "
             "blockcell bench --model compares the results of a whole model"
         )
-
-
-def _together(names):
-    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def _print(console, about, results, failed):

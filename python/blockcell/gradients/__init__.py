@@ -5,13 +5,11 @@ gradients arrive only at the outputs which that kernel knows: h, cs, and the las
 other output, and for gradients of gradient ops, the equations stand a second time, in plain
 TensorFlow ops that TensorFlow can differentiate:
 
-    incoming    which gradients arrive at all
     arithmetic  products and sums that accumulate in float32
+    forward_call   an op's tensors by name, and which gradients arrive at all
     partial     gradients of a function of plain ops, with respect to each argument
     time_loop   the loop over time, from the last step to the first
-    call        an op's tensors by name, and the gradients that arrive
-    gru, lstm   one step's equations; those of the single-step ops
-    block_gru, block_lstm   the equations of the sequence ops
+    gru, lstm   the equations of one step; of the single-step ops, and of the sequence ops
     rules       which equations belong to which op; kernel or equations, first and second order
     registry    puts all of them into TensorFlow
 """

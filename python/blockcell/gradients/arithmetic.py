@@ -3,19 +3,20 @@
 The gradients of the single-step ops leave some products to their caller: `input_gradients`,
 `weight_gradient` and `bias_gradient` are these, and nothing else computes them.
 
-In eager mode they call the library's own ops. A graph may be saved, and loaded where the library is
-not. So while one is built they make it of TensorFlow's ops, as the gradients of tf.contrib do. When
-it runs, the library's graph pass puts its own ops there, one for the sum over all steps.
+In eager mode they call the library's own ops: whoever differentiates has loaded it. A graph may be
+saved, and loaded where the library is not. So while one is built they make it of TensorFlow's ops,
+as the gradients of tf.contrib do. When it runs, the library's graph pass puts its own ops there,
+one for the sum over all steps.
 
 The library's ops accumulate in float32 and round once. TensorFlow's product of half tensors
 accumulates in half.
 """
 
-from typing import Any, Sequence, Tuple
+from typing import Sequence, Tuple
 
 import tensorflow as tf
 
-from blockcell import loader
+from blockcell import loader, sequence_lengths
 
 
 def wide(tensor: tf.Tensor) -> tf.Tensor:
@@ -44,13 +45,12 @@ def input_gradients(d_bar: tf.Tensor, w: tf.Tensor, x: tf.Tensor) -> Tuple[tf.Te
       w: The weights [input_size + cell_size, gates * cell_size].
       x: The input [batch, input_size], whose size cuts the product.
     """
-    columns = None if x.shape.rank is None else tf.compat.dimension_value(x.shape[1])
+    input_size = sequence_lengths.size(x, 1)
     if tf.executing_eagerly():
-        x_grad, h_prev_grad = _ops().blockcell_mat_mul_slice(
-            a=d_bar, b=w, P=2, begins=[0, columns], sizes=[columns, -1]
+        x_grad, h_prev_grad = loader.module().blockcell_mat_mul_slice(
+            a=d_bar, b=w, P=2, begins=[0, input_size], sizes=[input_size, -1]
         )
         return x_grad, h_prev_grad
-    input_size = tf.shape(x)[1] if columns is None else columns
     both = tf.raw_ops.MatMul(a=d_bar, b=w, transpose_b=True)
     return tf.slice(both, [0, 0], [-1, input_size]), tf.slice(both, [0, input_size], [-1, -1])
 
@@ -63,7 +63,7 @@ def weight_gradient(parts: Sequence[tf.Tensor], d_bar: tf.Tensor) -> tf.Tensor:
       d_bar: The gradient with respect to what enters the gates.
     """
     if tf.executing_eagerly():
-        return _ops().blockcell_mat_mul_add_n(a=list(parts), b=[d_bar], addends=[])
+        return loader.module().blockcell_mat_mul_add_n(a=list(parts), b=[d_bar], addends=[])
     left = parts[0] if len(parts) == 1 else tf.concat(parts, 1)
     return tf.raw_ops.MatMul(a=left, b=d_bar, transpose_a=True)
 
@@ -71,10 +71,5 @@ def weight_gradient(parts: Sequence[tf.Tensor], d_bar: tf.Tensor) -> tf.Tensor:
 def bias_gradient(d_bar: tf.Tensor) -> tf.Tensor:
     """Returns the sum over the first dimension."""
     if tf.executing_eagerly():
-        return _ops().blockcell_bias_add_grad_add_n(out_backprop=[d_bar], addends=[])
+        return loader.module().blockcell_bias_add_grad_add_n(out_backprop=[d_bar], addends=[])
     return tf.raw_ops.BiasAddGrad(out_backprop=d_bar)
-
-
-def _ops() -> Any:
-    """The library's own ops. Whoever differentiates has loaded it."""
-    return loader.module()

@@ -4,7 +4,7 @@ from typing import Any, Callable, List, Sequence, Tuple
 
 import tensorflow as tf
 
-from blockcell.gradients.incoming import present
+from blockcell.gradients.forward_call import present
 
 
 def partial_gradients(

@@ -9,7 +9,7 @@ from typing import Any, List
 import tensorflow as tf
 
 from blockcell.gradients.arithmetic import product
-from blockcell.gradients.incoming import present
+from blockcell.gradients.forward_call import present
 
 
 def mat_mul_add_n_gradient(op: Any, incoming: Any) -> List[Any]:

@@ -3,11 +3,11 @@
 import contextlib
 import functools
 import importlib
-from typing import Any, Callable, List, Set, Tuple
+from typing import Any, Callable, Dict, Set
 
 import tensorflow as tf
 
-from blockcell import private
+from blockcell import tf_internals
 from blockcell.gradients import products, rules
 from blockcell.op_table import GRADIENT_OF
 
@@ -29,24 +29,21 @@ def register(module: Any, replace: bool) -> None:
     """
     if tf.__version__.startswith("1."):
         _import_contrib_gradients()
-    for op, gradient, grad_op, gradient_of_gradient in _gradients(module):
-        if _put(op, gradient, replace):
-            _put(grad_op, gradient_of_gradient, replace)
+    gradients = _gradients(module)
+    for op in rules.RULES:
+        if _put(op, gradients[op], replace):
+            _put(GRADIENT_OF[op], gradients[GRADIENT_OF[op]], replace)
     for op, gradient in products.GRADIENTS.items():
         _put(op, gradient, replace)
-    _step_aside_for_users(_gradients(module))
-
-
-Entry = Tuple[str, rules.Gradient, str, rules.Gradient]
+    _step_aside_for_users(gradients)
 
 
 @functools.lru_cache(maxsize=None)
-def _gradients(module: Any) -> List[Entry]:
-    """Each op, its gradient, its gradient op, and that one's gradient."""
-    return [
-        (op, rules.first_order(module, op), GRADIENT_OF[op], rules.second_order(op))
-        for op in rules.RULES
-    ]
+def _gradients(module: Any) -> Dict[str, rules.Gradient]:
+    """The gradients of the forward ops and of their gradient ops, by the op."""
+    gradients = {op: rules.first_order(module, op) for op in rules.RULES}
+    gradients.update((GRADIENT_OF[op], rules.second_order(op)) for op in rules.RULES)
+    return gradients
 
 
 def _put(op: str, gradient: Callable[..., Any], replace: bool) -> bool:
@@ -55,7 +52,7 @@ def _put(op: str, gradient: Callable[..., Any], replace: bool) -> bool:
     TensorFlow can register a gradient, but not replace one. So it is registered under another name,
     and then moved, in one step for whoever looks gradients up meanwhile.
     """
-    registry = private.gradient_registry()
+    registry = tf_internals.gradient_registry()
     if registry is None:
         return _register(op, gradient)
     entries = registry._registry
@@ -84,50 +81,33 @@ def has(op: str) -> bool:
     return op in _ours
 
 
-def _step_aside_for_users(gradients: List[Entry]) -> None:
+def _step_aside_for_users(gradients: Dict[str, rules.Gradient]) -> None:
     """Lets `tf.RegisterGradient` succeed for names that are ours: our gradient makes way.
 
     TensorFlow's registry refuses a name that it has. It has no hook, so it becomes an instance of a
     subclass, which does the same for all other names. Where that is impossible, users get
     TensorFlow's `KeyError`.
     """
-    registry = private.gradient_registry()
-    if registry is None or isinstance(registry, _SteppingAside):
+    registry = tf_internals.gradient_registry()
+    if registry is None or hasattr(registry, "withdraws_ours"):
         return
-    ours = {op: [op, grad_op] for op, _, grad_op, _ in gradients}
-    ours.update({grad_op: [grad_op] for _, _, grad_op, _ in gradients})
-    functions = {op: gradient for op, gradient, _, _ in gradients}
-    functions.update({grad_op: gradient for _, _, grad_op, gradient in gradients})
+    stock: Any = type(registry)
 
-    def withdraw(name: str) -> None:
-        entries = registry._registry
-        for op in ours.get(name, ()):
-            if op in entries and registry.lookup(op) is functions[op]:
-                del entries[op]
-                _withdrawn.add(op)
+    class Registry(stock):
+        __slots__ = ()
+        withdraws_ours = True
+
+        def register(self, candidate: Any, name: Any = None) -> Any:
+            registered: str = name or candidate.__name__
+            for op in (registered, GRADIENT_OF.get(registered, registered)):
+                ours = gradients.get(op)
+                if ours and op in self._registry and self.lookup(op) is ours:
+                    del self._registry[op]
+                    _withdrawn.add(op)
+            return stock.register(self, candidate, name)
 
     with contextlib.suppress(TypeError):  # A registry of another layout.
-        registry.__class__ = _stepping_aside(type(registry), withdraw)
-
-
-class _SteppingAside:
-    """Marks the registry's class."""
-
-    __slots__ = ()
-
-
-def _stepping_aside(registry_class: Any, withdraw: Callable[[str], None]) -> Any:
-    """A registry class that withdraws our gradient of a name before another is registered."""
-
-    def register(self: Any, candidate: Any, name: Any = None) -> Any:
-        withdraw(name or candidate.__name__)
-        return registry_class.register(self, candidate, name)
-
-    return type(
-        registry_class.__name__,
-        (registry_class, _SteppingAside),
-        {"__slots__": (), "register": register},
-    )
+        registry.__class__ = Registry
 
 
 def _import_contrib_gradients() -> None:

@@ -13,14 +13,13 @@ inputs whose values the op does not use.
 
 import functools
 import logging
-from typing import Any, Callable, Container, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Container, Dict, List, NamedTuple, Set
 
 import tensorflow as tf
 
 from blockcell import op_table
-from blockcell.gradients import block_gru, block_lstm, gru, lstm
-from blockcell.gradients.forward_call import Call, Tensors
-from blockcell.gradients.incoming import or_zeros, present, skipped
+from blockcell.gradients import gru, lstm
+from blockcell.gradients.forward_call import Call, Incoming, Tensors, or_zeros, present, skipped
 from blockcell.gradients.partial import partial_gradients
 from blockcell.op_table import OPS, OpDef
 
@@ -36,7 +35,7 @@ class Rule(NamedTuple):
     """How a forward op is differentiated."""
 
     equations: Callable[[Call], Tensors]
-    """The gradient op's outputs by name, for gradients that arrive at any output."""
+    """The gradient op's outputs by name, for gradients that arrive at any output; in float32."""
     input_gradients: Callable[[Call, Tensors, Container[str]], Tensors] = _named_after_inputs
     """The gradients by the input's name, from the call, the gradient op's outputs, and the names of
     inputs whose gradients nobody asks for."""
@@ -45,9 +44,9 @@ class Rule(NamedTuple):
 RULES: Dict[str, Rule] = {
     op_table.GRU_CELL: Rule(gru.cell_grad, gru.cell_inputs),
     op_table.LSTM_CELL: Rule(lstm.cell_grad, lstm.cell_inputs),
-    op_table.BLOCK_LSTM: Rule(functools.partial(block_lstm.block_lstm_grad, block_lstm.ICFO)),
-    op_table.BLOCK_LSTM_V2: Rule(functools.partial(block_lstm.block_lstm_grad, block_lstm.IFCO)),
-    op_table.BLOCK_GRU: Rule(block_gru.block_gru_grad),
+    op_table.BLOCK_LSTM: Rule(functools.partial(lstm.block_lstm_grad, lstm.ICFO)),
+    op_table.BLOCK_LSTM_V2: Rule(functools.partial(lstm.block_lstm_grad, lstm.IFCO)),
+    op_table.BLOCK_GRU: Rule(gru.block_gru_grad),
 }
 """By the forward op. Its gradient op, and the states, are in the op table."""
 
@@ -70,11 +69,12 @@ def first_order(module: Any, forward: str) -> Gradient:
             arguments = {name: tensors[name] for name in grad_op.inputs if name in tensors}
             for name, output in states.items():
                 arguments[name] = or_zeros(call.incoming.get(output), call.outputs[output])
-            arguments.update(_switch(grad_op, call))
+            if grad_op.switch:
+                arguments[grad_op.switch] = call.switch
             grads = dict(zip(grad_op.outputs, kernel(**arguments)))
         else:
             _log_equations(forward, call)
-            grads = RULES[forward].equations(call)
+            grads = _by_equations(forward, call)
         skip = {name for k, name in enumerate(OPS[forward].inputs) if k in skipped(op)}
         found = RULES[forward].input_gradients(call, grads, skip)
         return [found.get(name) for name in OPS[forward].inputs]
@@ -104,10 +104,10 @@ def second_order(forward: str) -> Gradient:
             call = Call(
                 {name: named[name] for name in OPS[forward].inputs},
                 {name: named[name] for name in OPS[forward].outputs if name in named},
-                {output: named[name] for name, output in states.items()},
+                Incoming((output, named[name]) for name, output in states.items()),
                 switch,
             )
-            grads = RULES[forward].equations(call)
+            grads = _by_equations(forward, call)
             return [grads[name] for name in grad_op.outputs]
 
         found = dict(
@@ -124,15 +124,15 @@ def _call(forward: OpDef, op: Any, incoming: Any) -> Call:
     return Call(
         dict(zip(forward.inputs, op.inputs)),
         dict(zip(forward.outputs, op.outputs)),
-        {name: gradient for name, gradient in arrived if gradient is not None},
+        Incoming((name, gradient) for name, gradient in arrived if gradient is not None),
         bool(forward.switch and op.get_attr(forward.switch)),
     )
 
 
-def _switch(grad_op: OpDef, call: Call) -> Dict[str, bool]:
-    """The boolean attribute of a gradient op, if it has one."""
-    switch: Optional[str] = grad_op.switch
-    return {} if switch is None else {switch: call.switch}
+def _by_equations(forward: str, call: Call) -> Tensors:
+    """The gradient op's outputs, computed in float32 and rounded once."""
+    grads = RULES[forward].equations(call.widened())
+    return {name: tf.cast(tensor, call.inputs["x"].dtype) for name, tensor in grads.items()}
 
 
 _logged: Set[str] = set()

@@ -1,26 +1,13 @@
 """The loop over time, from the last step to the first, in differentiable ops."""
 
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, List, Tuple
 
 import tensorflow as tf
 
-from blockcell.gradients.forward_call import Tensors
+from blockcell import sequence_lengths
+from blockcell.gradients.forward_call import Incoming, Tensors
 
-
-class Rows(Dict[str, Any]):
-    """The rows of one step: of each sequence by its name, and of the gradients that arrive."""
-
-    def __init__(self, sequences: Tensors, incoming: Tensors) -> None:
-        """Keeps the rows of both."""
-        super().__init__(sequences)
-        self._incoming = incoming
-
-    def incoming(self, names: Iterable[str]) -> Tensors:
-        """What arrives at these outputs in this step; the number 0 where nothing does."""
-        return {name: self._incoming.get(name, 0.0) for name in names}
-
-
-Step = Callable[[List[tf.Tensor], Rows], Tuple[List[tf.Tensor], tf.Tensor]]
+Step = Callable[[List[tf.Tensor], Tensors, Incoming], Tuple[List[tf.Tensor], tf.Tensor]]
 
 
 def backwards(
@@ -32,8 +19,9 @@ def backwards(
     have no shape. It must leave the carry as it is.
 
     Args:
-      step: A function of a list of tensors, the carry, and of the `Rows` of one step. It returns
-        the new carry, and a tensor of results.
+      step: A function of a list of tensors, the carry, and of the rows of one step: of each
+        sequence, and of the gradients that arrive. It returns the new carry, and a tensor of
+        results.
       carry: The carry that enters the last step; tensors [batch, cell_size].
       sequences: Tensors [time, batch, cell_size], float32, by name; at least one.
       incoming: Gradients that arrive, of that shape and type, by the name of the output.
@@ -50,10 +38,9 @@ def backwards(
 
     def body(t: tf.Tensor, results: tf.TensorArray, *carry: tf.Tensor) -> Tuple[Any, ...]:
         read = iter(tf.unstack(rows_of_steps.read(t), num=len(together)))
-        rows = Rows(
-            {name: next(read) for name in sequences}, {name: next(read) for name in incoming}
-        )
-        new_carry, result = step(list(carry), rows)
+        rows = {name: next(read) for name in sequences}
+        arrived = Incoming((name, next(read)) for name in incoming)
+        new_carry, result = step(list(carry), rows, arrived)
         for new, old in zip(new_carry, carry):
             new.set_shape(old.shape)  # The loop demands that no known dimension gets lost.
         return (t - 1, results.write(t, result)) + tuple(new_carry)
@@ -70,7 +57,7 @@ def before(first: tf.Tensor, states: tf.Tensor) -> tf.Tensor:
       first: The state [batch, cell_size] that enters the first step.
       states: The states that leave each step, [time, batch, cell_size].
     """
-    return tf.concat([tf.expand_dims(first, 0), states], axis=0)[: tf.shape(states)[0]]
+    return sequence_lengths.joined(first, states)[: tf.shape(states)[0]]
 
 
 def rows(sequence: tf.Tensor) -> tf.Tensor:

@@ -7,7 +7,7 @@ argument ignored. `reasons` checks the values of those that matter.
 
 import functools
 import inspect
-from typing import Any, Dict, Hashable, List, Optional
+from typing import Any, Dict, Optional
 
 _LAYER = (
     # Those of every layer: what it is called, and what it computes in.
@@ -37,8 +37,7 @@ def unknown(layer: Any) -> Optional[str]:
     Args:
       layer: A layer that is an LSTM, a GRU or an RNN around a cell of these.
     """
-    owners: List[Any] = [layer, layer.cell]
-    for owner in owners:
+    for owner in (layer, layer.cell):
         for name, default in _new_arguments(owner.__class__).items():
             value = getattr(owner, name, getattr(owner, "_" + name, _MISSING))
             if value is _MISSING:
@@ -49,14 +48,13 @@ def unknown(layer: Any) -> Optional[str]:
 
 
 @functools.lru_cache(maxsize=None)
-def _new_arguments(kind: Hashable) -> Dict[str, Any]:
+def _new_arguments(kind: Any) -> Dict[str, Any]:
     """Those of a class of Keras and its bases that are not known, with their defaults.
 
     Arguments of a program's own classes are their own matter: what they change, they compute.
     """
     found = {}
-    classes: Any = inspect.getmro(kind)  # type: ignore[arg-type]
-    for owner in classes:
+    for owner in kind.__mro__:
         if not _is_kerass(owner) or "__init__" not in vars(owner):
             continue
         for parameter in list(inspect.signature(owner.__init__).parameters.values())[1:]:

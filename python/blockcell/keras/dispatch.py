@@ -6,7 +6,7 @@ from typing import Any, Optional, Set
 
 import tensorflow as tf
 
-from blockcell.keras import counts, kinds, reasons, scope, sequences
+from blockcell.keras import kinds, reasons, scope, sequences
 
 _logged: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
 
@@ -26,15 +26,15 @@ def refused(layer: Any, x: Any, mask: Any) -> bool:
     Raises:
       NotServedError: It has to, and must not.
     """
-    wish = scope.wish_of(layer)
-    if wish is None:
+    strict = scope.get().of(layer)
+    if strict is None:
         return True
     reason = reasons.of_layer(layer) or reasons.of_call(layer, x, mask)
     if reason is None:
         return False
     # On a GPU, or in a file, nothing is lost.
     expected = reason in (reasons.GPU, reasons.FILE)
-    if wish.strict and not expected:
+    if strict and not expected:
         raise NotServedError(f"blockcell.keras.enable(strict=True): {_message(layer, reason)}")
     say_once(layer, reason, logging.INFO if expected else logging.WARNING)
     return True
@@ -68,15 +68,15 @@ def run(layer: Any, x: Any, states: Any, mask: Optional[Any]) -> sequences.Resul
     weights = [cell.kernel, cell.recurrent_kernel, cell.bias]
     weights = [value if value is None else tf.convert_to_tensor(value) for value in weights]
     options = sequences.Options(
+        layer=layer,
         go_backwards=layer.go_backwards,
         return_sequences=layer.return_sequences,
         time_major=getattr(layer, "time_major", False),
         zero_output_for_mask=bool(layer.zero_output_for_mask),
     )
-    with counts.of(layer):
-        if kinds.of(layer) == kinds.LSTM:
-            return sequences.lstm(x, states, weights, mask, options)
-        return sequences.gru(x, states, weights, mask, options, cell.reset_after)
+    if kinds.of(layer) == kinds.LSTM:
+        return sequences.lstm(x, states, weights, mask, options)
+    return sequences.gru(x, states, weights, mask, options, cell.reset_after)
 
 
 def first(mask: Any) -> Optional[Any]:

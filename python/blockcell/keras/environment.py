@@ -25,14 +25,11 @@ def check() -> None:
         )
     import tensorflow as tf
 
-    if tuple(map(int, tf.__version__.split(".")[:2])) < (2, 4):
+    if _minor(tf.__version__) < (2, 4):
         raise RuntimeError(
             f"blockcell.keras needs TensorFlow 2.4 or later, and {tf.__version__} is running"
         )
-    _check_age(str(getattr(tf.keras, "__version__", "0.0")))
-
-
-def _check_age(version: str) -> None:
+    version = getattr(tf.keras, "__version__", "0.0")
     running = _minor(version)
     if running > NEWEST_TESTED and running not in _warned:
         _warned.add(running)
@@ -61,7 +58,13 @@ def _backend() -> str:
 
 
 def hooks_of_version() -> Any:
-    """The module for this Keras: `keras2` or `keras3`. Call `check` before."""
+    """The module for this Keras: `keras2` or `keras3`. Call `check` before.
+
+    Either has `replacement(stock, of_rnn)`: a method that runs on the kernels where it can, and
+    calls the method `stock` of Keras elsewhere. `of_rnn` says that this is the one of `RNN`, which
+    LSTM and GRU call where the kernels do not serve. `OTHERS` are the recurrent layers whose loop
+    is not that of `RNN`, which the kernels do not serve.
+    """
     import tensorflow as tf
 
     from blockcell.keras import keras2, keras3

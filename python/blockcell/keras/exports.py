@@ -8,13 +8,32 @@ program has asked for these ops.
 import contextlib
 import functools
 import threading
-from typing import Any, Callable, Iterator, List, Tuple
+from typing import Any, Callable, ContextManager, Iterator, List, Tuple
 
 import tensorflow as tf
 
-from blockcell import private
+from blockcell import tf_internals
 
-_state = threading.local()
+
+class PerThread(threading.local):
+    """A value that each thread has for itself."""
+
+    def __init__(self, value: Any) -> None:
+        """Sets what it is in every thread in the beginning."""
+        self.value = value
+
+    @contextlib.contextmanager
+    def being(self, value: Any) -> Iterator[None]:
+        """It is another one meanwhile."""
+        before, self.value = self.value, value
+        try:
+            yield
+        finally:
+            self.value = before
+
+
+_exporting = PerThread(False)
+_for_kernels = PerThread(False)
 _marked: List[Tuple[Any, str, Any]] = []  # The class, the method's name, the method of Keras.
 
 
@@ -22,29 +41,23 @@ def traced_for_a_file() -> bool:
     """Whether what is being traced now will be written into a file, for programs of any kind."""
     if writes_for_kernels():
         return False
-    if getattr(_state, "depth", 0):
+    if _exporting.value:
         return True
-    return not tf.executing_eagerly() and bool(private.in_save_context())
+    return not tf.executing_eagerly() and bool(tf_internals.in_save_context())
 
 
 def writes_for_kernels() -> bool:
     """Whether a file is being written for programs that load the library."""
-    return bool(getattr(_state, "on_kernels", False))
+    return bool(_for_kernels.value)
 
 
-@contextlib.contextmanager
-def on_kernels() -> Iterator[None]:
+def on_kernels() -> ContextManager[None]:
     """Files that are written meanwhile are for programs that load the library."""
-    before = getattr(_state, "on_kernels", False)
-    _state.on_kernels = True
-    try:
-        yield
-    finally:
-        _state.on_kernels = before
+    return _for_kernels.being(True)
 
 
 def mark() -> None:
-    """Lets Keras's methods that export models say so while they run. Twice is as once."""
+    """Lets Keras's methods that export models say so while they run. Idempotent."""
     if _marked:
         return
     for owner, name in _exporting_methods():
@@ -70,10 +83,7 @@ def _exporting_methods() -> Iterator[Tuple[Any, str]]:
 def _marking(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def marked(*args: Any, **kwargs: Any) -> Any:
-        _state.depth = getattr(_state, "depth", 0) + 1
-        try:
+        with _exporting.being(True):
             return method(*args, **kwargs)
-        finally:
-            _state.depth -= 1
 
     return marked

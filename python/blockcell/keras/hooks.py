@@ -3,8 +3,8 @@
 import sys
 from typing import Any, Dict, Iterator, List, Optional
 
-from blockcell import loader, private
-from blockcell.keras import beside, environment, scope
+from blockcell import loader, tf_internals
+from blockcell.keras import environment, legacy_keras, scope
 
 _replaced: Dict[Any, Any] = {}  # By the class of Keras: its method, or None, and ours.
 
@@ -53,11 +53,11 @@ def enable(model: Any = None, *, strict: bool = False) -> Enabled:
     """
     environment.check()
     loader.load()
-    before, wish = scope.get(), scope.Wish(strict)
+    before = scope.get()
     if model is None:
-        _set(before.with_everything(wish))
+        _set(before._replace(everything=strict))
     else:
-        _set(before.with_layers(_recurrent(model), wish))
+        _set(before.with_layers(_recurrent(model), strict))
     return Enabled(before)
 
 
@@ -86,7 +86,7 @@ def enabled(model: Any = None) -> bool:
         return False
     if model is None:
         return scope.get().everything is not None
-    return all(scope.wish_of(layer) is not None for layer in _recurrent(model))
+    return all(scope.get().of(layer) is not None for layer in _recurrent(model))
 
 
 def served(layer: Any) -> bool:
@@ -95,7 +95,7 @@ def served(layer: Any) -> bool:
     Args:
       layer: A recurrent layer of Keras.
     """
-    name = private.loop_of_layers()
+    name = tf_internals.loop_of_layers()
     if name is None:
         return False
     method = getattr(type(layer), name)
@@ -121,11 +121,11 @@ def _put() -> bool:
 
     from blockcell.keras import exports
 
-    method = private.loop_of_layers()
+    method = tf_internals.loop_of_layers()
     if method is None:
         return False
     exports.mark()
-    beside.watch()
+    legacy_keras.watch()
     if not _replaced:
         keras = environment.hooks_of_version()
         names = [name for name in keras.OTHERS if hasattr(tf.keras.layers, name)]
@@ -142,7 +142,7 @@ def _put_back() -> None:
 
     if "blockcell.keras.layers" not in sys.modules:  # These need the marks as well.
         exports.unmark()
-    method = private.loop_of_layers()
+    method = tf_internals.loop_of_layers()
     for layer, (stock, ours) in _replaced.items():
         if vars(layer).get(method) is not ours:  # Somebody else has put something there.
             continue
@@ -174,5 +174,5 @@ def recurrent_layers(layer: Any, seen: Optional[Dict[int, Any]] = None) -> Itera
     if isinstance(layer, tf.keras.layers.RNN) or environment.is_of_tf_keras(layer):
         yield layer
         return
-    for inner in private.inner_layers(layer):
+    for inner in tf_internals.inner_layers(layer):
         yield from recurrent_layers(inner, seen)

@@ -11,16 +11,10 @@ import tensorflow as tf
 from blockcell.keras import dispatch, kinds
 
 OTHERS = ("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
-"""Recurrent layers whose loop is not that of `RNN`, which the kernels do not serve."""
 
 
 def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
-    """The method that runs on the kernels where it can, and calls the method `stock` elsewhere.
-
-    Args:
-      stock: Keras's method.
-      of_rnn: Whether it is that of `RNN`, which LSTM and GRU call where the kernels do not serve.
-    """
+    """As `environment.hooks_of_version` says."""
     # Keras reads the names of the arguments.
     if not of_rnn:
 

@@ -11,16 +11,10 @@ import tensorflow as tf
 from blockcell.keras import dispatch
 
 OTHERS = ()
-"""Recurrent layers whose loop is not that of `RNN`, which the kernels do not serve."""
 
 
 def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
-    """The method that runs on the kernels where it can, and calls the method `stock` elsewhere.
-
-    Args:
-      stock: Keras's method.
-      of_rnn: Whether it is that of `RNN`, which LSTM and GRU call where the kernels do not serve.
-    """
+    """As `environment.hooks_of_version` says."""
 
     def inner_loop(
         self: Any, sequences: Any, initial_state: Any, mask: Any, training: Any = False

@@ -28,15 +28,10 @@ def is_stock_cell(cell: Any, kind: str) -> bool:
     return type(cell) in _cell_classes(kind)
 
 
-def cell_name(kind: str) -> str:
-    """The name of Keras's cell of a kind."""
-    return kind + "Cell"
-
-
 def _cell_classes(kind: str) -> List[Any]:
     """Keras's cell of a kind, and the class that it is made of in Keras 2.4, whose layers use it.
 
     The last one is a base class of all others.
     """
-    stock = getattr(tf.keras.layers, cell_name(kind))
+    stock = getattr(tf.keras.layers, kind + "Cell")
     return [kin for kin in stock.__mro__ if kin.__name__ == stock.__name__][::-1]

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from blockcell import loader, private
+from blockcell import loader, tf_internals
 from blockcell.keras import environment, exports, reasons
 
 loader.load()  # With its gradients: TensorFlow's of the LSTM op are wrong.
@@ -13,7 +13,7 @@ exports.mark()
 
 def _on_kernels(layer: Any) -> Any:
     """Adds to a subclass of a Keras layer what makes it run on the kernels."""
-    method = private.loop_of_layers()
+    method = tf_internals.loop_of_layers()
     if method is None:
         return layer
 

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
-from blockcell import private
+from blockcell import tf_internals
 from blockcell.gradients import registry
 from blockcell.keras import arguments, exports, kinds
 
@@ -51,7 +51,7 @@ def _of_another(layer: Any) -> str:
 def _of_cell(layer: Any, kind: str) -> Optional[str]:
     cell = layer.cell
     if not kinds.is_stock_cell(cell, kind):
-        return f"its cell is a {type(cell).__name__}, not Keras's {kinds.cell_name(kind)}"
+        return f"its cell is a {type(cell).__name__}, not Keras's {kind}Cell"
     for argument, default in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
         activation = getattr(cell, argument)
         if not _is(activation, default):
@@ -116,7 +116,7 @@ def compiled_by_xla() -> bool:
     """Whether the function that is being traced, or one around it, is compiled by XLA."""
     if tf.executing_eagerly():
         return False
-    return bool(private.in_xla_context(tf.compat.v1.get_default_graph()))
+    return bool(tf_internals.in_xla_context(tf.compat.v1.get_default_graph()))
 
 
 def _is(activation: Any, name: str) -> bool:

@@ -2,8 +2,8 @@
 
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
-from blockcell import loader, private
-from blockcell.keras import beside, environment, hooks, scope
+from blockcell import loader, tf_internals
+from blockcell.keras import environment, hooks, legacy_keras, scope
 
 KERNELS, TENSORFLOW, STOCK = "blockcell", "tensorflow", "keras"
 
@@ -56,12 +56,12 @@ def report(model: Any) -> Report:
 
 
 def _records(model: Any) -> Iterator[LayerReport]:
-    from blockcell.keras import counts, reasons
+    from blockcell.keras import reasons, run_counts
 
     jit = reasons.JIT if _is_compiled(model) else None
     for layer in hooks.recurrent_layers(model):
         path, reason = (STOCK, jit) if jit else _path(layer)
-        yield LayerReport(layer.name, type(layer).__name__, path, counts.runs(layer), reason)
+        yield LayerReport(layer.name, type(layer).__name__, path, run_counts.runs(layer), reason)
 
 
 def _is_compiled(model: Any) -> bool:
@@ -91,14 +91,14 @@ def _reason(layer: Any) -> Optional[str]:
     from blockcell.keras import kinds, reasons
 
     if environment.is_of_tf_keras(layer):
-        return beside.REASON
+        return legacy_keras.REASON
     if hooks.served(layer):
-        if scope.wish_of(layer) is None:
+        if scope.get().of(layer) is None:
             return "blockcell.keras.enable() was called for other models"
         return reasons.of_layer(layer)
     if kinds.of(layer) is None:
         return reasons.of_layer(layer)
     if not hooks.enabled():
         return "blockcell.keras.enable() has not been called"
-    method = private.loop_of_layers()
+    method = tf_internals.loop_of_layers()
     return f"{type(layer).__name__} has a method {method} of its own"

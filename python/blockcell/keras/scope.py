@@ -5,41 +5,30 @@ import weakref
 from typing import Any, NamedTuple, Optional
 
 
-class Wish(NamedTuple):
-    """How layers shall run on the kernels."""
-
-    strict: bool = False
-    """Whether it is an error if one cannot."""
-
-
 class Scope(NamedTuple):
-    """What shall run on the kernels."""
+    """What shall run on the kernels, and strictly or not: whether it is an error if it cannot."""
 
-    everything: Optional[Wish] = None
-    """How every layer of the process shall."""
+    everything: Optional[bool] = None
+    """Whether every layer of the process shall strictly; None if they need not at all."""
     layers: Any = weakref.WeakKeyDictionary()
-    """How some layers shall, by layer."""
+    """Whether some layers shall strictly, by layer."""
 
     def is_empty(self) -> bool:
         """Whether it holds no layer."""
         return self.everything is None and not self.layers
 
-    def of(self, layer: Any) -> Optional[Wish]:
-        """How a layer shall run on the kernels; None if it shall not."""
+    def of(self, layer: Any) -> Optional[bool]:
+        """Whether a layer shall strictly; None if it shall not."""
         own = self.layers.get(layer)
         if own is None and hasattr(layer, "uses_blockcell"):  # A class of `blockcell.keras`.
-            own = Wish()
-        wishes = [wish for wish in (own, self.everything) if wish is not None]
+            own = False
+        wishes = [strict for strict in (own, self.everything) if strict is not None]
         return max(wishes) if wishes else None
 
-    def with_everything(self, wish: Wish) -> "Scope":
-        """The same, and every layer."""
-        return self._replace(everything=wish)
-
-    def with_layers(self, layers: Any, wish: Wish) -> "Scope":
+    def with_layers(self, layers: Any, strict: bool) -> "Scope":
         """The same, and these layers."""
         changed = weakref.WeakKeyDictionary(self.layers)
-        changed.update((layer, wish) for layer in layers)
+        changed.update((layer, strict) for layer in layers)
         return self._replace(layers=changed)
 
     def without_layers(self, layers: Any) -> "Scope":
@@ -64,11 +53,6 @@ def put(scope: Scope) -> None:
     """Sets it."""
     global _scope
     _scope = scope
-
-
-def wish_of(layer: Any) -> Optional[Wish]:
-    """How a layer shall run on the kernels now; None if it shall not."""
-    return _scope.of(layer)
 
 
 def label(layer: Any) -> str:

@@ -17,7 +17,8 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 import tensorflow as tf
 
 from blockcell import block_gru_ops, keras_weights, sequence_lengths
-from blockcell.keras import counts
+from blockcell.keras import run_counts
+from blockcell.op_table import PEEPHOLES
 
 
 class Result(NamedTuple):
@@ -35,10 +36,12 @@ class Result(NamedTuple):
 class Options(NamedTuple):
     """How a layer runs, by the names of the layer's arguments."""
 
-    go_backwards: bool = False
-    return_sequences: bool = True
-    time_major: bool = False
-    zero_output_for_mask: bool = False
+    layer: Any
+    """The layer itself, whose runs are counted."""
+    go_backwards: bool
+    return_sequences: bool
+    time_major: bool
+    zero_output_for_mask: bool
 
 
 class _Steps(NamedTuple):
@@ -84,12 +87,10 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
             cs_prev=cs_prev,
             h_prev=h_prev,
             w=w,
-            wci=peephole,
-            wcf=peephole,
-            wco=peephole,
             b=b,
+            **dict.fromkeys(PEEPHOLES, peephole),
         )
-        counts.mark(steps.h)
+        run_counts.mark(steps.h, options.layer)
         pairs = ((h_prev, steps.h), (cs_prev, steps.cs))
         if sequence_length is None:
             return _Steps(steps.h, [of_steps[-1] for _, of_steps in pairs])
@@ -129,7 +130,7 @@ def gru(
             reset_after=reset_after,
             **converted._asdict(),
         )
-        counts.mark(steps.h)
+        run_counts.mark(steps.h, options.layer)
         return _Steps(steps.h, [steps.h_last])
 
     return _layer(run, x, h_prev, mask, options)

@@ -4,23 +4,14 @@ from typing import Any, Optional, Tuple
 
 import tensorflow as tf
 
+from blockcell import sequence_lengths
 from blockcell.rnn import states
-from blockcell.rnn.layer import Layer, input_size, static_or_dynamic
-from blockcell.rnn.parameters import LSTM, add_gru_variables, check_state
+from blockcell.rnn.layer import Layer
+from blockcell.rnn.parameters import GRU, LSTM
 
 
 class RNNCell(Layer):
     """A cell: what `tf.compat.v1.nn.static_rnn` and `dynamic_rnn` call for each step."""
-
-    @property
-    def state_size(self) -> Any:
-        """The number of units of the state, or a structure of such numbers."""
-        raise NotImplementedError
-
-    @property
-    def output_size(self) -> int:
-        """The number of units of the output."""
-        raise NotImplementedError
 
     @tf.autograph.experimental.do_not_convert
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Tuple[Any, Any]:
@@ -71,7 +62,7 @@ class RNNCell(Layer):
         """
         if inputs is not None:
             inputs = tf.convert_to_tensor(inputs)
-            size = static_or_dynamic(inputs, 0)
+            size = sequence_lengths.size(inputs, 0)
             if isinstance(size, int) and isinstance(batch_size, int) and size != batch_size:
                 raise ValueError(
                     f"{self.name}: batch_size is {batch_size}, but inputs have shape {inputs.shape}"
@@ -90,7 +81,7 @@ class RNNCell(Layer):
         return self.zero_state(batch_size, dtype)
 
 
-class GRUBlockCell(RNNCell):
+class GRUBlockCell(GRU, RNNCell):
     """The GRU cell on the op `GRUBlockCell` (Cho et al., 2014); float32.
 
     Variables: `w_ru` [input_size + num_units, 2 * num_units], `b_ru` [2 * num_units], initially 1,
@@ -99,7 +90,7 @@ class GRUBlockCell(RNNCell):
     """
 
     rank = 2
-    _names = ("w_ru", "b_ru", "w_c", "b_c")
+    _names = {"w_ru": "w_ru", "b_ru": "b_ru", "w_c": "w_c", "b_c": "b_c"}
 
     def __init__(
         self,
@@ -122,37 +113,18 @@ class GRUBlockCell(RNNCell):
           LibraryError: As `blockcell.load`.
         """
         super().__init__(name, reuse=reuse)
-        if (num_units is None) == (cell_size is None):
+        given = [units for units in (num_units, cell_size) if units is not None]
+        if len(given) != 1:
             raise ValueError(
                 f"{self.name}: exactly one of num_units and cell_size must be given, got "
                 f"{num_units} and {cell_size}"
             )
-        self._num_units = cell_size if num_units is None else num_units
+        self._num_units = given[0]
 
-    @property
-    def state_size(self) -> Any:
-        """The number of units."""
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        """The number of units."""
-        assert self._num_units is not None
-        return self._num_units
-
-    def build(self, input_shape: Any) -> None:
-        """Creates the variables for inputs of a shape `[batch, input_size]`."""
-        add_gru_variables(self, self._names, input_size(self, input_shape), self.output_size)
-        super().build(input_shape)
-
-    def call(self, inputs: Any, h_prev: Any) -> Tuple[Any, Any]:
+    def call(self, inputs: Any, state: Any) -> Tuple[Any, Any]:
         """A step, as `__call__` says."""
-        h_prev = tf.convert_to_tensor(h_prev)
-        check_state(self, "h_prev", h_prev, self.output_size)
-        w_ru, b_ru, w_c, b_c = (getattr(self, name) for name in self._names)
-        h = tf.raw_ops.GRUBlockCell(
-            x=inputs, h_prev=h_prev, w_ru=w_ru, w_c=w_c, b_ru=b_ru, b_c=b_c
-        ).h
+        h_prev = self._checked("the state", state)
+        h = tf.raw_ops.GRUBlockCell(x=inputs, h_prev=h_prev, **self._op_arguments()).h
         return h, h
 
 
@@ -162,7 +134,7 @@ class GRUBlockCellV2(GRUBlockCell):
     They are `gates/kernel`, `gates/bias`, `candidate/kernel` and `candidate/bias`.
     """
 
-    _names = ("gates/kernel", "gates/bias", "candidate/kernel", "candidate/bias")
+    _names = GRU._names
 
 
 class LSTMBlockCell(LSTM, RNNCell):
@@ -175,42 +147,9 @@ class LSTMBlockCell(LSTM, RNNCell):
 
     rank = 2
 
-    def __init__(
-        self,
-        num_units: int,
-        forget_bias: float = 1.0,
-        cell_clip: Optional[float] = None,
-        use_peephole: bool = False,
-        dtype: Any = None,
-        reuse: Optional[bool] = None,
-        name: Optional[str] = "lstm_cell",
-    ) -> None:
-        """Creates no variables yet.
-
-        Args:
-          num_units: The number of units.
-          forget_bias: What is added to the pre-activation of the forget gate.
-          cell_clip: The cell state is clipped to plus and minus this; None, 0 or less for no
-            clipping.
-          use_peephole: Whether the gates see the cell state.
-          dtype: The type of the variables, float32 or float16; by default that of the inputs.
-          reuse: Whether to use the variables that the variable scope has. By default, as the
-            enclosing variable scope says.
-          name: The name of the cell; its variable scope is called so.
-
-        Raises:
-          LibraryError: As `blockcell.load`.
-        """
-        super().__init__(num_units, forget_bias, cell_clip, use_peephole, dtype, reuse, name)
-
-    @property
-    def output_size(self) -> int:
-        """The number of units."""
-        return self._num_units
-
     def call(self, inputs: Any, state: Any) -> Tuple[Any, Any]:
         """A step, as `__call__` says."""
-        cs_prev, h_prev = self._pair("the state", state)
+        cs_prev, h_prev = self._checked("the state", state)
         step = tf.raw_ops.LSTMBlockCell(
             x=inputs, cs_prev=cs_prev, h_prev=h_prev, **self._op_arguments()
         )

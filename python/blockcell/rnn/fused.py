@@ -1,36 +1,23 @@
 """Cells that compute a whole sequence in one op."""
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import tensorflow as tf
 
 from blockcell import block_gru_ops, sequence_lengths
 from blockcell.rnn import states
-from blockcell.rnn.cells import GRUBlockCellV2
-from blockcell.rnn.layer import Layer, input_size, static_or_dynamic
-from blockcell.rnn.parameters import LSTM, add_gru_variables, check_state
+from blockcell.rnn.parameters import GRU, LSTM, BlockCell
 
 
-class FusedCell(Layer):
+class FusedCell(BlockCell):
     """What the cells for whole sequences have in common: their arguments."""
 
     rank = 3
-    _num_units: int
 
     @property
     def num_units(self) -> int:
         """The number of units."""
         return self._num_units
-
-    @property
-    def state_size(self) -> Any:
-        """The number of units of the state, or a structure of such numbers."""
-        raise NotImplementedError
-
-    @property
-    def output_size(self) -> int:
-        """The number of units of the outputs."""
-        return self.num_units
 
     @tf.autograph.experimental.do_not_convert
     def __call__(
@@ -63,45 +50,33 @@ class FusedCell(Layer):
           tf.errors.InvalidArgumentError: The same, where shapes are known only when it runs; or a
             length is larger than time.
         """
-        return self._computed(inputs, scope, initial_state, dtype, sequence_length)
+        outputs, state = self._computed(inputs, scope, initial_state, dtype, sequence_length)
+        return (tf.unstack(outputs) if isinstance(inputs, list) else outputs), state
 
     def call(
         self, inputs: Any, initial_state: Any, dtype: Any, sequence_length: Any
     ) -> Tuple[Any, Any]:
         """A sequence, as `__call__` says."""
-        is_list = isinstance(inputs, list)
-        if is_list:
-            inputs = tf.stack(inputs)
         if initial_state is not None:
-            initial_state = self._checked(initial_state)
+            initial_state = self._checked("initial_state", initial_state)
         elif dtype is None:
             raise ValueError(f"{self.name}: either initial_state or dtype must be given")
         else:
-            initial_state = states.zeros(self.state_size, static_or_dynamic(inputs, 1), dtype)
+            initial_state = states.zeros(self.state_size, sequence_lengths.size(inputs, 1), dtype)
         if sequence_length is not None:
             sequence_length = tf.convert_to_tensor(sequence_length, name="sequence_length")
-        outputs, final_state = self._sequence(inputs, initial_state, sequence_length)
-        return (tf.unstack(outputs) if is_list else outputs), final_state
+        return self._sequence(inputs, initial_state, sequence_length)
 
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
         """The outputs, zero from the end of each row on, and the final state."""
         raise NotImplementedError
 
-    def _checked(self, initial_state: Any) -> Any:
-        """The initial state as tensors in the structure of `state_size`."""
-        raise NotImplementedError
-
-    def _tensors(self, inputs: Any) -> Any:
-        if isinstance(inputs, list):
-            return [super(FusedCell, self)._tensors(step) for step in inputs]
-        return super()._tensors(inputs)
-
-    def _shape(self, inputs: Any) -> Any:
+    def _tensor(self, inputs: Any) -> Any:
         if not isinstance(inputs, list):
-            return inputs.shape
+            return super()._tensor(inputs)
         if not inputs:
             raise ValueError(f"{self.name}: the list of inputs is empty")
-        return tf.TensorShape([len(inputs)]).concatenate(inputs[0].shape)
+        return tf.stack([super(FusedCell, self)._tensor(step) for step in inputs])
 
 
 class LSTMBlockFusedCell(LSTM, FusedCell):
@@ -120,29 +95,11 @@ class LSTMBlockFusedCell(LSTM, FusedCell):
         dtype: Any = None,
         name: Optional[str] = "lstm_fused_cell",
     ) -> None:
-        """Creates no variables yet.
-
-        Args:
-          num_units: The number of units.
-          forget_bias: What is added to the pre-activation of the forget gate.
-          cell_clip: The cell state is clipped to plus and minus this; None, 0 or less for no
-            clipping.
-          use_peephole: Whether the gates see the cell state.
-          reuse: Whether to use the variables that the variable scope has. By default, as the
-            enclosing variable scope says.
-          dtype: The type of the variables, float32 or float16; by default that of the inputs.
-          name: The name of the cell; its variable scope is called so.
-
-        Raises:
-          LibraryError: As `blockcell.load`.
-        """
+        """As `LSTMBlockCell`, but for its name, and `reuse` comes before `dtype`."""
         super().__init__(num_units, forget_bias, cell_clip, use_peephole, dtype, reuse, name)
 
-    def _checked(self, initial_state: Any) -> Any:
-        return self._pair("initial_state", initial_state)
-
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
-        time = static_or_dynamic(inputs, 0)
+        time = sequence_lengths.size(inputs, 0)
         longest = time if sequence_length is None else sequence_lengths.longest(sequence_length)
         steps = tf.raw_ops.BlockLSTM(
             seq_len_max=tf.cast(longest, tf.int64),
@@ -170,7 +127,7 @@ def _last(first: Any, steps: Any, time: Any) -> Any:
     return sequence_lengths.joined(first, steps[-1:])[-1]
 
 
-class GRUBlockFusedCell(FusedCell):
+class GRUBlockFusedCell(GRU, FusedCell):
     """A GRU over whole sequences on the library's op `BlockGRU`; float32 or float16.
 
     `tf.contrib.rnn` never had it. The equations and the names and shapes of the variables are those
@@ -200,32 +157,9 @@ class GRUBlockFusedCell(FusedCell):
         super().__init__(name, dtype, reuse)
         self._num_units = num_units
 
-    @property
-    def state_size(self) -> Any:
-        """The number of units."""
-        return self._num_units
-
-    def build(self, input_shape: Any) -> None:
-        """Creates the variables for inputs of a shape `[time, batch, input_size]`."""
-        size = input_size(self, input_shape)
-        add_gru_variables(self, GRUBlockCellV2._names, size, self._num_units)
-        super().build(input_shape)
-
-    def _checked(self, initial_state: Any) -> Any:
-        h_prev = tf.convert_to_tensor(initial_state)
-        check_state(self, "h_prev", h_prev, self._num_units)
-        return h_prev
-
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
-        w_ru, b_ru, w_c, b_c = (getattr(self, name) for name in GRUBlockCellV2._names)
         steps = block_gru_ops.block_gru(
-            inputs,
-            w_ru,
-            w_c,
-            b_ru,
-            b_c,
-            h_prev=initial_state,
-            sequence_length=sequence_length,
+            inputs, h_prev=initial_state, sequence_length=sequence_length, **self._op_arguments()
         )
         return steps.h, steps.h_last
 
@@ -263,10 +197,9 @@ class TimeReversedFusedRNN:
 
 def _reversed(steps: Any, sequence_length: Any) -> Any:
     """The steps in reverse order; those after the end of a row stay where they are."""
-    if sequence_length is not None:
-        is_list: bool = isinstance(steps, list)
-        stacked = tf.stack(steps) if is_list else steps
-        turned = tf.reverse_sequence(stacked, sequence_length, seq_axis=0, batch_axis=1)
-        unstacked: List[Any] = tf.unstack(turned) if is_list else turned
-        return unstacked
-    return steps[::-1] if isinstance(steps, list) else tf.reverse(steps, [0])
+    is_list = isinstance(steps, list)
+    if sequence_length is None:
+        return steps[::-1] if is_list else tf.reverse(steps, [0])
+    stacked = tf.stack(steps) if is_list else steps
+    back = tf.reverse_sequence(stacked, sequence_length, seq_axis=0, batch_axis=1)
+    return tf.unstack(back) if is_list else back

@@ -47,14 +47,19 @@ class Layer(tf.Module):
         self._scope: Any = None
 
     @property
-    def name(self) -> str:
-        """The name of the layer."""
-        return self._name
-
-    @property
     def dtype(self) -> Any:
         """The `tf.DType` of the variables; None if the first inputs are still to determine it."""
         return self._dtype
+
+    @property
+    def state_size(self) -> Any:
+        """The number of units of the state, or a structure of such numbers."""
+        raise NotImplementedError
+
+    @property
+    def output_size(self) -> int:
+        """The number of units of the output."""
+        raise NotImplementedError
 
     @property
     def scope_name(self) -> str:
@@ -93,14 +98,17 @@ class Layer(tf.Module):
 
     def _computed(self, inputs: Any, scope: Any, *arguments: Any) -> Any:
         """What `call` computes of inputs and arguments. The first time, creates the variables."""
-        inputs = self._tensors(inputs)
-        self._check_rank(inputs)
+        inputs = self._tensor(inputs)
+        if self.rank is not None and inputs.shape.rank != self.rank:
+            unknown = inputs.shape.rank is None
+            found = "an unknown rank" if unknown else f"shape {inputs.shape}"
+            raise ValueError(f"{self.name}: inputs must have rank {self.rank}, got {found}")
         self._determine_scope(scope)
         with tf.name_scope(self.name):
             if not self.built:
                 if self._dtype is None:
-                    self._dtype = tf.nest.flatten(inputs)[0].dtype
-                self.build(self._shape(inputs))
+                    self._dtype = inputs.dtype
+                self.build(inputs.shape)
             return self.call(inputs, *arguments)
 
     def add_variable(self, name: str, shape: List[int], initializer: Any = None) -> Any:
@@ -119,7 +127,10 @@ class Layer(tf.Module):
             if tf.executing_eagerly():
                 variable = self._eager_variable(name, shape, dtype, initializer)
             else:
-                with self._variable_scope():
+                reuse = True if self.built else self._reuse
+                with tf.compat.v1.variable_scope(
+                    self._scope, reuse=reuse, auxiliary_name_scope=False
+                ):
                     variable = tf.compat.v1.get_variable(name, shape, dtype, initializer)
             setattr(self, name, variable)
         return variable
@@ -140,26 +151,10 @@ class Layer(tf.Module):
         with tf.compat.v1.variable_scope(scope, default_name=self.name) as captured:
             self._scope = captured
 
-    def _variable_scope(self) -> Any:
-        reuse = True if self.built else self._reuse
-        return tf.compat.v1.variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False)
-
-    def _tensors(self, inputs: Any) -> Any:
-        return tf.convert_to_tensor(inputs, dtype=self._dtype_of_numbers(inputs), name="inputs")
-
-    def _dtype_of_numbers(self, inputs: Any) -> Any:
-        """The type for inputs that are no tensors; None for tensors and arrays, which have one."""
-        return None if hasattr(inputs, "dtype") else self._dtype
-
-    def _check_rank(self, inputs: Any) -> None:
-        shape = self._shape(inputs)
-        if self.rank is None or shape.rank == self.rank:
-            return
-        found = "an unknown rank" if shape.rank is None else f"shape {shape}"
-        raise ValueError(f"{self.name}: inputs must have rank {self.rank}, got {found}")
-
-    def _shape(self, inputs: Any) -> Any:
-        return inputs.shape
+    def _tensor(self, inputs: Any) -> Any:
+        """Inputs as a tensor. Tensors and arrays have a type; numbers get that of the layer."""
+        dtype = None if hasattr(inputs, "dtype") else self._dtype
+        return tf.convert_to_tensor(inputs, dtype=dtype, name="inputs")
 
 
 def _in_graph_of_version_1() -> bool:
@@ -182,9 +177,3 @@ def input_size(layer: Layer, input_shape: Any) -> int:
             f"variables are created, got shape {shape}"
         )
     return int(size)
-
-
-def static_or_dynamic(tensor: Any, axis: int) -> Any:
-    """The size of an axis of a tensor of known rank: a number if it is known, else a tensor."""
-    known = tf.compat.dimension_value(tensor.shape[axis])
-    return tf.shape(tensor)[axis] if known is None else known

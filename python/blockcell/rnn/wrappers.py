@@ -57,8 +57,7 @@ class MultiRNNCell(RNNCell):
     @property
     def output_size(self) -> int:
         """That of the last cell."""
-        size: int = self._cells[-1].output_size
-        return size
+        return self._cells[-1].output_size
 
     def call(self, inputs: Any, state: Any) -> Tuple[Any, Any]:
         """A step of all cells, as `__call__` says."""
@@ -132,8 +131,7 @@ class DropoutWrapper(RNNCell):
     @property
     def output_size(self) -> int:
         """That of the cell."""
-        size: int = self.cell.output_size
-        return size
+        return self.cell.output_size
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """That of the cell."""

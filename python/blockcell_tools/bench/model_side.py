@@ -1,42 +1,29 @@
 """The process of one side of `blockcell bench --model`: see `blockcell_tools.bench.side`."""
 
-import os
-import platform
-
 import numpy as np
 
 import blockcell
 from blockcell_tools import keras_nodes
 from blockcell_tools.bench.models import Call, ModelError
 from blockcell_tools.bench.side import serve
+from blockcell_tools.bench.tensorflow_side import TensorFlowSide, WithLibrary
 from blockcell_tools.bench.worker import answer
 
 
-class TensorFlow:
+class TensorFlow(TensorFlowSide):
     """A model as TensorFlow and Keras run it."""
+
+    DEVICES = {}
 
     def __init__(self, name, job):
         """Starts TensorFlow."""
-        import tensorflow as tf
-
-        self._tf = tf
-        self._is_1 = tf.__version__.startswith("1.")
-        self._runs_before = {}
-        threads = job["threads"]
+        super().__init__(name, job)
+        self._is_1 = self._tf.__version__.startswith("1.")
         if self._is_1:
-            config = tf.compat.v1.ConfigProto(
-                intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
-            )
-            self._session = tf.compat.v1.Session(config=config)
-            tf.compat.v1.keras.backend.set_session(self._session)
+            self._open()
+            self._tf.compat.v1.keras.backend.set_session(self._session)
         else:
-            tf.config.threading.set_intra_op_parallelism_threads(threads)
-            tf.config.threading.set_inter_op_parallelism_threads(threads)
-
-    def about(self):
-        """Versions."""
-        versions = {"tensorflow": self._tf.__version__, "python": platform.python_version()}
-        return {"versions": versions}
+            self._set_threads()
 
     def prepare(self, call, random):
         """Reads the model, and makes `run`."""
@@ -90,16 +77,13 @@ class TensorFlow:
         return lambda: self._session.run(fetched, fed)
 
 
-class Ours(TensorFlow):
+class Ours(WithLibrary, TensorFlow):
     """The same with the library loaded, and Keras's layers on its kernels."""
 
     def __init__(self, name, job):
         """Loads the library."""
-        # Workers run without take-over, for others to compare kernels.
-        os.environ.pop("BLOCKCELL_OVERRIDE", None)
-        self._ran, self._layers = {}, []
         super().__init__(name, job)
-        blockcell.load(job["library"])
+        self._ran, self._layers = {}, []
         try:
             blockcell.keras.enable()
         except (ImportError, RuntimeError):
@@ -109,9 +93,7 @@ class Ours(TensorFlow):
 
     def about(self):
         """Versions, instruction set, runs of kernels in a call, and the model's layers."""
-        info = blockcell.info()
-        versions = dict(super().about()["versions"], blockcell=info["version"])
-        return {"versions": versions, "isa": info["isa"], "ran": self._ran, "layers": self._layers}
+        return dict(super().about(), ran=self._ran, layers=self._layers)
 
     def prepare(self, call, random):
         """Reads the model, and finds out what runs on the kernels."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from blockcell_tools.bench.report import ratio_quartiles
-from blockcell_tools.bench.turns import Sides
+from blockcell_tools.bench.turns import at_all_threads
 
 SIDES = ("ours", "tensorflow")
 LARGEST_ERROR = 1e-3
@@ -107,12 +107,10 @@ def measure(call, threads, seconds, seed, library):
     """
     rows = []
     about = {"versions": {}, "call": call._asdict()}
-    for number in threads:
-        job = {"threads": number, "library": library}
-        with Sides("blockcell_tools.bench.model_side", SIDES, job) as sides:
-            turns = sides.take_turns(call, SIDES, seconds, seed, LARGEST_ERROR)
-            sides.describe(about)
-            ours = sides.abouts["ours"]
+    module = "blockcell_tools.bench.model_side"
+    for _, number, sides in at_all_threads(module, SIDES, [call], threads, library, about):
+        turns = sides.take_turns(call, SIDES, seconds, seed, LARGEST_ERROR)
+        ours = sides.abouts["ours"]
         stock, own = turns.seconds["tensorflow"], turns.seconds["ours"]
         error = turns.errors["tensorflow"]
         rows.append(

@@ -126,7 +126,7 @@ class Workload(NamedTuple):
         return [
             tuple(size_of(dimension, self.sizes) for dimension in product)
             for kernel in self.op.kernels
-            for product in kernel.products
+            for product in PRODUCTS[kernel.name]
         ]
 
     @property

@@ -1,7 +1,5 @@
 """Plots of the results, as SVG and PNG."""
 
-from collections import OrderedDict
-
 import matplotlib
 import numpy as np
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
@@ -12,6 +10,8 @@ matplotlib.rcParams.update({"svg.hashsalt": "bench", "font.size": 9, "axes.spine
 matplotlib.rcParams.update({"axes.spines.right": False, "axes.axisbelow": True})
 
 from matplotlib import pyplot  # noqa: E402 (the backend is chosen before)
+
+from blockcell_tools.bench.report import at, grouped  # noqa: E402
 
 COLORS = (
     *("#3b6fb6", "#d9822b", "#3a9a6b", "#a04fa0", "#b5453c"),
@@ -29,14 +29,6 @@ def save(figure, path):
     figure.savefig(str(path.with_suffix(".png")), bbox_inches="tight", facecolor="white", dpi=110)
     pyplot.close(figure)
     return path
-
-
-def grouped(items, key):
-    """Lists of the items by their key, in the order in which the keys come up."""
-    groups = OrderedDict()
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
 
 
 def panels(count, columns=2, size=PANEL):
@@ -58,7 +50,7 @@ def panels(count, columns=2, size=PANEL):
 
 def in_threads(row):
     """The number of threads of a row, in words."""
-    return f"{row.threads} thread{'s' if row.threads > 1 else ''}"
+    return at(row.threads)
 
 
 def ratio_axis(axis):

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
-from rich.table import Table
 
+from blockcell.cli.console import table
 from blockcell_tools.bench import page
 from blockcell_tools.bench.ops import Workload
 
@@ -37,6 +37,11 @@ def disturbed(neighbours, threads):
     """Whether other processes left noticeably fewer cores than so many threads need."""
     free = len(os.sched_getaffinity(0)) - (neighbours or 0.0)
     return free < threads - TOLERATED
+
+
+def at(threads):
+    """A number of threads, in words."""
+    return f"{threads} thread{'s' if threads > 1 else ''}"
 
 
 class Row(NamedTuple):
@@ -71,7 +76,7 @@ class Row(NamedTuple):
 
     def named(self) -> str:
         """What it measured, in words."""
-        return f"{self.case}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"{self.case}, {at(self.threads)}"
 
     def cells(self) -> List[str]:
         """What the tables show of it, in the order of `COLUMNS`."""
@@ -159,23 +164,33 @@ def geometric_mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
+def grouped(items, key, of=lambda item: item):
+    """Lists of the items by their key, in the order in which the keys come up.
+
+    Args:
+      items: The items.
+      key: Returns an item's key.
+      of: Returns what the list has of an item.
+    """
+    groups = OrderedDict()
+    for item in items:
+        groups.setdefault(key(item), []).append(of(item))
+    return groups
+
+
 def means(rows) -> List[Mean]:
     """The geometric mean and the lowest of the ratios of each op, dtype and number of threads."""
-    groups: Dict[Tuple[str, str, int], List[float]] = OrderedDict()
-    for row in sorted(rows, key=lambda row: row.threads):
-        key = (row.case.op.name, row.case.variant, row.threads)
-        groups.setdefault(key, []).append(row.ratio)
+    groups = grouped(
+        sorted(rows, key=lambda row: row.threads),
+        lambda row: (row.case.op.name, row.case.variant, row.threads),
+        lambda row: row.ratio,
+    )
     return [
         Mean(
-            key[0],
-            key[1],
-            key[2],
-            len(ratios),
-            geometric_mean(ratios),
-            min(ratios),
-            sum(ratio < 1.0 for ratio in ratios),
+            *(op, variant, threads, len(ratios)),
+            *(geometric_mean(ratios), min(ratios), sum(ratio < 1.0 for ratio in ratios)),
         )
-        for key, ratios in groups.items()
+        for (op, variant, threads), ratios in groups.items()
     ]
 
 
@@ -209,25 +224,16 @@ def _memory_cells(peak) -> List[str]:
 
 
 def rich_table(title, columns, lines, texts, note=None, styles=None, sections=None):
-    """A table for the terminal.
+    """A `blockcell.cli.console.table` whose cells stay in one line each.
 
-    Args:
-      title: Its title.
-      columns: Heads.
-      lines: Cells of each line.
-      texts: How many of the first columns are text, and not numbers.
-      note: What stands below it.
-      styles: A style for each line, or None.
-      sections: A key of each line; where it changes, a rule is drawn.
+    Where the key of a line in `sections` is another than that of the line before, a rule is drawn.
     """
-    table = Table(title=title, caption=note)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number < texts else "right", no_wrap=True)
-    for number, cells in enumerate(lines):
-        if sections and number and sections[number] != sections[number - 1]:
-            table.add_section()
-        table.add_row(*cells, style=styles[number] if styles else None)
-    return table
+    made = table(title, columns, lines, texts, note, styles)
+    for column in made.columns:
+        column.no_wrap = True
+    for row, section, after in zip(made.rows, sections or [], (sections or [])[1:]):
+        row.end_section = section != after
+    return made
 
 
 def markdown_table(columns, lines, texts):
@@ -248,20 +254,14 @@ def print_tables(console, found):
     sections = [(row.case.op.name, row.case.variant, row.threads) for row in rows]
     if found.mode == "random":
         sections = [(row.case[3:], row.threads) for row in rows]
-    lines = [row.cells() for row in rows]
-    console.print(rich_table(found.title, COLUMNS, lines, 2, NOTE, styles, sections))
-    lines = [mean.cells() for mean in means(rows)]
-    console.print(rich_table("Ratios over all shapes", MEAN_COLUMNS, lines, 2))
-    slower = below_one(rows)
-    if slower:
-        lines = [row.cells() for row in slower]
-        console.print(rich_table("Below 1.0", COLUMNS, lines, 2))
-    else:
-        console.print(f"None of {len(rows)} rows is below 1.0.")
-    if found.peaks:
-        lines = [_memory_cells(peak) for peak in found.peaks]
-        title = "Peak memory of a training step, MiB"
-        console.print(rich_table(title, _MEMORY_COLUMNS, lines, 2, MEMORY_NOTE))
+    (_, *results), (_, *ratios), *more = _tables(found)
+    console.print(rich_table(found.title, *results, NOTE, styles, sections))
+    console.print(rich_table("Ratios over all shapes", *ratios))
+    for title, *content in more:
+        note = MEMORY_NOTE if content[0] is _MEMORY_COLUMNS else None
+        console.print(rich_table(title, *content, note))
+    for remark in _none_below_one(rows):
+        console.print(remark)
 
 
 def json_limits(limits):
@@ -295,10 +295,19 @@ def _json_row(row, limits):
     fields = OrderedDict(case._asdict(), op=case.op.name)
     fields.update(row._asdict())
     del fields["case"]
-    fields.update(share_of_floor=row.share)
+    return dict(fields, **json_of_case(case, row, row.ours, limits))
+
+
+def json_of_case(case, row, ours, limits):
+    """What follows from a row of a case, where ours took `ours` seconds; `limits` may be None."""
+    fields = {
+        "share_of_floor": row.share,
+        "disturbed": disturbed(row.neighbours, row.threads),
+        "flops": case.flops,
+        "bytes": case.bytes,
+    }
     if limits is not None:
-        fields.update(share_of_peak=case.flops / row.ours / limits.flops_per_second)
-    fields.update(disturbed=row.disturbed(), flops=case.flops, bytes=case.bytes)
+        fields["share_of_peak"] = case.flops / ours / limits.flops_per_second
     return fields
 
 
@@ -314,57 +323,55 @@ def where_and_when(about):
     ]
 
 
-def limit_parts(limits):
-    """What the machine can do, for Markdown."""
+def limit_parts(limits, paragraph=str, make_table=markdown_table):
+    """What the machine can do, for Markdown or for what else paragraphs and tables are made for."""
     if not limits:
-        return ["What the machine can do was not measured: that needs cargo, or a wheel."]
+        return [
+            paragraph("What the machine can do was not measured: that needs cargo, or a wheel.")
+        ]
     return [
-        "What the machine can do, measured before and after:",
-        markdown_table(_LIMIT_COLUMNS, _limit_cells(limits), 0),
+        paragraph("What the machine can do, measured before and after:"),
+        make_table(_LIMIT_COLUMNS, _limit_cells(limits), 0),
     ]
 
 
 def _tables(found):
     """Title, columns, lines and number of text columns of each table of a report."""
     rows, slower = found.rows, below_one(found.rows)
-    tables = [
-        ("", COLUMNS, [row.cells() for row in rows], 2),
-        ("", MEAN_COLUMNS, [mean.cells() for mean in means(rows)], 2),
-    ]
+    yield "", COLUMNS, [row.cells() for row in rows], 2
+    yield "", MEAN_COLUMNS, [mean.cells() for mean in means(rows)], 2
     if slower:
-        tables.append(("Below 1.0:", COLUMNS, [row.cells() for row in slower], 2))
+        yield "Below 1.0", COLUMNS, [row.cells() for row in slower], 2
     if found.peaks:
         lines = [_memory_cells(peak) for peak in found.peaks]
-        tables.append(("Peak memory of a training step:", _MEMORY_COLUMNS, lines, 2))
-    return tables
+        yield "Peak memory of a training step, MiB", _MEMORY_COLUMNS, lines, 2
 
 
-def _remarks(found):
-    """What stands below the tables."""
-    remarks = [] if below_one(found.rows) else [f"None of {len(found.rows)} rows is below 1.0."]
+def _none_below_one(rows):
+    """The remark that no row is slower, if it is true."""
+    return [] if below_one(rows) else [f"None of {len(rows)} rows is below 1.0."]
+
+
+def _parts(found, paragraph, pictures, make_table):
+    """A report, of what makes paragraphs and tables, with pictures after the first lines."""
+    parts = [*map(paragraph, where_and_when(found.about)), *pictures]
+    for title, *content in _tables(found):
+        parts += [paragraph(title + ":")] * bool(title) + [make_table(*content)]
+    remarks = _none_below_one(found.rows)
     if found.left_out:
         remarks += [f"Left out, as the library has no kernel: {', '.join(found.left_out)}."]
-    return [*remarks, NOTE, *([MEMORY_NOTE] if found.peaks else [])]
+    remarks += [NOTE, *([MEMORY_NOTE] if found.peaks else [])]
+    return [*parts, *map(paragraph, remarks), *limit_parts(found.limits, paragraph, make_table)]
 
 
 def write_markdown(path, found, images):
     """Writes the tables for people to read, and the plots by the names of their files."""
-    parts = [f"# {found.title}", *where_and_when(found.about)]
-    parts += [f"![{name}]({name})" for name in images]
-    for title, *content in _tables(found):
-        parts += [title] * bool(title) + [markdown_table(*content)]
-    parts += [*_remarks(found), *limit_parts(found.limits)]
+    pictures = [f"![{name}]({name})" for name in images]
+    parts = [f"# {found.title}", *_parts(found, str, pictures, markdown_table)]
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def write_page(path, found, images):
     """Writes the same as one HTML page, with the plots (PNG files) inside."""
-    parts = [page.paragraph(text) for text in where_and_when(found.about)]
-    parts += [page.image(image) for image in images]
-    for title, *content in _tables(found):
-        parts += [page.paragraph(title)] * bool(title) + [page.table(*content)]
-    parts += [page.paragraph(text) for text in _remarks(found)]
-    if found.limits:
-        parts += [page.paragraph("What the machine can do, measured before and after:")]
-        parts += [page.table(_LIMIT_COLUMNS, _limit_cells(found.limits), 0)]
+    parts = _parts(found, page.paragraph, [page.image(image) for image in images], page.table)
     page.write(path, found.title, parts)

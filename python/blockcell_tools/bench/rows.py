@@ -14,6 +14,24 @@ class ResumeError(RowsError):
     """The rows that are there were measured in another way; says how."""
 
 
+def open_rows(folder, stem, about, arguments, names):
+    """The file of rows of a benchmark, with those of an earlier run if they are to be kept.
+
+    Args:
+      folder: Its folder.
+      stem: The first part of its name.
+      about: What runs here, and where.
+      arguments: Of the command line.
+      names: Those that have to be the same for rows to be comparable.
+    """
+    how = {
+        **{key: about[key] for key in ("versions", "isa")},
+        "machine": {key: about["machine"][key] for key in ("cpu", "cores", "system")},
+        **{name: getattr(arguments, name) for name in names},
+    }
+    return RowFile(folder / (stem + ".rows.jsonl"), how, arguments.resume)
+
+
 class RowFile:
     """Keeps what was measured, so that an interrupted run can go on.
 
@@ -68,6 +86,14 @@ class RowFile:
         """Writes a row."""
         self._found.append((json.loads(json.dumps(key)), result))
         self._write({"key": key, "result": result})
+
+    def measured(self, key, measure):
+        """The result of a row: from the file if it has it, else what `measure` returns."""
+        result = self.get(key)
+        if result is None:
+            result = measure()
+            self.add(key, result)
+        return result
 
     def _write(self, content):
         with self._writing():

@@ -1,6 +1,7 @@
 """Measures what the command line asks for."""
 
 import datetime
+import functools
 import shlex
 import sys
 from typing import Dict, List, NamedTuple
@@ -8,7 +9,8 @@ from typing import Dict, List, NamedTuple
 from blockcell.cli.console import new_progress
 from blockcell_tools import graph_nodes
 from blockcell_tools.bench import machine, memory, report, shapes
-from blockcell_tools.bench.rows import RowFile
+from blockcell_tools.bench.report import at
+from blockcell_tools.bench.rows import open_rows
 from blockcell_tools.bench.tables import OPS, encode
 from blockcell_tools.bench.workers import Worker
 
@@ -38,11 +40,6 @@ def circumstances(*program):
         "command": " ".join(map(shlex.quote, words)),  # shlex.join is not in Python 3.7
         "machine": machine.describe(),
     }
-
-
-def at(threads):
-    """A number of threads, in words."""
-    return f"{threads} thread{'s' if threads > 1 else ''}"
 
 
 def chosen_cases(arguments):
@@ -88,27 +85,28 @@ def measure(arguments, console):
     """
     title, mode, cases = chosen_cases(arguments)
     about = circumstances("blockcell", "bench")
-    with new_progress(console) as progress:
-        bar = progress.add_task("the machine's limits", total=None)
-        before = machine.measure_limits(arguments.threads)
+
+    def work(progress, bar):
         rows_file, results, left_out = None, [], {}
         for number, threads in enumerate(arguments.threads):
             with Worker("blockcell_tools.bench.worker") as worker:
                 about.update(worker.ask(_job(arguments, threads)))
-                rows_file = rows_file or _open_rows(arguments, mode, about)
-                there = [case for case in cases if _has(about, case.op)]
-                left_out = dict.fromkeys(c.op.name for c in cases if not _has(about, c.op))
+                if rows_file is None:
+                    where = (arguments.output, stem(about, mode))
+                    rows_file = open_rows(*where, about, arguments, ("library", "seconds", "seed"))
+                there = [case for case in cases if has(about, case.op)]
+                left_out = dict.fromkeys(c.op.name for c in cases if not has(about, c.op))
                 progress.update(bar, total=len(there) * len(arguments.threads))
                 for done, case in enumerate(there, number * len(there)):
                     description = f"{case}, {at(threads)}"
                     progress.update(bar, description=description, completed=done)
-                    result = _measured(rows_file, worker, case, threads)
-                    results.append((case, threads, result))
-        peaks = _measure_memory(arguments, about, progress)
-        progress.update(bar, description="the machine's limits again", completed=len(results))
-        after = machine.measure_limits(arguments.threads)
-        progress.update(bar, description="measured")
-    limits = best_limits(before, after)
+                    fields = encode(case)
+                    ask = functools.partial(worker.ask, {"case": fields})
+                    results.append((case, threads, rows_file.measured([fields, threads], ask)))
+        progress.update(bar, completed=len(results))
+        return results, left_out, _measure_memory(arguments, about, progress)
+
+    (results, left_out, peaks), limits = between_limits(arguments.threads, console, work)
     rows = [
         report.make_row(case, threads, result, limits.get(threads))
         for case, threads, result in results
@@ -116,11 +114,31 @@ def measure(arguments, console):
     return Found(title, mode, about, limits, rows, peaks, list(left_out))
 
 
-def best_limits(before, after):
-    """The better of two measurements of the machine's limits; empty if there are none."""
+def between_limits(threads, console, work):
+    """Measures the machine's limits before and after some work.
+
+    Args:
+      threads: Numbers of threads.
+      console: Decides whether a bar is shown.
+      work: Given the `rich.progress.Progress` and its bar, does it.
+
+    Returns:
+      What `work` returns, and the better of both measurements by the number of threads; empty if
+      there are none.
+
+    Raises:
+      MachineError: The limits cannot be measured.
+    """
+    with new_progress(console) as progress:
+        bar = progress.add_task("the machine's limits", total=None)
+        before = machine.measure_limits(threads)
+        found = work(progress, bar)
+        progress.update(bar, description="the machine's limits again")
+        after = machine.measure_limits(threads)
+        progress.update(bar, description="measured")
     if before is None or after is None:
-        return {}
-    return {threads: before[threads].best_of(after[threads]) for threads in before}
+        return found, {}
+    return found, {number: before[number].best_of(after[number]) for number in before}
 
 
 def _job(arguments, threads):
@@ -138,30 +156,7 @@ def stem(about, mode):
     return f"tf-{minor}-{about['isa']}" + (f"-{mode}" if mode else "")
 
 
-def _open_rows(arguments, mode, about):
-    """The file that keeps the rows, with those of an earlier run if they are to be kept."""
-    how = {
-        **{key: about[key] for key in ("versions", "isa")},
-        "machine": {key: about["machine"][key] for key in ("cpu", "cores", "system")},
-        "library": arguments.library,
-        "seconds": arguments.seconds,
-        "seed": arguments.seed,
-    }
-    path = arguments.output / (stem(about, mode) + ".rows.jsonl")
-    return RowFile(path, how, arguments.resume)
-
-
-def _measured(rows_file, worker, case, threads):
-    """The result of a row: from the file if it has it, else measured, and written to it."""
-    key = [encode(case), threads]
-    result = rows_file.get(key)
-    if result is None:
-        result = worker.ask({"case": encode(case)})
-        rows_file.add(key, result)
-    return result
-
-
-def _has(about, op):
+def has(about, op):
     """Whether the library has all kernels of an op."""
     return {kernel.name for kernel in op.kernels} <= set(about["ops"])
 
@@ -169,7 +164,7 @@ def _has(about, op):
 def _measure_memory(arguments, about, progress):
     """The `Peak`s of the training step, if it is asked for and there are kernels for it."""
     wanted = arguments.memory and memory.OP in arguments.ops
-    if not wanted or not _has(about, OPS[memory.OP]):
+    if not wanted or not has(about, OPS[memory.OP]):
         return []
     bar = progress.add_task("memory of a training step", total=2 * len(arguments.threads))
     return [

@@ -32,6 +32,27 @@ class Turns(NamedTuple):
     """The largest scaled difference of each rival's results from ours."""
 
 
+def at_all_threads(module, names, nets, threads, library, about):
+    """Starts the sides for each number of threads, and ends them.
+
+    Args:
+      module: As of `Sides`.
+      names: The same.
+      nets: What is to be measured.
+      threads: Numbers of threads.
+      library: The library's file, or None.
+      about: A description, to which what runs is added.
+
+    Yields:
+      Each net, with each number of threads and the `Sides` that run.
+    """
+    for number in threads:
+        with Sides(module, names, {"threads": number, "library": library}) as sides:
+            sides.describe(about)
+            for net in nets:
+                yield net, number, sides
+
+
 class Sides:
     """A process for each side, for one number of threads. Use it as a context manager."""
 

@@ -74,15 +74,21 @@ def test_each_call_has_other_masks_the_same_in_every_session():
     np.testing.assert_array_equal(mask(calls=2), two)
 
 
-@pytest.mark.parametrize("value, resets", [("1", True), ("TRUE", True), ("0", False)])
+SETTINGS = [("1", True), ("TRUE", True), ("true", True), ("0", False), ("False", False)]
+"""Of TensorFlow's switch, as its `ReadBoolFromEnvVar` reads them, and whether it is on."""
+
+
+@pytest.mark.parametrize("value, resets", SETTINGS)
 def test_tensorflow_s_switch_resets_the_generator_before_each_call(value, resets, monkeypatch):
     monkeypatch.setenv("TF_CUDNN_RESET_RND_GEN_STATE", value)
     assert np.array_equal(mask(), mask(calls=2)) == resets
 
 
-def test_a_switch_that_tensorflow_would_refuse(monkeypatch):
-    monkeypatch.setenv("TF_CUDNN_RESET_RND_GEN_STATE", "on")
-    with pytest.raises(tf.errors.InvalidArgumentError, match="RESET_RND_GEN_STATE must be .* on"):
+@pytest.mark.parametrize("value", ["on", "", "yes", "2", " 1"])
+def test_a_switch_that_tensorflow_would_refuse(value, monkeypatch):
+    monkeypatch.setenv("TF_CUDNN_RESET_RND_GEN_STATE", value)
+    complaint = "RESET_RND_GEN_STATE must be 0, 1, false or true, got " + value
+    with pytest.raises(tf.errors.InvalidArgumentError, match=complaint):
         mask()
 
 

@@ -134,21 +134,21 @@ def test_equations_instead_of_a_kernel_are_logged_once(op, attributes, monkeypat
 @pytest.mark.skipif(ways.TF1, reason="TensorFlow 2 only")
 def test_a_tensorflow_that_does_not_say_what_a_tape_follows(monkeypatch, caplog):
     """Then zeros are computed with, which is slower, and said once."""
-    from blockcell import private
-    from blockcell.gradients import incoming
+    from blockcell import tf_internals
+    from blockcell.gradients import forward_call
 
     for module in ("tensorflow.python.pywrap_tfe", "tensorflow.python.eager.tape"):
         monkeypatch.setitem(sys.modules, module, None)
-    incoming._followers.cache_clear()
-    monkeypatch.setattr(private, "_warned", set())
+    forward_call._followers.cache_clear()
+    monkeypatch.setattr(tf_internals, "_warned", set())
     try:
-        assert incoming.present(tf.zeros([2])) is not None
-        assert incoming.present(tf.zeros([2])) is not None
+        assert forward_call.present(tf.zeros([2])) is not None
+        assert forward_call.present(tf.zeros([2])) is not None
     finally:
         monkeypatch.undo()
-        incoming._followers.cache_clear()
-    assert len(caplog.records) == 1 and private.WARNING in caplog.text
-    assert incoming.present(tf.zeros([2])) is None
+        forward_call._followers.cache_clear()
+    assert len(caplog.records) == 1 and tf_internals.WARNING in caplog.text
+    assert forward_call.present(tf.zeros([2])) is None
 
 
 # Zeros that somebody wants to differentiate with respect to are not absent gradients.

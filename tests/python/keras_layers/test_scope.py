@@ -41,5 +41,5 @@ def test_process(outcomes, name):
 
 
 def test_report_where_the_library_takes_over_nothing():
-    found = isolated.run("keras_scope", ["without_override"], {"BLOCKCELL_OVERRIDE": "0"})
-    isolated.value(found["without_override"])
+    found = isolated.run("keras_scope", ["without_taking_over"], {"BLOCKCELL_OVERRIDE": "0"})
+    isolated.value(found["without_taking_over"])

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from blockcell import private
+from blockcell import tf_internals
 from helpers import isolated
 
 TF1 = tf.__version__.startswith("1.")
@@ -11,7 +11,7 @@ TF1 = tf.__version__.startswith("1.")
 NOT_ASKED = {"prepare_step", "waiting_for", "graph_of_functions"}
 NOT_ASKED_IN_1_15 = {"drop_eager_kernels", "saved_model", "tape_follows"}
 OF_KERAS = {"in_save_context", "in_xla_context", "loop_of_layers", "inner_layers", "set_attribute"}
-NAMES = sorted(set(private.INTERFACES) - (OF_KERAS if TF1 else set()))
+NAMES = sorted(set(tf_internals.INTERFACES) - (OF_KERAS if TF1 else set()))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,7 +26,7 @@ def test_without(name):
 
 def named(name, line):
     """Whether a warning names an interface and what is off without it."""
-    interface = private.INTERFACES[name]
+    interface = tf_internals.INTERFACES[name]
     return interface.name in line and interface.without in line
 
 
@@ -34,7 +34,7 @@ def test_no_other_module_uses_one():
     """Modules of TensorFlow and Keras that are private are imported in one place."""
     package = isolated.PATHS[0] / "blockcell"
     for file in package.rglob("*.py"):
-        if file.name != "private.py" and "bench" not in file.parts:
+        if file.name != "tf_internals.py" and "bench" not in file.parts:
             text = file.read_text(encoding="utf-8")
-            assert "tensorflow.python." not in text.replace("blockcell.private", ""), file
+            assert "tensorflow.python." not in text.replace("blockcell.tf_internals", ""), file
             assert "import tensorflow.python" not in text, file

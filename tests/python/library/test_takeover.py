@@ -81,7 +81,7 @@ def test_our_kernel_runs(outcomes, way):
 
 
 @pytest.mark.parametrize("way", SWITCHED_OFF)
-def test_with_the_override_switched_off(switched_off, way):
+def test_with_taking_over_switched_off(switched_off, way):
     isolated.value(switched_off[way])
 
 

@@ -17,6 +17,11 @@ def _run():
         return session.run(tf.raw_ops.CudnnRNN(**arguments).output)
 
 
+def switch():
+    blockcell.load()
+    return blockcell.info()["cudnn"]
+
+
 def on():
     blockcell.load()
     assert not _run().any()

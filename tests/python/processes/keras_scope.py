@@ -161,7 +161,7 @@ def runs_are_counted():
     assert (runs["BlockLSTMV2"], runs["BlockGRU"], runs["BlockGRUGrad"]) == (6, 10, 6), runs
 
 
-def without_override():
+def without_taking_over():
     """With BLOCKCELL_OVERRIDE=0: LSTM layers run on TensorFlow's kernels of the same op."""
     model = model_of(layers.LSTM(4, return_sequences=True), layers.GRU(4))
     with on_kernels():

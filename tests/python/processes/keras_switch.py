@@ -9,13 +9,13 @@ import tensorflow as tf
 
 import blockcell
 import keras_models
-from blockcell import private
+from blockcell import tf_internals
 from blockcell.keras import exports, reasons
 from keras_models import KERAS2, on_kernels
 
 layers = tf.keras.layers
 NUMBERS = keras_models.random(4, 5, 3)
-METHOD = private.loop_of_layers()
+METHOD = tf_internals.loop_of_layers()
 
 
 def prepare():

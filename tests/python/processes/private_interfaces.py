@@ -11,22 +11,22 @@ import numpy as np
 import tensorflow as tf
 
 import blockcell
-from blockcell import private
+from blockcell import tf_internals
 from blockcell_tools import graph_nodes
 
 NUMBERS = np.ones([4, 5, 3], "f")
 
 
 def taken_away(name):
-    """A context in which one function of `private` does not find what it looks for."""
-    look_up = private._of
+    """A context in which one function of `tf_internals` does not find what it looks for."""
+    look_up = tf_internals._of
 
     def missing(owner, *names):
         if sys._getframe(1).f_code.co_name == name:
             raise AttributeError(f"taken away: {names[-1]}")
         return look_up(owner, *names)
 
-    return unittest.mock.patch.object(private, "_of", missing)
+    return unittest.mock.patch.object(tf_internals, "_of", missing)
 
 
 def program(name):
@@ -40,13 +40,13 @@ def program(name):
         if not tf.__version__.startswith("1."):
             use_keras()
         read_a_file()
-        asked = private.INTERFACES[name]
+        asked = tf_internals.INTERFACES[name]
         try:
             compare()
-        except private.MissingInterfaceError as error:
+        except tf_internals.MissingInterfaceError as error:
             assert asked.name in str(error)
             warnings.append(str(error))
-    return [line for line in warnings if line.startswith(private.WARNING)]
+    return [line for line in warnings if line.startswith(tf_internals.WARNING)]
 
 
 def use_keras():
@@ -84,5 +84,5 @@ def compare():
         tf.zeros([1])
 
 
-for _name in private.INTERFACES:
+for _name in tf_internals.INTERFACES:
     globals()["without_" + _name] = functools.partial(program, _name)

@@ -12,6 +12,8 @@
 //! nothing is added up in truth. Where `h_prev` is known to be zero, TensorFlow's optimizers put zeros in place of
 //! the products with it.
 
+use std::collections::HashMap;
+
 use super::broadcasts::{Broadcasts, Size};
 use super::gru::Forward;
 use super::step::{Context, Step};
@@ -47,12 +49,12 @@ pub(super) fn looks_like_candidate(graph: &Graph, id: NodeId) -> bool {
 pub(super) fn rewrite(
     graph: &mut Graph,
     context: &mut Context,
-    known: &[Forward],
+    known: &HashMap<Output, Forward>,
     id: NodeId,
     report: &mut Report,
 ) -> bool {
     let gates = pushed(graph, graph.input(id, 0));
-    let Some(forward) = known.iter().find(|forward| forward.gates == gates) else { return false };
+    let Some(forward) = known.get(&gates) else { return false };
     match Backward::read(graph, forward, id) {
         Ok(backward) => backward.replace(graph, context, report),
         Err(part) => {

@@ -16,6 +16,8 @@
 //! read the output, as may be in a last step, there are zeros in place of `do`, and `dcs` is the others.
 //! What peepholes and a clip add, in brackets, is read in `lstm_grad_parts.rs`.
 
+use std::collections::HashMap;
+
 use super::broadcasts::{Broadcasts, Size};
 use super::lstm::Forward;
 use super::step::Step;
@@ -46,10 +48,14 @@ fn input_gate(graph: &Graph, concat: NodeId) -> Option<Output> {
     (node.op == "SigmoidGrad").then(|| node.inputs[0])
 }
 
-/// The step that ends with a concatenation. None if it belongs to none of the forward steps.
-pub(super) fn read(graph: &Graph, known: &[Forward], id: NodeId) -> Option<Result<Step, Reason>> {
-    let i = pushed(graph, input_gate(graph, id)?);
-    let forward = known.iter().find(|forward| forward.i.tensor == i)?;
+/// The step that ends with a concatenation, if it belongs to one of the forward steps, which are known by their input
+/// gates.
+pub(super) fn read(
+    graph: &Graph,
+    known: &HashMap<Output, Forward>,
+    id: NodeId,
+) -> Option<Result<Step, Reason>> {
+    let forward = known.get(&pushed(graph, input_gate(graph, id)?))?;
     let step = Reader::new(graph, forward).read(id);
     Some(step.map_err(|part| Reason::equation(graph, id, part)))
 }

@@ -43,16 +43,18 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let shapes = OnceCell::new();
     let shapes_of = |graph: &Graph| shapes.get_or_init(|| Shapes::of(graph));
     let mut replaced = 0;
-    let known: Vec<_> =
-        lstm.iter().filter_map(|&split| lstm::Forward::read(graph, split).ok()).collect();
+    let steps = lstm.iter().filter_map(|&split| lstm::Forward::read(graph, split).ok());
+    let known = steps.map(|forward| (forward.i.tensor, forward)).collect();
     for id in places(graph, lstm_grad::looks_like_one) {
         let Some(step) = lstm_grad::read(graph, &known, id) else { continue };
         replaced += usize::from(step::replace(graph, &mut context, (id, step), report));
     }
     if !gru.is_empty() {
         let shapes = shapes_of(graph);
-        let known: Vec<_> =
-            gru.iter().filter_map(|&split| gru::Forward::read(graph, shapes, split).ok()).collect();
+        // Of two splits of the same gates, the first one counts.
+        let steps = gru.iter().rev();
+        let steps = steps.filter_map(|&split| gru::Forward::read(graph, shapes, split).ok());
+        let known = steps.map(|forward| (forward.gates, forward)).collect();
         for id in places(graph, gru_grad::looks_like_one) {
             replaced += usize::from(gru_grad::rewrite(graph, &mut context, &known, id, report));
         }

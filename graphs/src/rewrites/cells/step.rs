@@ -171,7 +171,7 @@ impl Step {
         for &id in &self.nodes {
             for one in graph.uses(id) {
                 let consumer = one.consumer();
-                let (tensor, is_moved) = match *one {
+                let (tensor, is_moved) = match one {
                     Use::Data { output, .. } => {
                         let tensor = Output { node: id, index: output };
                         (tensor, roles.taken.contains(&tensor) || roles.after.contains(&id))
@@ -182,8 +182,7 @@ impl Step {
                     || !is_moved
                     || availability.covers_consumer(graph, consumer, tensor, needed);
                 if !is_fine {
-                    let name = |id| graph.node(id).name.clone();
-                    return Err(Reason::Early { node: name(id), consumer: name(consumer) });
+                    return Err(Reason::early(graph, id, consumer));
                 }
             }
         }
@@ -244,7 +243,7 @@ impl Roles {
             inputs.any(|input| taken.contains(input) || after.contains(&input.node))
         };
         let stays = |staying: &BTreeSet<NodeId>, id: NodeId| {
-            graph.uses(id).iter().any(|one| match *one {
+            graph.uses(id).any(|one| match one {
                 Use::Data { consumer, output, .. } => {
                     let is_left = !step.nodes.contains(&consumer) || staying.contains(&consumer);
                     is_left && !taken.contains(&Output { node: id, index: output })

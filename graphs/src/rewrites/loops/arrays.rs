@@ -1,5 +1,4 @@
-//! The arrays that a loop reads x from, and writes outputs to: `TensorArray`s of TensorFlow 1, or the
-//! [lists](super::lists) of TensorFlow 2.
+//! The arrays that a loop reads x from, and writes outputs to: `TensorArray`s of TensorFlow 1.
 //!
 //! ```text
 //! array, flow = TensorArrayV3(size)
@@ -8,57 +7,15 @@
 //! ```
 
 use super::frame::Frame;
-use super::lists;
-use super::lists::merged;
+use super::lists::{Input, Written, merged};
 use crate::graph::{Attribute, DataType, Graph, NodeId, Output};
 use crate::reading::constants::integers;
 use crate::reading::neighbours::skip_identities;
 use crate::reading::variables::Variable;
 
-/// An array, and the nodes around it that nobody needs without the loop.
-#[derive(Debug)]
-pub(super) struct Array {
-    /// How many elements it has. None for a list that was made of a tensor, which tells it.
-    pub(super) size: Option<Output>,
-    /// Whether it is a list.
-    pub(super) is_list: bool,
-    /// The sizes of an element, -1 for any; empty if nothing is known.
-    pub(super) element: Vec<i64>,
-    /// Those in the loop.
-    pub(super) inside: Vec<NodeId>,
-    /// Those outside of it, each after those that it takes.
-    pub(super) outside: Vec<NodeId>,
-}
-
-/// The array that a loop reads.
-#[derive(Debug)]
-pub(super) struct Input {
-    pub(super) array: Array,
-    /// What was put into the array.
-    pub(super) x: Output,
-}
-
 impl Input {
-    /// Reads what takes an element of an array or of a list in a round.
-    pub(super) fn read(
-        graph: &Graph,
-        frame: &Frame,
-        read: NodeId,
-        counts: impl Fn(Output) -> bool,
-    ) -> Option<Input> {
-        if graph.op(read) != "TensorListGetItem" {
-            return Input::of_array(graph, frame, read, counts);
-        }
-        let tensor = Output { node: read, index: 0 };
-        let lists::Input { x, element, list, read } =
-            lists::Input::read(graph, frame, tensor, counts)?;
-        let (inside, outside) = (vec![read], vec![list]);
-        let array = Array { size: None, is_list: true, element, inside, outside };
-        Some(Input { array, x })
-    }
-
     /// Reads `TensorArrayReadV3(array, t, flow)`. `counts` tells whether a tensor is t.
-    fn of_array(
+    pub(super) fn of_array(
         graph: &Graph,
         frame: &Frame,
         read: NodeId,
@@ -84,42 +41,14 @@ impl Input {
             && inside.iter().all(|&id| graph.data_consumers(id).all(|user| user == read));
         let outside = [outside, vec![array, scatter]].concat();
         let inside = [inside, vec![read]].concat();
-        let array = Array { size: Some(size), is_list: false, element, inside, outside };
-        is_alone.then_some(Input { array, x })
+        let size = Some(size);
+        is_alone.then_some(Input { is_list: false, x, size, element, inside, outside })
     }
-}
-
-/// The array that a loop writes.
-#[derive(Debug)]
-pub(super) struct Written {
-    pub(super) array: Array,
-    /// What a round writes.
-    pub(super) value: Output,
-    /// What reads all elements in the end.
-    pub(super) gather: Option<NodeId>,
-    /// What asks for the number of elements.
-    pub(super) count: Vec<NodeId>,
-    /// The flow of the array before the loop, or the list.
-    pub(super) first: Output,
 }
 
 impl Written {
-    /// Reads the list that a loop writes.
-    pub(super) fn of_list(
-        graph: &Graph,
-        frame: &Frame,
-        counts: impl Fn(Output) -> bool,
-    ) -> Option<Written> {
-        let found = lists::Written::read(graph, frame, counts).filter(|list| !list.last_only)?;
-        let lists::Written { size, element, value, list, write, stack, between, .. } = found;
-        let first = Output { node: list, index: 0 };
-        let (inside, outside) = (vec![write], [vec![list], between].concat());
-        let array = Array { size: Some(size), is_list: true, element, inside, outside };
-        Some(Written { array, value, gather: stack, count: Vec::new(), first })
-    }
-
     /// Reads a variable that is the flow of an array.
-    pub(super) fn read(
+    pub(super) fn of_array(
         graph: &Graph,
         frame: &Frame,
         variable: &Variable,
@@ -167,9 +96,20 @@ impl Written {
             outside = range;
         }
         outside.push(array);
-        let inside = vec![entered.node, write];
-        let array = Array { size: Some(size), is_list: false, element, inside, outside };
-        known.then_some(Written { array, value, gather, count, first })
+        known.then_some(Written {
+            is_list: false,
+            merge: variable.merge,
+            first,
+            size,
+            element,
+            last_only: false,
+            value,
+            inside: vec![entered.node, write],
+            outside,
+            between: Vec::new(),
+            stack: gather,
+            count,
+        })
     }
 }
 

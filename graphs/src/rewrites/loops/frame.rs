@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::memory::Memory;
-use crate::facts::waits::waits_for;
 use crate::graph::reason::Reason;
-use crate::graph::{Graph, NodeId, Output, Use};
+use crate::graph::{Graph, NodeId, Output};
 use crate::reading::neighbours::skip_identities;
 use crate::reading::variables::{Variable, frame_name};
 
@@ -46,7 +45,7 @@ impl Frame {
             if graph.op(next) == "Exit" {
                 continue;
             }
-            let consumers = graph.uses(next).iter().map(Use::consumer);
+            let consumers = graph.uses(next).map(|one| one.consumer());
             open.extend(consumers.filter(|&id| nodes.insert(id)));
         }
         let mut conditions = nodes.iter().copied().filter(|&id| graph.op(id) == "LoopCond");
@@ -118,21 +117,6 @@ impl Frame {
         };
         let mut more = self.nodes.iter().filter(|&&id| !known.contains(&id) && !is_harmless(id));
         more.next().map_or(Ok(()), |&id| Err(Reason::InLoop(graph.node(id).name.clone())))
-    }
-
-    /// Whether what makes a tensor of a list waits for nothing that comes after the loop: the new node takes its
-    /// place. `before` are nodes around the loop.
-    pub(super) fn check_stack(
-        &self,
-        graph: &Graph,
-        stack: NodeId,
-        before: impl Iterator<Item = NodeId>,
-    ) -> Result<(), Reason> {
-        let before: BTreeSet<_> = before.chain(self.exits()).collect();
-        match waits_for(graph, stack).is_subset(&before) {
-            true => Ok(()),
-            false => Err(Reason::Waits { slice: graph.node(stack).name.clone() }),
-        }
     }
 
     /// What leaves the loop.

@@ -1,4 +1,5 @@
-//! The lists that a loop reads x from, and writes outputs to.
+//! What a loop reads x from, and writes outputs to: lists of TensorFlow 2, or the [arrays](super::arrays) of
+//! TensorFlow 1.
 //!
 //! ```text
 //! x[t] = TensorListGetItem(TensorListFromTensor(x), t)
@@ -11,20 +12,25 @@ use crate::reading::constants::{constant, integers};
 use crate::reading::neighbours::skip_identities;
 use crate::reading::variables::Variable;
 
-/// The list that a loop reads.
+/// The list or array that a loop reads.
 #[derive(Debug)]
 pub(super) struct Input {
-    /// What the list was made of.
+    pub(super) is_list: bool,
+    /// What was put into it.
     pub(super) x: Output,
+    /// How many elements it has. None for a list, which was made of a tensor that tells it.
+    pub(super) size: Option<Output>,
     /// The sizes of an element, -1 for any; empty if nothing is known.
     pub(super) element: Vec<i64>,
-    pub(super) list: NodeId,
-    pub(super) read: NodeId,
+    /// The nodes around it in the loop.
+    pub(super) inside: Vec<NodeId>,
+    /// Those outside of it, which nobody needs without the loop.
+    pub(super) outside: Vec<NodeId>,
 }
 
 impl Input {
     /// Reads `TensorListGetItem(list, t)`. `counts` tells whether a tensor is t.
-    pub(super) fn read(
+    pub(super) fn of_list(
         graph: &Graph,
         frame: &Frame,
         tensor: Output,
@@ -37,32 +43,41 @@ impl Input {
         let &[x, shape] = &graph.node(list).inputs[..] else { return None };
         let is_filled = graph.op(list) == "TensorListFromTensor";
         let element = element(graph, shape).filter(|_| is_filled)?;
-        Some(Input { x, element, list, read })
+        let (inside, outside) = (vec![read], vec![list]);
+        Some(Input { is_list: true, x, size: None, element, inside, outside })
     }
 }
 
-/// The list that a loop writes.
+/// The list or array that a loop writes.
 #[derive(Debug)]
 pub(super) struct Written {
+    pub(super) is_list: bool,
     /// The `Merge` of its variable.
     pub(super) merge: NodeId,
+    /// The list before the loop, or the flow of the array.
+    pub(super) first: Output,
+    /// How many elements it has.
     pub(super) size: Output,
+    /// As those of [`Input`].
     pub(super) element: Vec<i64>,
     /// Whether each round writes to the first place of a list with one.
     pub(super) last_only: bool,
     /// What a round writes.
     pub(super) value: Output,
-    pub(super) list: NodeId,
-    pub(super) write: NodeId,
-    /// What makes a tensor of the list.
-    pub(super) stack: Option<NodeId>,
-    /// The `Identity`s between the loop and that.
+    pub(super) inside: Vec<NodeId>,
+    /// Each after those that it takes.
+    pub(super) outside: Vec<NodeId>,
+    /// The `Identity`s between the loop and `stack`.
     pub(super) between: Vec<NodeId>,
+    /// What makes a tensor of all elements.
+    pub(super) stack: Option<NodeId>,
+    /// What asks for the number of elements.
+    pub(super) count: Vec<NodeId>,
 }
 
 impl Written {
     /// Reads the variable whose rounds write into a list. None if there are several.
-    pub(super) fn read(
+    pub(super) fn of_list(
         graph: &Graph,
         frame: &Frame,
         counts: impl Fn(Output) -> bool,
@@ -101,8 +116,20 @@ impl Written {
                 stack = Some(taker);
             }
         }
-        let merge = variable.merge;
-        Some(Written { merge, size, element, last_only, value, list, write, stack, between })
+        Some(Written {
+            is_list: true,
+            merge: variable.merge,
+            first: variable.first,
+            size,
+            element,
+            last_only,
+            value,
+            inside: vec![write],
+            outside: vec![list],
+            between,
+            stack,
+            count: Vec::new(),
+        })
     }
 
     /// With the number of columns that the step says.

@@ -8,18 +8,19 @@
 //! ```
 //!
 //! The steps in the loop are those that `cells` has put there. What such a loop is made of is in `frame.rs` (its
-//! variables), `arrays.rs` (its input and output) and `body.rs` (its round). Conditions, and where they are checked:
+//! variables), `lists.rs` and `arrays.rs` (its input and output), `body.rs` (its round) and `cells.rs` (its steps); what
+//! takes its place, in `layers.rs`. Conditions, and where they are checked:
 //!
 //! * Every node of the loop is one of those that the new nodes stand for, so that nothing else happens in a round:
-//!   `Loop::read`. All are on one CPU of this process: `Loop::check`.
+//!   `Frame::check_nodes`.
 //! * Nobody else reads or writes the arrays: `arrays.rs`.
-//! * All that leaves the loop has a value when all that the new nodes take has: `Loop::check`.
-//! * What the new nodes take keeps its value: no memory of a variable that the graph writes to, same place.
+//! * All those that nodes have in common which become layers: [`Candidate`](super::candidate::Candidate).
 //! * An array that is too short, or has elements of other shapes, is an error as in the loop: the kernel has the
 //!   sizes of the arrays and of their elements.
 
 mod arrays;
 mod body;
+mod cells;
 mod frame;
 mod keras;
 mod layers;
@@ -27,12 +28,9 @@ mod lists;
 mod rounds;
 mod weights;
 
-use crate::facts::availability::{Availability, Needed};
-use crate::facts::memory::Memory;
-use crate::graph::reason::Reason;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId, ops};
-use frame::Frame;
+use crate::rewrites::candidate::Facts;
 
 /// Whether a node is in a step that such loops have.
 fn is_place(graph: &Graph, id: NodeId) -> bool {
@@ -49,48 +47,14 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     if frames.is_empty() {
         return;
     }
-    let (mut availability, memory) = (Availability::of(graph), Memory::of(graph));
+    let mut facts = Facts::of(graph);
     for frame in frames {
         let condition = frame.condition;
-        let replaced = if frame.nodes.iter().any(|&id| keras::is_place(graph, id)) {
-            replace_keras(graph, frame, &availability, &memory, report)
-        } else {
-            replace(graph, frame, &availability, &memory, report)
-        };
-        match replaced {
-            Ok((added, needed)) => {
-                for new in added {
-                    availability.add(graph, new, needed.clone());
-                }
-            }
-            Err(reason) => report.stays(condition, reason),
+        let is_of_keras = frame.nodes.iter().any(|&id| keras::is_place(graph, id));
+        let read = if is_of_keras { keras::read } else { cells::read };
+        let found = read(graph, frame);
+        if let Err(reason) = found.and_then(|found| found.rewrite(graph, &mut facts, report)) {
+            report.stays(condition, reason);
         }
     }
-}
-
-/// The nodes in the place of a loop, and what they need to run.
-type Replaced = Result<(Vec<NodeId>, Needed), Reason>;
-
-fn replace(
-    graph: &mut Graph,
-    frame: Frame,
-    availability: &Availability,
-    memory: &Memory,
-    report: &mut Report,
-) -> Replaced {
-    let found = layers::Loop::read(graph, frame)?;
-    let needed = found.check(graph, availability, memory)?;
-    Ok((found.replace(graph, report), needed))
-}
-
-fn replace_keras(
-    graph: &mut Graph,
-    frame: Frame,
-    availability: &Availability,
-    memory: &Memory,
-    report: &mut Report,
-) -> Replaced {
-    let found = keras::KerasLoop::read(graph, frame)?;
-    let needed = found.check(graph, availability, memory)?;
-    Ok((found.replace(graph, report), needed))
 }

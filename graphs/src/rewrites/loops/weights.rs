@@ -10,6 +10,7 @@ use super::frame::Frame;
 use super::rounds::{Guard, Rounds};
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, Node, NodeId, Output, ops};
+use crate::rewrites::candidate::Candidate;
 
 /// Weights are no more nodes away from what comes into the loop.
 const MOST_NODES: usize = 16;
@@ -71,15 +72,10 @@ impl Weight {
 pub(super) struct Leaving<'l> {
     pub(super) frame: &'l Frame,
     pub(super) rounds: &'l Rounds,
-    /// A node of the step, on the device of all.
-    pub(super) root: NodeId,
     /// A tensor of the weights' type.
     pub(super) x: Output,
     pub(super) weights: Vec<&'l Weight>,
-    /// All that the new nodes take, and what weights are computed from.
-    pub(super) inputs: Vec<Output>,
-    /// What the new nodes wait for beside that.
-    pub(super) waits: &'l BTreeSet<NodeId>,
+    pub(super) candidate: &'l Candidate,
 }
 
 impl Leaving<'_> {
@@ -90,7 +86,7 @@ impl Leaving<'_> {
             graph.is(input.node, ops::SWITCH) && !self.frame.nodes.contains(&input.node)
         };
         let is_computed = self.weights.iter().any(|weight| weight.is_computed());
-        match self.inputs.iter().find(switches).filter(|_| is_computed) {
+        match self.candidate.inputs.iter().find(switches).filter(|_| is_computed) {
             Some(input) => Err(Reason::Waits { slice: graph.node(input.node).name.clone() }),
             None => Ok(()),
         }
@@ -98,7 +94,7 @@ impl Leaving<'_> {
 
     /// The nodes that leave the loop: those that compute weights, and constants.
     pub(super) fn nodes(&self) -> BTreeSet<NodeId> {
-        let constants = self.inputs.iter().map(|input| input.node);
+        let constants = self.candidate.inputs.iter().map(|input| input.node);
         let constants = constants.filter(|id| self.frame.nodes.contains(id));
         let computing = self.weights.iter().flat_map(|weight| weight.nodes.iter().copied());
         constants.chain(computing).collect()
@@ -116,7 +112,7 @@ impl Leaving<'_> {
             nodes.iter().for_each(|&id| self.move_waits(graph, id, begin));
             return (weights(), vec![begin]);
         }
-        let mut guard = Guard::new(graph, self.rounds, self.root);
+        let mut guard = Guard::new(graph, self.rounds, self.candidate.root);
         for &id in &nodes {
             for input in graph.node(id).inputs.clone() {
                 if let Some(source) = self.frame.entry(graph, input) {
@@ -145,10 +141,10 @@ impl Leaving<'_> {
 
     /// Adds a node that waits for all that the loop waits for.
     fn begin(&self, graph: &mut Graph) -> NodeId {
-        let root = graph.node(self.root);
-        let inputs = self.inputs.iter().map(|input| input.node);
+        let root = graph.node(self.candidate.root);
+        let inputs = self.candidate.inputs.iter().map(|input| input.node);
         let inputs = inputs.filter(|id| !self.frame.nodes.contains(id));
-        let all: BTreeSet<_> = inputs.chain(self.waits.iter().copied()).collect();
+        let all: BTreeSet<_> = inputs.chain(self.candidate.waits.iter().copied()).collect();
         let node = Node {
             name: format!("{}/blockcell/NoOp", root.name),
             op: "NoOp".to_owned(),

@@ -3,7 +3,8 @@
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis, ShapeBuilder, s};
 
 use super::{
-    Cell, Gradients, Parameters, ParametersMut, gru_weights, projection_len, rnn_sums_len, sizes,
+    Gradients, LayerCell, Parameters, ParametersMut, gru_weights, projection_len, rnn_sums_len,
+    sizes,
 };
 use crate::block_lstm::grad::GradProjection;
 use crate::cudnn_rnn::memory::Arena;
@@ -16,7 +17,7 @@ use crate::recurrence::{
 use crate::rnn::RnnGrad;
 use crate::{Context, block_gru, block_lstm};
 
-impl Cell<'_> {
+impl LayerCell<'_> {
     /// All steps, from the last to the first. At least one row has a step. `d_h` is the gradient with respect to the
     /// outputs, zero where a row has ended, and `c_last_grad` that with respect to the last state of the cells of
     /// an LSTM. Neither `saved` nor `d_h` is left as it was.
@@ -53,11 +54,11 @@ impl Cell<'_> {
         gradients: Gradients<'_>,
         memory: Memory<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
-        let Parameters { w, r, .. } = parameters;
+        let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
+        let Parameters { w_x, w_h, .. } = parameters;
         let [h] = self.parts_mut(saved);
         let activation = network.layout.mode.activation();
-        let product = Product::of_rows(context, network.batch, r);
+        let product = Product::of_rows(context, network.batch, w_h.reversed_axes());
         let product = product.packed(context, memory.weights);
         let Gradients { parameters, x: x_grad, h_prev: h_prev_grad, .. } = gradients;
         let steps = Backward {
@@ -70,24 +71,16 @@ impl Cell<'_> {
             first_grads: [h_prev_grad],
         };
         let (sums, scratch) = memory.rest.split_at_mut(rnn_sums_len(&network));
-        recurrence::backward(
-            context,
-            &RnnGrad { activation, product },
-            steps,
-            D_STEPS,
-            sums,
-            scratch,
-        );
+        let cell = RnnGrad { activation, product };
+        recurrence::backward(context, &cell, steps, D_STEPS, sums, scratch);
         let sums = ColumnSums::new(sums, 1);
-        let ParametersMut { w: w_grad, r: r_grad, mut biases, .. } = parameters;
+        let ParametersMut { w_x: w_x_grad, w_h: w_h_grad, mut biases, .. } = parameters;
         biases.rows_mut().into_iter().for_each(|bias| sums.store(0, bias));
         let d = all_rows(d.view(), 0..lengths.longest());
-        let w_x = w.map(|w| [w.reversed_axes()]);
-        recurrence::input_gradient(context, lengths, [d], w_x, x_grad);
-        let of_x = w_grad.map(|out| (Left::Input, out));
-        let gradients = of_x.into_iter().chain([(Left::State, r_grad)]);
-        let gradients =
-            gradients.map(|(left, out)| WeightGradient { left, d, out: out.reversed_axes() });
+        recurrence::input_gradient(context, lengths, [d], w_x.map(|w_x| [w_x]), x_grad);
+        let of_x = w_x_grad.map(|out| (Left::Input, out));
+        let gradients = of_x.into_iter().chain([(Left::State, w_h_grad)]);
+        let gradients = gradients.map(|(left, out)| WeightGradient { left, d, out });
         let inputs = recurrence::Inputs { lengths, x, h_prev, h: h.view() };
         recurrence::weight_gradients(context, inputs, gradients);
     }
@@ -101,57 +94,43 @@ impl Cell<'_> {
         gradients: Gradients<'_>,
         memory: Memory<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
-        let Parameters { w, r, p, .. } = parameters;
+        let LayerCell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
+        let Parameters { w_x, w_h, projection: of_projection, .. } = parameters;
         let Network { layout, time, batch } = network;
         let zeros = memory.zeros((time, batch));
         let Memory { weights, projection, rest, .. } = memory;
         let (cells, projected) = saved.split_at_mut(layout.mode.saved() * network.cells());
         let [i, cs, f, o, ci, co, output] = self.parts_mut(cells);
-        let h = match p {
+        let h = match of_projection {
             None => output.view(),
-            Some(_) => ArrayView3::from_shape((time, batch, layout.num_proj), &*projected)
-                .expect("of this size"),
+            Some(_) => network.steps(layout.num_proj, projected),
         };
-        let (h_grad, projection) = match p {
+        let (h_grad, projection) = match of_projection {
             None => (d_h.view(), None),
-            Some(p) => {
-                let (weights, h_grad) = (p.reversed_axes(), d_h.view_mut());
-                (zeros, Some(GradProjection { weights, h_grad, memory: projection }))
+            Some(weights) => {
+                let (h_grad, memory) = (d_h.view_mut(), projection);
+                (zeros, Some(GradProjection { weights, h_grad, memory }))
             }
         };
-        let sequence = block_lstm::grad::GradSequence {
-            lengths,
+        let sequence = block_lstm::grad::LstmGradSequence {
+            inputs: recurrence::Inputs { lengths, x, h_prev, h },
             order: IFCO,
-            x,
             cs_prev: c_prev,
-            h_prev,
-            w_x: w.map(|w| w.reversed_axes()),
-            w_h: r.reversed_axes(),
+            w_x,
+            w_h,
             peepholes: None,
             cs: cs.view(),
             co: co.view(),
-            h,
             cs_grad: zeros,
             h_grad,
             cs_last_grad: Some(c_last_grad),
         };
         let Gradients { parameters, x, h_prev, c_prev } = gradients;
-        let ParametersMut { w, r, p: p_grad, mut biases } = parameters;
+        let ParametersMut { w_x, w_h, projection: projection_grad, mut biases } = parameters;
         let (sums, scratch) = rest.split_at_mut(block_lstm::grad::sums_len(&sizes(&network)));
         let mut in_place = block_lstm::GradInPlace { i, f, o, ci };
         let (states, memory) = ([c_prev, h_prev], [weights, &mut *sums]);
-        let dz = match projection {
-            None => sequence.all_steps(context, &mut in_place, states, memory, scratch),
-            Some(projection) => sequence.all_projected_steps(
-                context,
-                &mut in_place,
-                projection,
-                states,
-                memory,
-                scratch,
-            ),
-        };
+        let dz = sequence.all_steps(context, &mut in_place, projection, states, memory, scratch);
         let sums = ColumnSums::new(sums, block_lstm::grad::BIAS_SUMS);
         for (n, gate) in IFCO.into_iter().enumerate() {
             let units = gate * layout.num_units..(gate + 1) * layout.num_units;
@@ -159,13 +138,12 @@ impl Cell<'_> {
                 sums.store(n, bias.slice_move(s![units.clone()]));
             }
         }
-        let w_grads = [w, Some(r)].map(|w| w.map(|w| w.reversed_axes()));
-        sequence.products(context, in_place, dz, x, w_grads);
-        if let Some(p_grad) = p_grad {
+        sequence.products(context, in_place, dz, x, [w_x, Some(w_h)]);
+        if let Some(out) = projection_grad {
             let rows = |tensor| all_rows(tensor, 0..lengths.longest());
             let (left, d) = (Left::Rows(rows(output.view())), rows(d_h.view()));
-            let gradient = WeightGradient { left, d, out: p_grad.reversed_axes() };
-            recurrence::weight_gradients(context, sequence.inputs(), [gradient]);
+            let gradient = WeightGradient { left, d, out };
+            recurrence::weight_gradients(context, sequence.inputs, [gradient]);
         }
     }
 
@@ -177,23 +155,20 @@ impl Cell<'_> {
         gradients: Gradients<'_>,
         memory: Memory<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
-        let Parameters { w, r, .. } = parameters;
+        let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
+        let Parameters { w_x, w_h, .. } = parameters;
         let units = network.layout.num_units;
         let [r_gate, u, c, hc, h] = self.parts_mut(saved);
-        let sequence = block_gru::grad::GradSequence {
-            lengths,
-            x,
-            h_prev,
-            w_x: w.map(|w| gru_weights(w.reversed_axes(), units)),
-            w_h: gru_weights(r.reversed_axes(), units),
-            h: h.view(),
+        let sequence = block_gru::grad::GruGradSequence {
+            inputs: recurrence::Inputs { lengths, x, h_prev, h: h.view() },
+            w_x: w_x.map(|w_x| gru_weights(w_x, units)),
+            w_h: gru_weights(w_h, units),
             h_grad,
             h_last_grad: memory.zeros((1, network.batch)).index_axis_move(Axis(0), 0),
             reset_after: true,
         };
         let Gradients { parameters, x, h_prev, .. } = gradients;
-        let ParametersMut { w, r, mut biases, .. } = parameters;
+        let ParametersMut { w_x, w_h, mut biases, .. } = parameters;
         let (sums, scratch) = memory.rest.split_at_mut(block_gru::grad::sums_len(&sizes(&network)));
         let mut in_place = block_gru::GradInPlace { r: r_gate, u, c, hc };
         let weights = memory.weights.split_at_mut(weights_len(2 * units, 1, units));
@@ -206,8 +181,7 @@ impl Cell<'_> {
             let gates = bias.axis_chunks_iter_mut(Axis(0), units);
             gates.zip([0, 1, of_candidate]).for_each(|(gate, n)| sums.store(n, gate));
         }
-        let w_grads =
-            [w, Some(r)].map(|w| w.map(|w| w.reversed_axes().split_at(Axis(1), 2 * units).into()));
+        let w_grads = [w_x, Some(w_h)].map(|w| w.map(|w| w.split_at(Axis(1), 2 * units).into()));
         sequence.products(context, in_place, x, w_grads);
     }
 }

@@ -2,24 +2,25 @@
 
 use std::slice;
 
-use ndarray::{ArrayView1, ArrayViewMut3, s};
+use ndarray::{ArrayView1, s};
 
-use super::{Cell, gru_weights, projection_len, rnn_weights_len};
+use super::{LayerCell, Parameters, gru_weights, projection_len, rnn_weights_len};
 use crate::block_lstm::forward::Projection;
+use crate::cudnn_rnn::Mode;
 use crate::cudnn_rnn::memory::Arena;
-use crate::cudnn_rnn::{Mode, Network};
+use crate::gemm::{self, StepShape};
 use crate::gru::step::GruStep;
 use crate::lstm::step::{IFCO, LstmStep};
 use crate::recurrence::{self, Product};
 use crate::rnn::Rnn;
-use crate::{Context, block_gru, block_lstm, gemm, lstm};
+use crate::{Context, block_gru, block_lstm, lstm};
 
 /// Without peepholes, bias and clipping.
 const PLAIN: lstm::Attributes =
     lstm::Attributes { use_peephole: false, forget_bias: 0.0, cell_clip: 0.0 };
 
-impl Cell<'_> {
-    /// All steps. `saved` gets what [`Cell::backward`] needs.
+impl LayerCell<'_> {
+    /// All steps. `saved` gets what [`LayerCell::backward`] needs.
     pub(in crate::cudnn_rnn) fn forward(
         &self,
         context: &Context<'_>,
@@ -47,15 +48,14 @@ impl Cell<'_> {
         saved: &mut [f32],
         scratch: Arena<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
+        let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
         let activation = network.layout.mode.activation();
-        let w_x = parameters.w.map(|w| w.reversed_axes());
-        let w_h = parameters.r.reversed_axes();
+        let Parameters { w_x, w_h, .. } = parameters;
         let b = b.reborrow();
         let [h] = self.parts_mut(saved);
         let (weights, products) = scratch.rest().split_at_mut(rnn_weights_len(&network));
         let steps = lengths.longest();
-        let tiling = gemm::sequence_tiling(context, h_prev.dim(), 1, steps);
+        let tiling = gemm::sequence_tiling(context, StepShape::new(h_prev.dim(), 1), steps);
         let product = Product::plain(tiling, w_h).packed_for(context, steps, weights);
         let w_x = w_x.as_ref().map(slice::from_ref);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
@@ -70,21 +70,20 @@ impl Cell<'_> {
         saved: &mut [f32],
         mut scratch: Arena<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
-        let Network { layout, time, batch } = network;
+        let LayerCell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
+        let layout = network.layout;
         let b = b.reborrow();
         let step = LstmStep { attributes: PLAIN, order: IFCO, b, peepholes: [b; 3] };
-        let w_x = parameters.w.map(|w| w.reversed_axes());
-        let w_h = parameters.r.reversed_axes();
+        let Parameters { w_x, w_h, .. } = parameters;
         let cs_prev = c_prev;
         let (cells, h) = saved.split_at_mut(layout.mode.saved() * network.cells());
         let memory = scratch.take(projection_len(&network));
-        let projection = parameters.p.map(|p| Projection {
-            weights: p.reversed_axes(),
-            h: ArrayViewMut3::from_shape((time, batch, layout.num_proj), h).expect("of this size"),
+        let projection = parameters.projection.map(|weights| Projection {
+            weights,
+            h: network.steps_mut(layout.num_proj, h),
             memory,
         });
-        block_lstm::forward::Sequence { lengths, x, cs_prev, h_prev, w_x, w_h, step }.compute(
+        block_lstm::forward::LstmSequence { lengths, x, cs_prev, h_prev, w_x, w_h, step }.compute(
             context,
             self.parts_mut(cells),
             projection,
@@ -99,15 +98,14 @@ impl Cell<'_> {
         saved: &mut [f32],
         scratch: Arena<'_>,
     ) {
-        let Cell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
+        let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
         let units = network.layout.num_units;
-        let gates = |w| gru_weights(w, units);
-        let w_x = parameters.w.map(|w| gates(w.reversed_axes()));
-        let w_h = gates(parameters.r.reversed_axes());
+        let w_x = parameters.w_x.map(|w_x| gru_weights(w_x, units));
+        let w_h = gru_weights(parameters.w_h, units);
         let b_ru = b.slice_move(s![..2 * units]).reborrow();
         let [b_c, b_hc] = [0, 1].map(|n| parameters.biases.slice_move(s![n, 2 * units..]));
         let step = GruStep { b_ru, b_c, b_hc: Some(b_hc) };
-        block_gru::forward::Sequence { lengths, x, h_prev, w_x, w_h, step }.compute(
+        block_gru::forward::GruSequence { lengths, x, h_prev, w_x, w_h, step }.compute(
             context,
             self.parts_mut(saved),
             scratch.rest(),

@@ -8,7 +8,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 use super::layout::Places;
 use super::memory::total;
 use super::{Layout, Mode, Network};
-use crate::gemm::{self, weights_len};
+use crate::gemm::{self, StepShape, weights_len};
 use crate::ops::Sizes;
 use crate::recurrence::{self, Lengths, Product, products_len};
 use crate::rnn::Activation;
@@ -16,7 +16,7 @@ use crate::{block_gru, block_lstm};
 
 /// One direction of a layer, with its inputs in the order of the direction.
 #[derive(Clone, Copy)]
-pub(super) struct Cell<'a> {
+pub(super) struct LayerCell<'a> {
     pub(super) network: Network,
     pub(super) lengths: Lengths<'a>,
     pub(super) x: ArrayView3<'a, f32>,
@@ -26,17 +26,17 @@ pub(super) struct Cell<'a> {
     pub(super) parameters: Parameters<'a>,
 }
 
-/// The parameters of a pseudo-layer.
+/// The parameters of a pseudo-layer: transposes of the buffer's matrices.
 #[derive(Clone, Copy)]
 pub(super) struct Parameters<'a> {
-    /// `[gates * num_units, inputs]`, none where x is taken as it is.
-    pub(super) w: Option<ArrayView2<'a, f32>>,
-    /// `[gates * num_units, output_size]`
-    pub(super) r: ArrayView2<'a, f32>,
-    /// `[num_proj, num_units]`, if there is a projection.
-    pub(super) p: Option<ArrayView2<'a, f32>>,
+    /// `[inputs, gates * num_units]`, none where x is taken as it is.
+    w_x: Option<ArrayView2<'a, f32>>,
+    /// `[output_size, gates * num_units]`
+    w_h: ArrayView2<'a, f32>,
+    /// `[num_units, num_proj]`, if there is a projection.
+    projection: Option<ArrayView2<'a, f32>>,
     /// `[2, gates * num_units]`
-    pub(super) biases: ArrayView2<'a, f32>,
+    biases: ArrayView2<'a, f32>,
 }
 
 /// The gradients with respect to the parameters and the inputs of a pseudo-layer.
@@ -50,9 +50,9 @@ pub(super) struct Gradients<'a> {
 
 /// Memory of the shapes of [`Parameters`].
 pub(super) struct ParametersMut<'a> {
-    w: Option<ArrayViewMut2<'a, f32>>,
-    r: ArrayViewMut2<'a, f32>,
-    p: Option<ArrayViewMut2<'a, f32>>,
+    w_x: Option<ArrayViewMut2<'a, f32>>,
+    w_h: ArrayViewMut2<'a, f32>,
+    projection: Option<ArrayViewMut2<'a, f32>>,
     biases: ArrayViewMut2<'a, f32>,
 }
 
@@ -68,9 +68,9 @@ impl<'a> Parameters<'a> {
         let view =
             |shape, range| ArrayView2::from_shape(shape, &params[range]).expect("of this size");
         Parameters {
-            w: layout.has_w(layer).then(|| view(w_shape, w)),
-            r: view(r_shape, r),
-            p: (layout.num_proj > 0).then(|| view(p_shape, p)),
+            w_x: layout.has_w(layer).then(|| view(w_shape, w).reversed_axes()),
+            w_h: view(r_shape, r).reversed_axes(),
+            projection: (layout.num_proj > 0).then(|| view(p_shape, p).reversed_axes()),
             biases: view(biases_shape, biases),
         }
     }
@@ -90,13 +90,14 @@ impl<'a> ParametersMut<'a> {
             .zip(layout.shapes(layer))
             .map(|(part, shape)| ArrayViewMut2::from_shape(shape, part).expect("of this size"));
         let mut next = || views.next().expect("one for each");
-        let (w, r, p, biases) = (next(), next(), next(), next());
-        let p = (layout.num_proj > 0).then_some(p);
-        ParametersMut { w: layout.has_w(layer).then_some(w), r, p, biases }
+        let [w_x, w_h, projection] = [(); 3].map(|()| next().reversed_axes());
+        let (w_x, biases) = (layout.has_w(layer).then_some(w_x), next());
+        let projection = (layout.num_proj > 0).then_some(projection);
+        ParametersMut { w_x, w_h, projection, biases }
     }
 }
 
-/// How many elements of scratch memory [`Cell::forward`] needs.
+/// How many elements of scratch memory [`LayerCell::forward`] needs.
 pub(super) fn forward_scratch(network: &Network) -> usize {
     // All layers have this memory in turn.
     let sizes = Sizes { input_size: network.layout.most_columns(), ..sizes(network) };
@@ -110,7 +111,7 @@ pub(super) fn forward_scratch(network: &Network) -> usize {
     total([network.layout.rows(), projection_len(network), steps])
 }
 
-/// How many elements of scratch memory [`Cell::backward`] needs.
+/// How many elements of scratch memory [`LayerCell::backward`] needs.
 pub(super) fn backward_scratch(network: &Network) -> usize {
     let (sizes, units) = (sizes(network), network.layout.num_units);
     let weights = weights_len(network.layout.rows(), 1, units);
@@ -142,7 +143,7 @@ fn rnn_weights_len(network: &Network) -> usize {
 /// How many elements of memory the sums over the batch of a simple network need.
 fn rnn_sums_len(network: &Network) -> usize {
     let shape = (network.batch, network.layout.num_units);
-    recurrence::sums_len(1, shape, gemm::step_rows(shape, 1))
+    recurrence::sums_len(1, shape, gemm::step_rows(StepShape::new(shape, 1)))
 }
 
 fn sizes(network: &Network) -> Sizes {
@@ -162,22 +163,22 @@ impl Mode {
     }
 }
 
-impl<'a> Cell<'a> {
+impl<'a> LayerCell<'a> {
     /// The same for a shorter time.
-    fn reborrow<'b>(&self) -> Cell<'b>
+    fn reborrow<'b>(&self) -> LayerCell<'b>
     where
         'a: 'b,
     {
-        let Parameters { w, r, p, biases } = self.parameters;
-        let (r, biases) = (r.reborrow(), biases.reborrow());
-        let [w, p] = [w, p].map(|matrix| matrix.map(|matrix| matrix.reborrow()));
-        Cell {
+        let Parameters { w_x, w_h, projection, biases } = self.parameters;
+        let (w_h, biases) = (w_h.reborrow(), biases.reborrow());
+        let [w_x, projection] = [w_x, projection].map(|w| w.map(|w| w.reborrow()));
+        LayerCell {
             network: self.network,
             lengths: self.lengths,
             x: self.x.reborrow(),
             h_prev: self.h_prev.reborrow(),
             c_prev: self.c_prev.reborrow(),
-            parameters: Parameters { w, r, p, biases },
+            parameters: Parameters { w_x, w_h, projection, biases },
         }
     }
 
@@ -186,11 +187,10 @@ impl<'a> Cell<'a> {
         &self,
         saved: &'s mut [f32],
     ) -> [ArrayViewMut3<'s, f32>; N] {
-        let Network { layout, time, batch } = self.network;
         let mut parts = saved.chunks_exact_mut(self.network.cells());
         std::array::from_fn(|_| {
             let part = parts.next().expect("memory for all");
-            ArrayViewMut3::from_shape((time, batch, layout.num_units), part).expect("of this size")
+            self.network.steps_mut(self.network.layout.num_units, part)
         })
     }
 }

@@ -70,11 +70,11 @@ impl<'r> Reader<'r> {
         let mask = masks.next().filter(|_| masks.next().is_none() && value == h)?;
         let Some((mask, kept)) = mask.zip(kept) else { return Some(None) };
         let counts = |t| self.counters.is_count(self.graph, t);
-        let input = Input::read(self.graph, self.frame, mask, counts)?;
+        let input = Input::of_list(self.graph, self.frame, mask, counts)?;
         // A column serves all cells.
         let is_column = input.element.len() == 2 && input.element[1] == 1;
         let (before, repeats) = self.before(written, kept).filter(|_| is_column)?;
-        self.nodes.insert(input.read);
+        self.nodes.extend(&input.inside);
         Some(Some(Mask { input, before, repeats }))
     }
 

@@ -1,9 +1,9 @@
 // What `cpp/pool.cc` uses of the bridge: here a task is a function of C++.
 
-#ifndef BLOCKCELL_TESTS_POOL_BRIDGE_H_
-#define BLOCKCELL_TESTS_POOL_BRIDGE_H_
+#pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 
 namespace blockcell {
@@ -16,6 +16,6 @@ struct Task {
   std::function<void(std::size_t)> work;
 };
 
-}  // namespace blockcell
+inline bool moves_threads() { return std::getenv("BLOCKCELL_MOVE_THREADS") != nullptr; }
 
-#endif  // BLOCKCELL_TESTS_POOL_BRIDGE_H_
+}  // namespace blockcell

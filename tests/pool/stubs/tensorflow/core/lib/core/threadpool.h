@@ -1,8 +1,7 @@
 // What `cpp/pool.cc` uses of TensorFlow's thread pool, with the ways in which it may treat what it
 // is given.
 
-#ifndef BLOCKCELL_TESTS_POOL_THREADPOOL_H_
-#define BLOCKCELL_TESTS_POOL_THREADPOOL_H_
+#pragma once
 
 #include <condition_variable>
 #include <deque>
@@ -81,5 +80,3 @@ class ThreadPool {
 
 }  // namespace thread
 }  // namespace tensorflow
-
-#endif  // BLOCKCELL_TESTS_POOL_THREADPOOL_H_

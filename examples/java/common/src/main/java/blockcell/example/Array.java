@@ -41,11 +41,6 @@ public record Array(String type, long[] shape, double[] values) {
     return new Array(type, rest, Arrays.copyOfRange(values, index * size, (index + 1) * size));
   }
 
-  /** Whether the elements are integers of 64 bits: lengths are, everything else is float. */
-  public boolean isLong() {
-    return type.equals("i8");
-  }
-
   public float[] floats() {
     float[] result = new float[values.length];
     for (int n = 0; n < result.length; n++) {

@@ -64,11 +64,10 @@ public record Case(
     return new Case(name, op, attributes, changed, outputs);
   }
 
-  public float attribute(String attribute) {
-    return (float) attributes.get(attribute).values()[0];
-  }
-
-  public boolean isOn(String attribute) {
-    return attribute(attribute) != 0;
+  /** The value of an attribute: a Boolean or a Float. */
+  public Object value(String attribute) {
+    Array array = attributes.get(attribute);
+    float value = (float) array.values()[0];
+    return array.type().equals("b1") ? (Object) (value != 0) : (Object) value;
   }
 }

@@ -1,16 +1,25 @@
 package blockcell.example;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
+import org.tensorflow.Graph;
 import org.tensorflow.OperationBuilder;
 import org.tensorflow.Result;
+import org.tensorflow.SavedModelBundle;
 import org.tensorflow.Session;
 import org.tensorflow.Tensor;
 import org.tensorflow.op.Scope;
+import org.tensorflow.proto.MetaGraphDef;
 
-/** What is called in another way in 1.1.0 than in 0.3.3, for the sources that both share. */
+/** What is called in another way in 1.1.0 than in other APIs, for the sources that all share. */
 final class Api {
+  /** The TensorFlow whose Keras 2 wrote the models that are served. */
+  static final String KERAS = "2.15";
+
   private Api() {}
 
   /** The builder of an op that is added by its name. */
@@ -27,5 +36,17 @@ final class Api {
       }
     }
     return values;
+  }
+
+  /** The description of a SavedModel. */
+  static MetaGraphDef metaGraph(SavedModelBundle model) {
+    return model.metaGraphDef();
+  }
+
+  /** Adds the graph of a file to a graph. */
+  static MetaGraphDef importMetaGraph(Graph graph, Path file) throws IOException {
+    MetaGraphDef meta = MetaGraphDef.parseFrom(Files.readAllBytes(file));
+    graph.importGraphDef(meta.getGraphDef());
+    return meta;
   }
 }

@@ -1,10 +1,8 @@
 package blockcell.example;
 
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import org.tensorflow.EagerSession;
-import org.tensorflow.Operand;
 import org.tensorflow.op.Ops;
 
 /** One call of an op, in an eager session of its own. */
@@ -15,17 +13,8 @@ final class EagerCall {
   static Map<String, Array> run(Case call) {
     try (EagerSession session = EagerSession.create()) {
       Ops tf = Ops.create(session);
-      Map<String, Operand<?>> inputs = new LinkedHashMap<>();
-      call.inputs()
-          .forEach(
-              (name, value) ->
-                  inputs.put(
-                      name,
-                      value.isLong()
-                          ? tf.constantOf(Tensors.longs(value))
-                          : tf.constantOf(Tensors.floats(value))));
       Map<String, Array> arrays = new HashMap<>();
-      BlockOps.create(tf.scope(), call, new Inputs(inputs))
+      BlockOps.create(tf.scope(), call, (name, value) -> tf.constantOf(Tensors.of(value)))
           .forEach((name, output) -> arrays.put(name, Tensors.array(output.asTensor())));
       return arrays;
     }

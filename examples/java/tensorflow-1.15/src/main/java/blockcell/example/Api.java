@@ -1,0 +1,51 @@
+package blockcell.example;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import org.tensorflow.Graph;
+import org.tensorflow.OperationBuilder;
+import org.tensorflow.SavedModelBundle;
+import org.tensorflow.Session;
+import org.tensorflow.Tensor;
+import org.tensorflow.framework.MetaGraphDef;
+import org.tensorflow.op.Scope;
+
+/** What is called in another way in 1.15.0 than in later APIs, for the sources that all share. */
+final class Api {
+  /** The TensorFlow whose Keras 2 wrote the models that are served. */
+  static final String KERAS = "2.4";
+
+  private Api() {}
+
+  /** The builder of an op that is added by its name. */
+  static OperationBuilder opBuilder(Scope scope, String op) {
+    return scope.env().opBuilder(op, scope.makeOpName(op));
+  }
+
+  /** Runs the session, reads what was fetched, in the order of the fetches, and closes it. */
+  static <T> List<T> run(Session.Runner runner, Function<Tensor<?>, T> read) {
+    List<T> values = new ArrayList<>();
+    for (Tensor<?> result : runner.run()) {
+      try (result) {
+        values.add(read.apply(result));
+      }
+    }
+    return values;
+  }
+
+  /** The description of a SavedModel. */
+  static MetaGraphDef metaGraph(SavedModelBundle model) throws IOException {
+    return MetaGraphDef.parseFrom(model.metaGraphDef());
+  }
+
+  /** Adds the graph of a file to a graph. */
+  static MetaGraphDef importMetaGraph(Graph graph, Path file) throws IOException {
+    MetaGraphDef meta = MetaGraphDef.parseFrom(Files.readAllBytes(file));
+    graph.importGraphDef(meta.getGraphDef().toByteArray());
+    return meta;
+  }
+}

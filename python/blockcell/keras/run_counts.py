@@ -1,0 +1,42 @@
+"""How often layers have run on the kernels.
+
+What runs in functions is counted by the library: nodes have a label, the layer's. Eager calls are
+counted here, because an eager op has no place for a label.
+"""
+
+import collections
+from typing import Any, Counter, Dict
+
+import tensorflow as tf
+
+from blockcell import loader, tf_internals
+from blockcell.keras import exports, scope
+
+LABEL = "_blockcell_label"
+"""The attribute of nodes."""
+_eager: Counter[str] = collections.Counter()
+
+
+def mark(tensor: Any, layer: Any) -> None:
+    """Counts the op that has made a tensor, whenever it runs, as a run of a layer."""
+    label = scope.label(layer)
+    if tf.executing_eagerly():
+        _eager[label] += 1
+    elif not exports.writes_for_kernels():  # Nothing of this process belongs into files.
+        tf_internals.set_attribute(tensor.op, LABEL, label)
+
+
+def runs(layer: Any) -> int:
+    """How often a layer has run on the kernels, forward."""
+    label = scope.label(layer)
+    return int(_eager[label] + _in_functions().get(label, 0))
+
+
+def of_all() -> Dict[str, int]:
+    """How often each layer has run, also those that are gone: by name and a number."""
+    return dict(_eager + collections.Counter(_in_functions()))
+
+
+def _in_functions() -> Dict[str, int]:
+    info = loader.info()
+    return info["labels"] if info["loaded"] else {}
