@@ -100,7 +100,10 @@ class Description {
   // Applies changes to the graph. Returns how many there were; none are made if TensorFlow does not
   // accept a node.
   std::size_t Apply(const Changes& changes, tf::Graph* graph) {
-    if (!AddNodes(changes, graph)) return 0;
+    if (!AddNodes(changes, graph)) {
+      note_failed_pass();
+      return 0;
+    }
     for (const Change& change : changes.changes) {
       switch (change.kind) {
         case ChangeKind::AddEdge:

@@ -6,8 +6,8 @@
 use blockcell_graphs as graphs;
 use ffi::{Definition, FunctionBody, FunctionCopy, Implementations, NodeEdit};
 
-use crate::bridge::{has_cudnn, or_default};
-use crate::graphs::{count, log, node_def};
+use crate::bridge::has_cudnn;
+use crate::graphs::{count, log, node_def, pass};
 
 // cxx generates the `unsafe` of the calls. We rely on `cpp/implementations.cc` to keep the bytes of all definitions, and to
 // leave them as they are, until a call returns. Nothing here keeps a slice longer.
@@ -76,7 +76,7 @@ fn choose_implementations(
     functions: &[Definition<'_>],
     nodes: &[Definition<'_>],
 ) -> Implementations {
-    or_default("the pass that chooses implementations of functions", || {
+    pass("the pass that chooses implementations of functions", || {
         let functions = functions.iter().map(|one| node_def::describe_function(one.bytes));
         let nodes = nodes.iter().map(|one| node_def::describe_function_node(one.bytes));
         // What cannot be read may use any function in any way.

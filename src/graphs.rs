@@ -7,6 +7,7 @@ pub(crate) mod log;
 pub(crate) mod node_def;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockcell_graphs::{self as graphs, Edit, Graph, Node, NodeId, Output, ops};
@@ -98,29 +99,55 @@ mod ffi {
         /// changes.
         fn note_time(nodes: usize, seconds: f64);
 
+        /// Notes that TensorFlow did not accept the changes of a pass, and the graph stays as it was.
+        fn note_failed_pass();
+
         /// Notes that a graph was not rewritten because its session does not want that.
         fn note_unwanted();
     }
 }
 
-/// How many nodes of each operation were put into graphs of this process.
-static REWRITTEN: [AtomicUsize; ops::REPLACEMENTS.len()] =
-    [const { AtomicUsize::new(0) }; ops::REPLACEMENTS.len()];
+/// How many nodes of which operation were put into graphs of this process.
+static REWRITTEN: LazyLock<BTreeMap<&'static str, AtomicUsize>> =
+    LazyLock::new(|| ops::replacements().map(|op| (op, AtomicUsize::new(0))).collect());
+
+/// How often a pass failed by a fault of this library, and left its graph as it was.
+static FAILED: AtomicUsize = AtomicUsize::new(0);
 
 /// How many nodes of which operation were put into graphs of this process.
 pub(crate) fn rewritten() -> BTreeMap<&'static str, usize> {
-    let counts = REWRITTEN.iter().map(|count| count.load(Ordering::Relaxed));
-    ops::REPLACEMENTS.into_iter().zip(counts).collect()
+    REWRITTEN.iter().map(|(&op, count)| (op, count.load(Ordering::Relaxed))).collect()
 }
 
 /// Counts a node of one of these operations.
 pub(crate) fn count(op: &str) {
-    let counter = ops::REPLACEMENTS.iter().position(|known| *known == op);
+    let counter = REWRITTEN.get(op);
     debug_assert!(counter.is_some(), "{op} is not counted");
     // A count is not worth the loss of a rewrite.
     if let Some(counter) = counter {
-        REWRITTEN[counter].fetch_add(1, Ordering::Relaxed);
+        counter.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// How often a pass of this process failed.
+pub(crate) fn failed_passes() -> usize {
+    FAILED.load(Ordering::Relaxed)
+}
+
+/// Runs a pass. One that panics says so, is counted, and changes nothing.
+pub(crate) fn pass<T: Default>(name: &str, run: impl FnOnce() -> T) -> T {
+    let run = || {
+        blockcell_failpoints::here("pass");
+        Some(run())
+    };
+    or_default(name, run).unwrap_or_else(|| {
+        note_failed_pass();
+        T::default()
+    })
+}
+
+fn note_failed_pass() {
+    FAILED.fetch_add(1, Ordering::Relaxed);
 }
 
 fn starts_rewrites(op: &str) -> bool {
@@ -132,7 +159,7 @@ fn reads_attributes(op: &str) -> bool {
 }
 
 fn shield_graph(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Changes {
-    or_default("the pass before TensorFlow's optimizers", || {
+    pass("the pass before TensorFlow's optimizers", || {
         let mut graph = graph_of(nodes, edges);
         graphs::shield(&mut graph);
         changes_of(&graph)
@@ -140,7 +167,7 @@ fn shield_graph(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Changes {
 }
 
 fn rewrite_graph(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Changes {
-    or_default("the pass that rewrites graphs", || {
+    pass("the pass that rewrites graphs", || {
         let mut graph = graph_of(nodes, edges);
         log::graph("before", &graph);
         let report = graphs::rewrite(&mut graph);

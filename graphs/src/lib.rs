@@ -44,7 +44,7 @@ pub use graph::{ops, text};
 pub use rewrites::keras2_functions::function::{Body, Function, FunctionEdit, FunctionNode};
 pub use rewrites::keras2_functions::{Choice, Choices, Copy as FunctionCopy, choose};
 
-use graph::{arity, order};
+use graph::order;
 use reading::terms::Terms;
 use rewrites::{cells, loops, slices, sums, unrolled};
 
@@ -54,7 +54,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     let mut report = Report::default();
     if let Some((id, reason)) = flaw(graph) {
         report.stays(id, reason);
-    } else if graph.ids().any(|id| ops::writes_its_input(graph.op(id))) {
+    } else if graph.ids().any(|id| graph.is(id, ops::WRITES)) {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
     } else {
         cells::rewrite(graph, &mut report);
@@ -81,7 +81,8 @@ fn is_place(graph: &Graph, id: NodeId) -> bool {
 /// What TensorFlow would not run, if the graph has it. Patterns rely on it not being there.
 fn flaw(graph: &Graph) -> Option<(NodeId, Reason)> {
     let mut ids = graph.ids();
-    if let Some(id) = ids.find(|&id| !arity::is_complete(graph.node(id))) {
+    if let Some(id) = ids.find(|&id| graph.node(id).inputs.len() < ops::fewest_inputs(graph.op(id)))
+    {
         return Some((id, Reason::Incomplete));
     }
     order::first_on_or_after_a_circle(graph).map(|id| (id, Reason::Endless))

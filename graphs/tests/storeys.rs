@@ -1,5 +1,6 @@
 //! Modules lie in storeys: a file imports from its own storey and from those below, and no two files import each
-//! other, directly or through others.
+//! other, directly or through others. A re-export is no import: who takes a name through one imports from where the
+//! name is defined. A file is a part of the modules around it, so it may import from these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,18 +10,23 @@ use std::path::Path;
 struct Crate {
     sources: &'static str,
     storeys: &'static [&'static [&'static str]],
+    /// Modules whose names all may take.
+    hatches: &'static [&'static str],
 }
 
-const CRATES: [Crate; 1] =
-    [Crate { sources: "src", storeys: &[&["graph"], &["reading"], &["facts"], &["rewrites"]] }];
+const CRATES: [Crate; 1] = [Crate {
+    sources: "src",
+    storeys: &[&["graph"], &["reading"], &["facts"], &["rewrites"]],
+    hatches: &[],
+}];
 
 #[test]
 fn arrows_point_down() {
-    for Crate { sources, storeys } in CRATES {
+    for Crate { sources, storeys, hatches } in CRATES {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(sources);
         let mut files = BTreeMap::new();
         read(&root, &mut Vec::new(), &mut files);
-        let faults = faults(&Modules::of(files), storeys);
+        let faults = faults(&Modules::of(files, hatches), storeys);
         assert!(faults.is_empty(), "in {sources}:\n{}", faults.join("\n"));
     }
 }
@@ -42,9 +48,30 @@ fn a_circle_is_found() {
     let closed = ("lower::c", "use crate::lower::a;");
     let files = [&circle[..], &[("lower", "mod a;"), closed, ("upper", "")]].concat();
     assert_eq!(faults_in(&files), ["a circle: lower::a, lower::b, lower::c"]);
+}
+
+#[test]
+fn a_module_may_import_from_that_around_it() {
     let with_parent = [("lower", "mod a; use a::f;"), ("lower::a", "use super::Thing;")];
-    let files = [&with_parent[..], &[("upper", "")]].concat();
-    assert_eq!(faults_in(&files), ["a circle: lower, lower::a"]);
+    assert_eq!(faults_in(&[&with_parent[..], &[("upper", "")]].concat()), [""; 0]);
+}
+
+#[test]
+fn a_name_comes_from_where_it_is_defined() {
+    let upper = "mod a; pub(crate) use a::{f, g};";
+    let files =
+        |lower| [("upper", upper), ("upper::a", "use crate::lower::Thing;"), ("lower", lower)];
+    assert_eq!(faults_in(&files("")), [""; 0]);
+    assert_eq!(
+        faults_in(&files("use crate::upper::f;")),
+        ["lower imports from upper::a, above it", "a circle: lower, upper::a"]
+    );
+}
+
+#[test]
+fn all_may_take_names_of_a_hatch() {
+    let files = [("lower", "use crate::hatch::Thing;"), ("hatch", "use crate::lower::f;")];
+    assert_eq!(faults_in(&[&files[..], &[("upper", "")]].concat()), [""; 0]);
 }
 
 #[test]
@@ -60,7 +87,7 @@ fn a_module_without_a_storey_is_found() {
 
 fn faults_in(files: &[(&str, &str)]) -> Vec<String> {
     let own = files.iter().map(|&(module, text)| (path(module), text.to_owned()));
-    faults(&Modules::of(own.collect()), &[&["lower"], &["upper"]])
+    faults(&Modules::of(own.collect(), &["hatch"]), &[&["lower"], &["upper", "hatch"]])
 }
 
 fn path(module: &str) -> Vec<String> {
@@ -89,8 +116,14 @@ struct Modules {
     imports: BTreeMap<Vec<String>, BTreeSet<Vec<String>>>,
 }
 
+/// The modules that are files, and what the names are that they re-export.
+struct Names {
+    modules: BTreeSet<Vec<String>>,
+    exports: BTreeMap<(Vec<String>, String), Vec<String>>,
+}
+
 impl Modules {
-    fn of(files: BTreeMap<Vec<String>, String>) -> Modules {
+    fn of(files: BTreeMap<Vec<String>, String>, hatches: &[&str]) -> Modules {
         let mut files: BTreeMap<_, _> =
             files.into_iter().map(|(module, text)| (module, without_comments(&text))).collect();
         let of_tests: Vec<_> = files
@@ -100,25 +133,35 @@ impl Modules {
             })
             .collect();
         files.retain(|module, _| !of_tests.iter().any(|tests| module.starts_with(tests)));
-        let known: BTreeSet<_> = files.keys().cloned().collect();
-        let imports = files.into_iter().map(|(module, text)| {
-            let mut found = BTreeSet::new();
-            for path in paths(&without_tests(&text)) {
-                found.extend(target(&known, &module, &path).filter(|target| *target != module));
+        let mut names =
+            Names { modules: files.keys().cloned().collect(), exports: BTreeMap::new() };
+        let mut own = BTreeMap::new();
+        for (module, text) in files {
+            let (exports, rest) = without_exports(&without_tests(&text));
+            for path in exports.iter().flat_map(|tree| paths(tree)) {
+                let name = path.last().expect("a path has words").clone();
+                names.exports.insert((module.clone(), name), path);
             }
+            own.insert(module, rest);
+        }
+        let imports = own.into_iter().map(|(module, text)| {
+            let found = paths(&text).into_iter().filter_map(|path| names.target(&module, &path));
+            let is_hatch = |target: &Vec<String>| {
+                target.first().is_some_and(|first| hatches.contains(&&first[..]))
+            };
+            let found = found.filter(|target| *target != module && !is_hatch(target)).collect();
             (module, found)
         });
         Modules { imports: imports.collect() }
     }
 
     /// The modules that a module imports from, directly or through others.
-    fn reached(&self, module: &Vec<String>) -> BTreeSet<&Vec<String>> {
+    fn reached<'m>(&'m self, module: &'m Vec<String>) -> BTreeSet<&'m Vec<String>> {
         let mut reached = BTreeSet::new();
-        let mut open: Vec<_> = self.imports[module].iter().collect();
-        while let Some(next) = open.pop() {
-            if reached.insert(next) {
-                open.extend(&self.imports[next]);
-            }
+        let mut open = vec![module];
+        while let Some(from) = open.pop() {
+            let others = self.imports[from].iter().filter(|other| !from.starts_with(other));
+            open.extend(others.filter(|other| reached.insert(*other)));
         }
         reached
     }
@@ -157,37 +200,46 @@ fn faults(modules: &Modules, storeys: &[&[&str]]) -> Vec<String> {
     faults
 }
 
-/// The module that has what a path names, if it is one of the crate: the longest prefix that is a file.
-fn target(
-    known: &BTreeSet<Vec<String>>,
-    module: &[String],
-    path: &[String],
-) -> Option<Vec<String>> {
-    let mut base = module.to_vec();
-    let mut rest = path;
-    match &path.first()?[..] {
-        "crate" => (base, rest) = (Vec::new(), &path[1..]),
-        "self" => rest = &path[1..],
-        "super" => {
-            while rest.first().is_some_and(|first| first == "super") {
-                base.pop()?;
-                rest = &rest[1..];
+impl Names {
+    /// The module that defines what a path names, if it is one of the crate.
+    fn target(&self, module: &[String], path: &[String]) -> Option<Vec<String>> {
+        let (mut base, mut rest) = (module.to_vec(), path);
+        match &path.first()?[..] {
+            "crate" => (base, rest) = (Vec::new(), &path[1..]),
+            "self" => rest = &path[1..],
+            "super" => {
+                let up = path.iter().take_while(|part| *part == "super").count();
+                base.truncate(base.len().checked_sub(up)?);
+                rest = &path[up..];
             }
+            first => self.modules.contains(&[module, &[first.to_owned()]].concat()).then_some(())?,
         }
-        first => {
-            base.push(first.to_owned());
-            known.contains(&base).then_some(())?;
-            rest = &path[1..];
+        while let Some((part, others)) = rest.split_first() {
+            let inner = [&base[..], std::slice::from_ref(part)].concat();
+            if !self.modules.contains(&inner) {
+                let export = self.exports.get(&(base.clone(), part.clone()));
+                return export.map_or(Some(base.clone()), |export| self.target(&base, export));
+            }
+            (base, rest) = (inner, others);
+        }
+        Some(base)
+    }
+}
+
+/// The re-exports of a text, and what else it has.
+fn without_exports(text: &str) -> (Vec<String>, String) {
+    let (mut exports, mut rest) = (Vec::new(), String::new());
+    for statement in text.split_inclusive(';') {
+        let export = statement.rfind("pub").map(|at| statement.split_at(at));
+        match export.and_then(|(before, export)| Some((before, export.split_once(" use ")?))) {
+            Some((before, (visibility, tree))) if !visibility.contains('{') => {
+                exports.push(tree.to_owned());
+                rest.push_str(before);
+            }
+            _ => rest.push_str(statement),
         }
     }
-    for part in rest {
-        base.push(part.clone());
-        if !known.contains(&base) {
-            base.pop();
-            break;
-        }
-    }
-    Some(base)
+    (exports, rest)
 }
 
 /// The paths that a text names, with their braces written out.

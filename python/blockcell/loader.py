@@ -24,7 +24,8 @@ TAKE_OVER_VARIABLE = "BLOCKCELL_OVERRIDE"
 
 _PACKAGE = Path(__file__).resolve().parent
 _KNOWN_WHEN_LOADED = (
-    *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "runs", "labels"),
+    *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
+    *("runs", "labels"),
 )
 _lock = threading.RLock()
 _loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the library is loaded
@@ -147,6 +148,8 @@ def info() -> Dict[str, Any]:
       * `cudnn`: Whether there are kernels of cuDNN's ops, `"on"` or `"off"`.
       * `rewrite`: Whether graphs are rewritten, `"on"` or `"off"`.
       * `rewritten`: A dictionary: how many nodes of which op that put into graphs of this process.
+      * `failed_passes`: How often a pass over graphs of this process failed, which is a fault of
+        blockcell, and left its graph as it was.
       * `runs`: A dictionary: how often the library's kernels of each op have computed.
       * `labels`: The same for nodes with the attribute `_blockcell_label`, by what that says.
 

@@ -32,6 +32,7 @@ pub(super) fn info(tensorflow_running: &str) -> String {
             "cudnn": if cudnn::is_on() { "on" } else { "off" },
             "rewrite": if rewrites { "on" } else { "off" },
             "rewritten": graphs::rewritten(),
+            "failed_passes": graphs::failed_passes(),
             "runs": runs::of_ops(),
             "labels": runs::of_labels(),
         })

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use blockcell_graphs::{
-    Attribute, Constant, DataType, Device, Function, FunctionNode, Node, Values,
+    Attribute, Constant, DataType, Device, Function, FunctionNode, Node, Values, ops,
 };
 use half::f16;
 use prost::{Message, Oneof};
@@ -154,13 +154,22 @@ pub(super) fn describe(node: &GraphNode<'_>) -> Node {
         name: node.name.to_owned(),
         op: node.op.to_owned(),
         device: Device { name: node.device.to_owned(), is_local_cpu: node.is_local_cpu },
-        attributes: attributes_of(definition.attr),
+        attributes: attributes_of(read_attributes(node.op, definition.attr)),
         output_types: node.output_types.iter().copied().map(DataType).collect(),
         takes_references: node.takes_references,
-        may_wait: blockcell_graphs::ops::may_wait(node.op, node.is_stateful),
+        may_wait: ops::may_wait(node.op, node.is_stateful),
         is_target: node.is_target,
         ..Node::default()
     }
+}
+
+/// The attributes that rewrites read of nodes of an operation.
+fn read_attributes(
+    op: &str,
+    mut attributes: BTreeMap<String, AttrValue>,
+) -> BTreeMap<String, AttrValue> {
+    attributes.retain(|name, _| ops::reads(op, name));
+    attributes
 }
 
 /// A function as plain data. None if its definition cannot be read.

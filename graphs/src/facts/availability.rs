@@ -17,8 +17,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::graph::order::order;
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::truth;
+use crate::reading::variables::frame_name;
 
 /// A tensor with more sources counts as unknown.
 const MOST_SOURCES: usize = 64;
@@ -65,8 +66,7 @@ impl Availability {
         needed: &Needed,
     ) -> bool {
         needed.is_among(&self.of_tensor(graph, tensor))
-            || ops::needs_all_inputs(graph.op(consumer))
-                && needed.is_among(&self.before(graph, consumer))
+            || !graph.is(consumer, ops::APART) && needed.is_among(&self.before(graph, consumer))
     }
 
     /// Whether a tensor has a value only when all that is needed has one.
@@ -102,7 +102,7 @@ impl Availability {
 
     fn of_tensor(&self, graph: &Graph, tensor: Output) -> Sources {
         let sources = self.sources[tensor.node.0].clone();
-        if !ops::is_switch(graph.op(tensor.node)) {
+        if !graph.is(tensor.node, ops::SWITCH) {
             return sources;
         }
         let condition = graph.condition(tensor.node);
@@ -182,24 +182,15 @@ fn pass(graph: &Graph, order: &[NodeId], doubtful: &HashSet<String>) -> (Availab
 
 /// Whether a node runs once its inputs have values, or is one of those that [`pass`] knows.
 fn known_to_run(op: &str) -> bool {
-    ops::needs_all_inputs(op)
+    !ops::is(op, ops::APART)
         || matches!(op, "Enter" | "RefEnter" | "NextIteration" | "RefNextIteration")
 }
 
 /// The frame of a loop that a merge begins, and the node by which the first round gets its value.
 fn frame(graph: &Graph, merge: NodeId) -> Option<(&str, NodeId)> {
-    let inputs = &graph.node(merge).inputs;
-    let is = |id: NodeId, ops: [&str; 2]| ops.contains(&graph.op(id));
-    let [enter, next] = inputs[..] else { return None };
-    if !is(enter.node, ["Enter", "RefEnter"])
-        || !is(next.node, ["NextIteration", "RefNextIteration"])
-    {
-        return None;
-    }
-    match graph.node(enter.node).attribute("frame_name") {
-        Some(Attribute::Text(name)) => Some((name, enter.node)),
-        _ => None,
-    }
+    let [enter, next] = graph.node(merge).inputs[..] else { return None };
+    let is_next = matches!(graph.op(next.node), "NextIteration" | "RefNextIteration");
+    Some((frame_name(graph, enter.node).filter(|_| is_next)?, enter.node))
 }
 
 /// Where both sides of one switch meet again.
@@ -231,7 +222,7 @@ fn of_merge(graph: &Graph, found: &Availability, id: NodeId) -> Sources {
 /// What leaves a loop has a value when the loop has ended, if the loop is one that [`holds`].
 fn of_exit(graph: &Graph, found: &Availability, id: NodeId) -> Sources {
     let switch = graph.input(id, 0);
-    if !ops::is_switch(graph.op(switch.node)) || switch.index != 0 {
+    if !graph.is(switch.node, ops::SWITCH) || switch.index != 0 {
         return one(id);
     }
     let merge = graph.input(switch.node, 0).node;
@@ -245,7 +236,7 @@ fn holds(graph: &Graph, found: &Availability, merges: &[NodeId]) -> bool {
     let first = &found.sources[merges[0].0];
     let Some(outside) = first else { return false };
     let condition = |merge: NodeId| {
-        let switch = graph.data_consumers(merge).find(|&id| ops::is_switch(graph.op(id)));
+        let switch = graph.data_consumers(merge).find(|&id| graph.is(id, ops::SWITCH));
         switch.map(|id| graph.condition(id))
     };
     let Some(condition) = merges.iter().find_map(|&merge| condition(merge)) else { return false };

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use crate::graph::reason::Reason;
-use crate::graph::{Attribute, Graph, Node, NodeId, Output, ops};
+use crate::graph::{Graph, Node, NodeId, Output, ops};
 
 /// The tensors of a graph whose values may change while a step runs.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Follows the memory of variables through a graph without operations that write into other
-    /// tensors' memory ([`ops::writes_its_input`]).
+    /// tensors' memory ([`ops::WRITES`]).
     pub(crate) fn of(graph: &Graph) -> Memory {
         let written = written_variables(graph);
         let mut is_shared = vec![false; graph.len()];
@@ -42,7 +42,7 @@ impl Memory {
                 next.append(&mut pops);
             }
             for consumer in next {
-                let passes_on = !ops::has_memory_of_its_own(graph.op(consumer));
+                let passes_on = !graph.is(consumer, ops::OWNS);
                 if passes_on && !is_shared[consumer.0] {
                     is_shared[consumer.0] = true;
                     reached.push(consumer);
@@ -81,8 +81,6 @@ pub(crate) fn variable(node: &Node) -> Option<&str> {
     if !matches!(node.op.as_str(), "Variable" | "VariableV2") {
         return None;
     }
-    match node.attribute("shared_name") {
-        Some(Attribute::Text(name)) if !name.is_empty() => Some(name),
-        _ => Some(&node.name),
-    }
+    let shared = node.text("shared_name").filter(|name| !name.is_empty());
+    shared.or(Some(&node.name))
 }

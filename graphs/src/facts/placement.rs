@@ -1,17 +1,7 @@
 //! Where a node runs, and for whom.
 
 use crate::graph::reason::Reason;
-use crate::graph::{Attribute, DataType, Graph, Node, NodeId, Use};
-
-/// Attributes by which other compilers and kernels claim a node.
-const CLAIMS: [&str; 6] = [
-    "_XlaCompile",
-    "_XlaCluster",
-    "_xla_compile_id",
-    "_XlaMustCompile",
-    "_tpu_replicate",
-    "_kernel",
-];
+use crate::graph::{Attribute, DataType, Graph, Node, NodeId, Use, ops};
 
 /// Whether a rewrite may replace a node: it computes floats or halves on a CPU of this process, and
 /// nobody else has claimed it.
@@ -31,7 +21,7 @@ pub(crate) fn check_replaceable(node: &Node) -> Result<(), Reason> {
 /// Whether other compilers and kernels claim a node.
 pub(crate) fn is_claimed(node: &Node) -> bool {
     let is_ours = |value: &Attribute| *value == Attribute::Text("blockcell".to_owned());
-    CLAIMS.iter().any(|claim| node.attribute(claim).is_some_and(|value| !is_ours(value)))
+    ops::CLAIMS.iter().any(|claim| node.attribute(claim).is_some_and(|value| !is_ours(value)))
 }
 
 /// Whether two nodes are on one device.
@@ -40,6 +30,12 @@ pub(crate) fn check_same_device(graph: &Graph, left: NodeId, right: NodeId) -> R
         return Ok(());
     }
     Err(Reason::Device(graph.node(left).name.clone()))
+}
+
+/// Whether a rewrite may replace a node together with another one.
+pub(crate) fn check_beside(graph: &Graph, node: NodeId, other: NodeId) -> Result<(), Reason> {
+    check_replaceable(graph.node(node))?;
+    check_same_device(graph, node, other)
 }
 
 /// Whether `node` may become a part of `consumer`'s replacement: it is replaceable, on the same
@@ -57,6 +53,5 @@ pub(crate) fn check_only_for(graph: &Graph, node: NodeId, consumer: NodeId) -> R
     if graph.use_count(node) > 1 {
         return Err(Reason::consumer(graph, node, consumer));
     }
-    check_replaceable(graph.node(node))?;
-    check_same_device(graph, node, consumer)
+    check_beside(graph, node, consumer)
 }

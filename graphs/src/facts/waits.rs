@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 
 /// How many nodes before a node to look at. What lies further back counts as not before it.
 const MOST_BEFORE: usize = 1000;
@@ -48,13 +48,13 @@ impl<'g> Before<'g> {
         let mut open = VecDeque::from([node]);
         while let Some(next) = open.pop_front() {
             for input in &graph.node(next).inputs {
-                if ops::is_switch(graph.op(input.node)) {
+                if graph.is(input.node, ops::SWITCH) {
                     before.branches.insert((graph.condition(input.node), input.index));
                 }
             }
-            for id in inputs_of(graph, next) {
+            for id in graph.node(next).sources() {
                 let is_new = before.nodes.len() < MOST_BEFORE && before.nodes.insert(id);
-                if is_new && ops::needs_all_inputs(graph.op(id)) {
+                if is_new && !graph.is(id, ops::APART) {
                     open.push_back(id);
                 }
             }
@@ -74,7 +74,7 @@ impl<'g> Before<'g> {
             if seen.len() > MOST_FOLLOWED || !self.follows(next) {
                 return false;
             }
-            open.extend(inputs_of(self.graph, next).filter(|&id| seen.insert(id)));
+            open.extend(self.graph.node(next).sources().filter(|&id| seen.insert(id)));
         }
         true
     }
@@ -83,7 +83,7 @@ impl<'g> Before<'g> {
     fn follows(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         let has_value = |input: &Output| {
-            let is_switch = ops::is_switch(self.graph.op(input.node));
+            let is_switch = self.graph.is(input.node, ops::SWITCH);
             !is_switch || self.branches.contains(&(self.graph.condition(input.node), input.index))
         };
         match node.op.as_str() {
@@ -91,15 +91,9 @@ impl<'g> Before<'g> {
             // From a constant that waits for nothing. In a loop it has a value in every round.
             "Enter" => {
                 let source = self.graph.node(node.inputs[0].node);
-                node.attribute("is_constant") == Some(&Attribute::Bool(true))
-                    && matches!(source.op.as_str(), "Const" | "Enter")
+                node.flag("is_constant") && matches!(source.op.as_str(), "Const" | "Enter")
             }
             _ => false,
         }
     }
-}
-
-fn inputs_of(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    let node = graph.node(id);
-    node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied())
 }

@@ -99,12 +99,7 @@ fn before(graph: &Graph, id: NodeId) -> Vec<bool> {
             // Either input may be missing.
             continue;
         }
-        for input in &node.inputs {
-            visit(input.node, &mut open);
-        }
-        for &wait in &node.control_inputs {
-            visit(wait, &mut open);
-        }
+        node.sources().for_each(|id| visit(id, &mut open));
         if node.op == "Exit" {
             let switch = node.inputs[0].node;
             let merge = graph.node(switch).inputs.first().map(|input| input.node);

@@ -27,6 +27,12 @@ impl DataType {
         DataType(self.0 + Self::REFERENCE)
     }
 
+    /// The type without that.
+    #[must_use]
+    pub fn value(self) -> DataType {
+        DataType(self.0 % Self::REFERENCE)
+    }
+
     /// Whether a tensor of this type is a variable's own memory.
     #[must_use]
     pub fn is_reference(self) -> bool {
@@ -64,9 +70,31 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// The length of a list.
-    pub(crate) fn count(number: usize) -> Attribute {
-        Attribute::Int(i64::try_from(number).expect("a graph has fewer tensors"))
+    /// The element type that it is.
+    pub(super) fn data_type(&self) -> Option<DataType> {
+        match self {
+            Attribute::Type(data_type) => Some(*data_type),
+            _ => None,
+        }
+    }
+}
+
+/// Values of Rust as attributes of new nodes.
+macro_rules! from {
+    ($($variant:ident($type:ty)),+) => {
+        $(impl From<$type> for Attribute {
+            fn from(value: $type) -> Attribute {
+                Attribute::$variant(value)
+            }
+        })+
+    };
+}
+
+from!(Bool(bool), Int(i64), Float(f32), Type(DataType), Ints(Vec<i64>));
+
+impl From<usize> for Attribute {
+    fn from(count: usize) -> Attribute {
+        Attribute::Int(i64::try_from(count).expect("a graph has fewer tensors"))
     }
 }
 

@@ -1,6 +1,5 @@
 //! A graph as plain data, and the changes that are made to it.
 
-pub(crate) mod arity;
 mod attribute;
 mod edit;
 mod node;
@@ -88,6 +87,11 @@ impl Graph {
     #[must_use]
     pub fn op(&self, id: NodeId) -> &str {
         &self.node(id).op
+    }
+
+    /// Whether a node is of a kind that [`ops`] has a constant for.
+    pub(crate) fn is(&self, id: NodeId, what: u16) -> bool {
+        ops::is(self.op(id), what)
     }
 
     /// The input of a node.
@@ -213,7 +217,7 @@ impl Graph {
 
     /// Whether a node only computes, so that it is not missed where nothing depends on it.
     fn is_unseen(&self, id: NodeId) -> bool {
-        let is_unseen = |node: &Node| !node.is_target && ops::only_computes(&node.op);
+        let is_unseen = |node: &Node| !node.is_target && ops::is(&node.op, ops::COMPUTES);
         self.get(id).is_some_and(is_unseen)
     }
 

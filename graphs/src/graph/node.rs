@@ -1,6 +1,7 @@
 //! Nodes of a graph, and how they depend on each other.
 
 use super::attribute::{Attribute, DataType};
+use super::ops;
 
 /// The number of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +63,7 @@ pub struct Node {
     pub op: String,
     /// Where it was placed.
     pub device: Device,
-    /// Its attributes, as far as rewrites look at those of its operation ([`super::ops::has_attributes`]).
+    /// Its attributes, as far as rewrites read those of its operation ([`ops::reads`]).
     pub attributes: Vec<(String, Attribute)>,
     /// The tensors it takes, in the order of its inputs.
     pub inputs: Vec<Output>,
@@ -79,16 +80,15 @@ pub struct Node {
 }
 
 impl Node {
-    /// Attributes with names of their own.
-    pub(crate) fn named<'n>(
-        attributes: impl IntoIterator<Item = (&'n str, Attribute)>,
-    ) -> Vec<(String, Attribute)> {
-        attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    /// The nodes that it depends on, once for each input and each node that it waits for.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.inputs.iter().map(|input| input.node).chain(self.control_inputs.iter().copied())
     }
 
-    /// The value of an attribute.
+    /// The value of an attribute, which the row of the operation names: others are not in a graph's description.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        debug_assert!(ops::reads(&self.op, name), "no row says that {name} of {} is read", self.op);
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
@@ -96,6 +96,15 @@ impl Node {
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
         self.attribute(name) == Some(&Attribute::Bool(true))
+    }
+
+    /// A text among the attributes.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.attribute(name) {
+            Some(Attribute::Text(text)) => Some(text),
+            _ => None,
+        }
     }
 
     /// A number among the attributes.
@@ -110,9 +119,18 @@ impl Node {
     /// The attribute `T`, the type of what the node computes.
     #[must_use]
     pub fn data_type(&self) -> Option<DataType> {
-        match self.attribute("T") {
-            Some(&Attribute::Type(data_type)) => Some(data_type),
-            _ => None,
-        }
+        self.attribute("T")?.data_type()
+    }
+
+    /// A new node of an operation in the place of this one: with its name, its device, and the type that both compute.
+    pub(crate) fn like(&self, op: &str, data_type: DataType) -> Node {
+        let (name, device) = (self.name.clone(), self.device.clone());
+        Node { name, op: op.to_owned(), device, ..Node::default() }.with("T", data_type)
+    }
+
+    /// The node with one attribute more.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Attribute>) -> Node {
+        self.attributes.push((name.to_owned(), value.into()));
+        self
     }
 }

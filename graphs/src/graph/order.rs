@@ -6,9 +6,7 @@ use super::{Graph, NodeId};
 
 /// What a node depends on in the same round of a loop.
 pub(crate) fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    let node = graph.node(id);
-    let all = node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied());
-    all.filter(|&id| graph.op(id) != "NextIteration")
+    graph.node(id).sources().filter(|&id| graph.op(id) != "NextIteration")
 }
 
 /// All nodes, each after what it depends on.

@@ -85,6 +85,11 @@ impl Reason {
         Reason::Consumer { node: name(node), consumer: name(consumer) }
     }
 
+    /// That a part of the step at a node has another equation.
+    pub(crate) fn equation(graph: &Graph, node: NodeId, part: &'static str) -> Reason {
+        Reason::Equation { part, node: graph.node(node).name.clone() }
+    }
+
     /// That a consumer of a node may run too early.
     pub(crate) fn early(graph: &Graph, node: NodeId, consumer: NodeId) -> Reason {
         let name = |id| graph.node(id).name.clone();

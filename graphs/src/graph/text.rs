@@ -9,12 +9,12 @@
 //! product = MatMul(left, cell:1, ^step) transpose_a=true @/cpu:1
 //! ```
 //!
-//! The attribute `T` is not written where it is float.
+//! `T` is the type of what a node computes, and is not written where that is float.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use super::{Attribute, Constant, DataType, Device, Graph, Node, NodeId, Output, Values};
+use super::{Attribute, Constant, DataType, Device, Graph, Node, NodeId, Output, Values, ops};
 
 const FIRST_CPU: &str = "/cpu:0";
 const TYPES: [(&str, DataType); 4] = [
@@ -73,17 +73,23 @@ fn parse_line(line: &str, numbers: &HashMap<String, NodeId>) -> Result<Node, Str
     Ok(node)
 }
 
-/// Adds the attribute `T`, the types of the outputs, and whether the node takes references.
+/// Adds the types of the outputs, and whether the node takes references. The attribute `T` remains where patterns read
+/// it.
 fn complete(node: &mut Node) {
-    if node.data_type().is_none() {
-        node.attributes.insert(0, ("T".to_owned(), Attribute::Type(DataType::FLOAT)));
+    let data_type = written_type(node).unwrap_or(DataType::FLOAT);
+    node.attributes.retain(|(name, _)| name != "T");
+    if ops::reads(&node.op, "T") {
+        node.attributes.insert(0, ("T".to_owned(), Attribute::Type(data_type)));
     }
-    let data_type = node.data_type().expect("it has one now");
     let is_variable = matches!(node.op.as_str(), "Variable" | "VariableV2");
     node.takes_references =
         matches!(node.op.as_str(), "Assign" | "AssignAdd") || node.op.starts_with("Ref");
     let is_reference = is_variable || node.takes_references;
     node.output_types = vec![if is_reference { data_type.reference() } else { data_type }];
+}
+
+fn written_type(node: &Node) -> Option<DataType> {
+    node.attributes.iter().find(|(name, _)| name == "T")?.1.data_type()
 }
 
 fn parse_value(key: &str, value: &str) -> Option<Attribute> {
@@ -139,11 +145,13 @@ impl fmt::Display for Graph {
             let waits = node.control_inputs.iter().map(|&awaited| format!("^{}", name(awaited)));
             let arguments: Vec<_> = inputs.chain(waits).collect();
             write!(f, "{} = {}({})", node.name, node.op, arguments.join(", "))?;
-            for (key, value) in &node.attributes {
-                let is_float = *value == Attribute::Type(DataType::FLOAT);
-                if key != "T" || !is_float {
-                    write!(f, " {key}={value}")?;
-                }
+            let first = node.output_types.first().map(|first| first.value());
+            let data_type = written_type(node).or(first);
+            if let Some(data_type) = data_type.filter(|one| *one != DataType::FLOAT) {
+                write!(f, " T={}", Attribute::Type(data_type))?;
+            }
+            for (key, value) in node.attributes.iter().filter(|(key, _)| key != "T") {
+                write!(f, " {key}={value}")?;
             }
             if node.may_wait {
                 f.write_str(" waits")?;
@@ -162,10 +170,6 @@ impl fmt::Display for Graph {
 
 impl fmt::Display for Attribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |numbers: &[i64]| {
-            let words: Vec<_> = numbers.iter().map(i64::to_string).collect();
-            format!("[{}]", words.join(","))
-        };
         match self {
             Attribute::Bool(value) => write!(f, "{value}"),
             Attribute::Int(value) => write!(f, "{value}"),
@@ -176,32 +180,31 @@ impl fmt::Display for Attribute {
                 None => write!(f, "type{}", value.0),
             },
             Attribute::Ints(values) | Attribute::Shape(Some(values)) => f.write_str(&list(values)),
-            Attribute::Texts(values) => write!(
-                f,
-                "[{}]",
-                values.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(",")
-            ),
+            Attribute::Texts(values) => f.write_str(&list(values)),
             Attribute::Types(types) => {
-                f.write_str(&list(&types.iter().map(|one| one.0.into()).collect::<Vec<_>>()))
+                f.write_str(&list(&types.iter().map(|one| one.0).collect::<Vec<_>>()))
             }
             Attribute::Function(name) => f.write_str(name),
             Attribute::Shape(None) | Attribute::Other => f.write_str("?"),
-            Attribute::Constant(Constant { shape, values, .. }) => match values {
-                Values::Ints(values) if shape.is_empty() && values.len() == 1 => {
-                    write!(f, "{}", values[0])
-                }
-                Values::Ints(values) => f.write_str(&list(values)),
-                Values::Floats(values) if shape.is_empty() && values.len() == 1 => {
-                    write!(f, "{:?}", values[0])
-                }
-                Values::Floats(values) => write!(f, "{values:?}"),
-                Values::Bools(values) if shape.is_empty() && values.len() == 1 => {
-                    write!(f, "{}", values[0])
-                }
-                Values::Bools(values) => write!(f, "{values:?}"),
-                Values::Zeros => f.write_str("zeros"),
-                Values::Unknown => write!(f, "tensor{}", list(shape)),
-            },
+            Attribute::Constant(Constant { shape, values, .. }) => f.write_str(&match values {
+                Values::Ints(values) => elements(shape, values),
+                Values::Floats(values) => elements(shape, values),
+                Values::Bools(values) => elements(shape, values),
+                Values::Zeros => "zeros".to_owned(),
+                Values::Unknown => format!("tensor{}", list(shape)),
+            }),
         }
     }
+}
+
+fn elements<T: fmt::Debug>(shape: &[i64], values: &[T]) -> String {
+    match values {
+        [scalar] if shape.is_empty() => format!("{scalar:?}"),
+        _ => list(values),
+    }
+}
+
+fn list<T: fmt::Debug>(values: &[T]) -> String {
+    let words: Vec<_> = values.iter().map(|one| format!("{one:?}")).collect();
+    format!("[{}]", words.join(","))
 }

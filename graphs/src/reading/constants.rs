@@ -8,8 +8,9 @@ pub(crate) fn constant(graph: &Graph, mut tensor: Output) -> Option<&Constant> {
     while graph.op(tensor.node) == "Enter" && graph.node(tensor.node).flag("is_constant") {
         tensor = graph.input(tensor.node, 0);
     }
-    match (graph.op(tensor.node), graph.node(tensor.node).attribute("value")) {
-        ("Const", Some(Attribute::Constant(value))) => Some(value),
+    let node = Some(graph.node(tensor.node)).filter(|node| node.op == "Const")?;
+    match node.attribute("value")? {
+        Attribute::Constant(value) => Some(value),
         _ => None,
     }
 }

@@ -1,13 +1,12 @@
 //! Which tensors are gradients with respect to pre-activations, and what these were computed from.
 
-use std::sync::LazyLock;
-
-use blockcell_kernels::ops::{GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op};
+use blockcell_kernels::ops::{
+    GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, LSTM_BLOCK_CELL_GRAD, Op, UNFUSED_GRU_CELL_GRAD_C,
+    UNFUSED_GRU_CELL_GRAD_RU, UNFUSED_LSTM_CELL, UNFUSED_LSTM_CELL_GRAD,
+};
 
 use super::stacks::pushed;
-use crate::graph::ops::{
-    GRU_CELL, GRU_CELL_GRAD_C, GRU_CELL_GRAD_RU, HALF_GRU_CELL, LSTM_CELL, LSTM_CELL_GRAD,
-};
+use crate::graph::ops::{GRU_CELL, HALF_GRU_CELL};
 use crate::graph::{Graph, Output};
 
 /// An output of a cell's gradient operation that is a factor of the gradients of weights and bias:
@@ -15,18 +14,18 @@ use crate::graph::{Graph, Output};
 #[derive(Debug)]
 pub(crate) struct PreactivationGrad {
     /// The cell's gradient operation.
-    pub(crate) op: &'static str,
+    op: &'static Op,
     /// Which output.
-    pub(crate) output: usize,
-    /// The operation that takes the cell's inputs, if it is not that one: the forward step, and which of its
-    /// outputs that one takes first.
-    forward: Option<(&'static str, usize)>,
+    output: usize,
+    /// The forward step, if the gradient takes its outputs in place of the cell's inputs, and which one it takes first.
+    forward: Option<(&'static Op, usize)>,
+    /// What the pre-activations are computed from: inputs of the forward step, if there is one, or of the gradient.
     x: usize,
     h_prev: usize,
-    /// An input of the gradient operation, or an output of the forward step.
-    r: Option<usize>,
     weights: usize,
     bias: usize,
+    /// An output of the forward step, if there is one, or an input of the gradient.
+    r: Option<usize>,
 }
 
 /// What the gates of a cell are computed from.
@@ -44,58 +43,47 @@ pub(crate) struct CellTensors {
     pub(crate) bias: Output,
 }
 
-static PREACTIVATION_GRADS: LazyLock<[PreactivationGrad; 6]> = LazyLock::new(|| {
-    let entry = |op: &'static Op, output: &str, weights: &str, bias: &str, r: Option<&str>| {
-        let find = |tensors: &[blockcell_kernels::ops::Tensor], name: &str| {
-            tensors.iter().position(|tensor| tensor.name == name).expect("the op has this tensor")
-        };
-        PreactivationGrad {
-            op: op.name,
-            output: find(op.outputs, output),
-            forward: None,
-            x: find(op.inputs, "x"),
-            h_prev: find(op.inputs, "h_prev"),
-            r: r.map(|name| find(op.inputs, name)),
-            weights: find(op.inputs, weights),
-            bias: find(op.inputs, bias),
-        }
+const fn grad(
+    (op, output): (&'static Op, &str),
+    forward: Option<(&'static Op, &str)>,
+    [weights, bias]: [&str; 2],
+    r: Option<&str>,
+) -> PreactivationGrad {
+    let of = match forward {
+        Some((forward, _)) => forward,
+        None => op,
     };
-    [
-        entry(&LSTM_BLOCK_CELL_GRAD, "dicfo", "w", "b", None),
-        entry(&GRU_BLOCK_CELL_GRAD, "d_r_bar_u_bar", "w_ru", "b_ru", None),
-        entry(&GRU_BLOCK_CELL_GRAD, "d_c_bar", "w_c", "b_c", Some("r")),
-        PreactivationGrad {
-            op: LSTM_CELL_GRAD,
-            output: 1,
-            forward: Some((LSTM_CELL, 0)),
-            x: 0,
-            h_prev: 1,
-            r: None,
-            weights: 2,
-            bias: 3,
+    PreactivationGrad {
+        op,
+        output: op.output(output),
+        forward: match forward {
+            Some((forward, first)) => Some((forward, forward.output(first))),
+            None => None,
         },
-        PreactivationGrad {
-            op: GRU_CELL_GRAD_RU,
-            output: 0,
-            forward: Some((GRU_CELL, 0)),
-            x: 0,
-            h_prev: 1,
-            r: None,
-            weights: 2,
-            bias: 4,
+        x: of.input("x"),
+        h_prev: of.input("h_prev"),
+        weights: of.input(weights),
+        bias: of.input(bias),
+        r: match (r, forward) {
+            (Some(r), Some((forward, _))) => Some(forward.output(r)),
+            (Some(r), None) => Some(op.input(r)),
+            (None, _) => None,
         },
-        PreactivationGrad {
-            op: GRU_CELL_GRAD_C,
-            output: 0,
-            forward: Some((GRU_CELL, 1)),
-            x: 0,
-            h_prev: 1,
-            r: Some(0),
-            weights: 3,
-            bias: 5,
-        },
-    ]
-});
+    }
+}
+
+const GATES: [&str; 2] = ["w_ru", "b_ru"];
+const CANDIDATE: [&str; 2] = ["w_c", "b_c"];
+
+#[rustfmt::skip]
+static PREACTIVATION_GRADS: [PreactivationGrad; 6] = [
+    grad((&LSTM_BLOCK_CELL_GRAD, "dicfo"), None, ["w", "b"], None),
+    grad((&GRU_BLOCK_CELL_GRAD, "d_r_bar_u_bar"), None, GATES, None),
+    grad((&GRU_BLOCK_CELL_GRAD, "d_c_bar"), None, CANDIDATE, Some("r")),
+    grad((&UNFUSED_LSTM_CELL_GRAD, "dicfo"), Some((&UNFUSED_LSTM_CELL, "i")), ["w", "b"], None),
+    grad((&UNFUSED_GRU_CELL_GRAD_RU, "d_r_bar_u_bar"), Some((&GRU_BLOCK_CELL, "r")), GATES, None),
+    grad((&UNFUSED_GRU_CELL_GRAD_C, "d_c_bar"), Some((&GRU_BLOCK_CELL, "u")), CANDIDATE, Some("r")),
+];
 
 /// The entry for a tensor, if it is such an output.
 pub(crate) fn preactivation_grad(
@@ -103,7 +91,7 @@ pub(crate) fn preactivation_grad(
     tensor: Output,
 ) -> Option<&'static PreactivationGrad> {
     let op = graph.op(tensor.node);
-    PREACTIVATION_GRADS.iter().find(|entry| entry.op == op && entry.output == tensor.index)
+    PREACTIVATION_GRADS.iter().find(|entry| entry.op.name == op && entry.output == tensor.index)
 }
 
 /// What the gates are computed from whose gradient a tensor is, if that can be seen.
@@ -113,8 +101,8 @@ pub(crate) fn cell_tensors(graph: &Graph, tensor: Output) -> Option<CellTensors>
         None => (tensor.node, entry.r.map(|number| graph.input(tensor.node, number))),
         Some((op, output)) => {
             let first = pushed(graph, graph.input(tensor.node, 0));
-            let is_half = op == GRU_CELL && graph.op(first.node) == HALF_GRU_CELL;
-            let is_such = (graph.op(first.node) == op || is_half) && first.index == output;
+            let is_half = op.name == GRU_CELL && graph.op(first.node) == HALF_GRU_CELL;
+            let is_such = (graph.op(first.node) == op.name || is_half) && first.index == output;
             let node = is_such.then_some(first.node)?;
             (node, entry.r.map(|index| Output { node, index }))
         }

@@ -1,6 +1,6 @@
 //! Reading equations: what a tensor is computed from, and what is computed from it.
 
-use crate::graph::{Graph, NodeId, Output, Use};
+use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use};
 
 /// The tensor of a node with one output.
 pub(crate) fn of(node: NodeId) -> Output {
@@ -63,4 +63,28 @@ pub(crate) fn skip_identities(graph: &Graph, mut tensor: Output) -> Output {
         tensor = graph.input(tensor.node, 0);
     }
     tensor
+}
+
+/// Which factors of a product of matrices are transposed. None if a node is no such product.
+pub(crate) fn transposes(node: &Node) -> Option<[bool; 2]> {
+    let is_product = matches!(node.op.as_str(), "MatMul" | "_FusedMatMul");
+    is_product.then(|| ["transpose_a", "transpose_b"].map(|name| node.flag(name)))
+}
+
+/// Whether a node is a product of matrices with these operations behind it.
+pub(crate) fn fuses(node: &Node, ops: &[&str]) -> bool {
+    let is_such = |fused: &Vec<String>| fused.iter().eq(ops);
+    node.op == "_FusedMatMul"
+        && matches!(node.attribute("fused_ops"), Some(Attribute::Texts(fused)) if is_such(fused))
+}
+
+/// Whether a node of an operation adds a bias to the columns of a matrix, or adds up its rows for the gradient of one.
+pub(crate) fn has_bias_of_columns(node: &Node, op: &str) -> bool {
+    let is_other = |format: &Attribute| *format != Attribute::Text("NHWC".to_owned());
+    node.op == op && !node.attribute("data_format").is_some_and(is_other)
+}
+
+/// How many parts a node splits a tensor into.
+pub(crate) fn parts(node: &Node) -> Option<i64> {
+    (node.op == "Split").then(|| node.int("num_split"))?
 }

@@ -11,9 +11,9 @@
 
 use super::constants::names_columns;
 use super::gradients::{cell_tensors, preactivation_grad};
-use super::neighbours::{factors, skip_identities};
+use super::neighbours::{factors, has_bias_of_columns, skip_identities, transposes};
 use super::stacks::pushed;
-use crate::graph::{Attribute, Graph, NodeId, Output};
+use crate::graph::{Graph, NodeId, Output};
 
 /// `left^T @ dz`, a gradient of weights.
 #[derive(Clone, Debug)]
@@ -32,8 +32,7 @@ impl Product {
     /// Reads `MatMul(left, dz, transpose_a)`.
     pub(crate) fn read(graph: &Graph, id: NodeId) -> Option<Product> {
         let node = graph.node(id);
-        let transposes = (node.flag("transpose_a"), node.flag("transpose_b"));
-        if node.op != "MatMul" || transposes != (true, false) {
+        if node.op != "MatMul" || transposes(node) != Some([true, false]) {
             return None;
         }
         let (left, dz) = (node.inputs[0], node.inputs[1]);
@@ -75,11 +74,7 @@ fn starts_with_x(graph: &Graph, parts: &[Output], dz: Output) -> bool {
 /// `dz` of `BiasAddGrad(dz)`, a gradient of a bias.
 pub(crate) fn read_bias_gradient(graph: &Graph, id: NodeId) -> Option<Output> {
     let node = graph.node(id);
-    let rows = match node.attribute("data_format") {
-        Some(Attribute::Text(format)) => format == "NHWC",
-        _ => true,
-    };
-    let is_such = node.op == "BiasAddGrad" && rows;
+    let is_such = has_bias_of_columns(node, "BiasAddGrad");
     is_such.then(|| node.inputs[0]).filter(|&dz| preactivation_grad(graph, dz).is_some())
 }
 

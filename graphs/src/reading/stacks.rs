@@ -9,6 +9,7 @@
 //! Loops of TensorFlow 2 have lists instead: `accumulators.rs`.
 
 use super::accumulators;
+use super::neighbours::factors;
 use super::variables::outside;
 use crate::graph::{Graph, NodeId, Output, Use};
 
@@ -58,6 +59,18 @@ impl Stack {
 pub(crate) fn pushed(graph: &Graph, tensor: Output) -> Output {
     let of_stack = Stack::of(graph, tensor).map(|stack| graph.input(stack.push, 1));
     of_stack.or_else(|| accumulators::pushed(graph, tensor)).unwrap_or(tensor)
+}
+
+/// The factors of a product. The second is `saved`, or that from the loop before.
+pub(crate) fn factors_with(
+    graph: &Graph,
+    product: Output,
+    saved: Output,
+) -> Option<(Output, Output)> {
+    let [left, right] = factors(graph, product)?;
+    let is_saved = |tensor| pushed(graph, tensor) == saved;
+    let in_order = is_saved(right).then_some((left, right));
+    in_order.or_else(|| is_saved(left).then_some((right, left)))
 }
 
 /// Whether two tensors are the same outside of loops, or come from there.

@@ -141,6 +141,12 @@ pub(crate) struct Parts {
     pub(crate) awaited: BTreeSet<NodeId>,
 }
 
+/// The name of the frame that a node leads into.
+pub(crate) fn frame_name(graph: &Graph, enter: NodeId) -> Option<&str> {
+    let node = graph.node(enter);
+    (node.op == "Enter").then(|| node.text("frame_name"))?
+}
+
 /// A node that runs in each round of the loop with this condition, as soon as a variable has its value. It is none of
 /// `others`.
 pub(crate) fn pivot(graph: &Graph, condition: NodeId, others: &BTreeSet<NodeId>) -> Option<NodeId> {

@@ -1,6 +1,14 @@
 //! A layer: one node for all steps of a cell over a sequence.
 
+use blockcell_kernels::ops::{GRU_BLOCK_CELL, Op, UNFUSED_LSTM_CELL};
+
 use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use, ops};
+
+const LSTM: &Op = &UNFUSED_LSTM_CELL;
+const GRU: &Op = &GRU_BLOCK_CELL;
+const LSTM_STATES: &[[usize; 2]] =
+    &[[LSTM.input("h_prev"), LSTM.output("h")], [LSTM.input("cs_prev"), LSTM.output("cs")]];
+const GRU_STATES: &[[usize; 2]] = &[[GRU.input("h_prev"), GRU.output("h")]];
 
 /// What a layer computes its steps on.
 #[derive(Debug)]
@@ -32,27 +40,23 @@ impl Sequence {
         outputs: usize,
     ) -> Node {
         let data_type = step.data_type().expect("it was found replaceable");
-        let sizes = |sizes: &[i64]| Attribute::Ints(sizes.to_vec());
-        let mut attributes =
-            vec![("T", Attribute::Type(data_type)), ("R", Attribute::count(self.rounds.len()))];
-        attributes.extend(before.iter().cloned());
-        attributes.push(("x_sizes", sizes(&self.x_sizes)));
-        attributes.push(("h_sizes", sizes(&self.h_sizes)));
-        attributes.push(("needs_h", Attribute::Bool(self.needs_h)));
-        attributes.extend(after.iter().cloned());
-        let mut inputs = vec![self.time];
-        inputs.extend(self.rounds.iter().copied().chain(self.lengths));
-        inputs.push(self.x);
-        inputs.extend(tensors);
-        Node {
-            name: step.name.clone(),
-            op: op.to_owned(),
-            device: step.device.clone(),
-            attributes: Node::named(attributes),
-            inputs,
-            output_types: vec![data_type; outputs],
-            ..Node::default()
+        let mut node = step.like(op, data_type).with("R", self.rounds.len());
+        for (name, value) in before {
+            node = node.with(name, value.clone());
         }
+        node = node
+            .with("x_sizes", self.x_sizes.clone())
+            .with("h_sizes", self.h_sizes.clone())
+            .with("needs_h", self.needs_h);
+        for (name, value) in after {
+            node = node.with(name, value.clone());
+        }
+        node.inputs.push(self.time);
+        node.inputs.extend(self.rounds.iter().copied().chain(self.lengths));
+        node.inputs.push(self.x);
+        node.inputs.extend(tensors);
+        node.output_types = vec![data_type; outputs];
+        node
     }
 }
 
@@ -76,23 +80,32 @@ impl Cell {
     pub(crate) fn of(graph: &Graph, id: NodeId) -> Option<Cell> {
         let node = graph.node(id);
         let inputs = node.inputs.len();
-        match node.op.as_str() {
-            ops::LSTM_CELL if node.int("C") == Some(1) => Some(Cell {
-                op: ops::LSTM_LAYER,
-                states: &[[1, 6], [4, 1]],
-                weights: [2, 3].into_iter().chain(5..inputs).collect(),
-                h: 6,
-                attributes: &["P", "forget_bias", "cell_clip"],
-            }),
-            ops::GRU_CELL | ops::HALF_GRU_CELL if inputs == 6 => Some(Cell {
+        let count = |name| usize::try_from(node.int(name).unwrap_or(0)).unwrap_or(0);
+        let cell = match node.op.as_str() {
+            ops::LSTM_CELL if node.int("C") == Some(1) => {
+                let peepholes = LSTM.input_range("peepholes", count);
+                let end = peepholes.end;
+                let weights = [LSTM.input("w"), LSTM.input("b")].into_iter().chain(peepholes);
+                (end == inputs).then(|| Cell {
+                    op: ops::LSTM_LAYER,
+                    states: LSTM_STATES,
+                    weights: weights.collect(),
+                    h: LSTM.output("h"),
+                    attributes: &["P", "forget_bias", "cell_clip"],
+                })
+            }
+            // The two have the same inputs and outputs.
+            ops::GRU_CELL | ops::HALF_GRU_CELL if inputs == GRU.inputs.len() => Some(Cell {
                 op: ops::GRU_LAYER,
-                states: &[[1, 3]],
-                weights: (2..6).collect(),
-                h: 3,
+                states: GRU_STATES,
+                weights: ["w_ru", "w_c", "b_ru", "b_c"].map(|name| GRU.input(name)).into(),
+                h: GRU.output("h"),
                 attributes: &[],
             }),
             _ => None,
-        }
+        }?;
+        let has = |name: &&str| node.attribute(name).is_some();
+        (node.data_type().is_some() && cell.attributes.iter().all(has)).then_some(cell)
     }
 
     /// The attributes of the layer whose steps are like `step`, before and after those of its [`Sequence`]. `is_list`
@@ -105,9 +118,9 @@ impl Cell {
     ) -> [Vec<(&'static str, Attribute)>; 2] {
         let own =
             |&name: &&'static str| (name, step.attribute(name).expect("the step has it").clone());
-        let after = [("lists", Attribute::Bool(is_list))].into_iter();
+        let after = [("lists", is_list.into())].into_iter();
         let after = after.chain(self.attributes.iter().map(own)).collect();
-        [vec![("L", Attribute::count(has_lengths.into()))], after]
+        [vec![("L", usize::from(has_lengths).into())], after]
     }
 
     /// Whether two steps compute the same from the same tensors.

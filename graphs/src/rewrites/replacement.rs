@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::facts::waits::waits_for;
-use crate::graph::{Attribute, Graph, Node, NodeId, Output};
+use crate::graph::{Attribute, DataType, Graph, Node, NodeId, Output};
 
 /// A node that takes the place of `last`, with its name, device and type, and of nodes before it.
 ///
@@ -13,6 +13,7 @@ use crate::graph::{Attribute, Graph, Node, NodeId, Output};
 /// cannot arise: each new edge leads from a node that `last` depended on.
 pub(crate) struct Replacement {
     node: Node,
+    data_type: DataType,
     last: NodeId,
     waits: BTreeSet<NodeId>,
 }
@@ -20,13 +21,9 @@ pub(crate) struct Replacement {
 impl Replacement {
     pub(crate) fn of(graph: &Graph, last: NodeId, op: &str) -> Replacement {
         let old = graph.node(last);
-        let mut node = Node { op: op.to_owned(), ..Node::default() };
-        node.name.clone_from(&old.name);
-        node.is_target = old.is_target;
-        node.device = old.device.clone();
-        let data_type = old.attribute("T").expect("it was found replaceable").clone();
-        node.attributes.push(("T".to_owned(), data_type));
-        Replacement { node, last, waits: waits_for(graph, last) }
+        let data_type = old.data_type().expect("it was found replaceable");
+        let node = Node { is_target: old.is_target, ..old.like(op, data_type) };
+        Replacement { node, data_type, last, waits: waits_for(graph, last) }
     }
 
     /// Appends tensors to the inputs.
@@ -35,14 +32,8 @@ impl Replacement {
     }
 
     /// Sets an attribute.
-    pub(crate) fn set(&mut self, name: &str, value: Attribute) {
-        self.node.attributes.push((name.to_owned(), value));
-    }
-
-    /// Sets an attribute to the length of a list.
-    pub(crate) fn set_count(&mut self, name: &str, count: usize) {
-        let number = i64::try_from(count).expect("a graph has fewer tensors");
-        self.set(name, Attribute::Int(number));
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Attribute>) {
+        self.node.attributes.push((name.to_owned(), value.into()));
     }
 
     /// Takes over what a node waits for.
@@ -62,8 +53,7 @@ impl Replacement {
         for input in &mut self.node.inputs {
             *input = graph.current(*input);
         }
-        let data_type = self.node.data_type().expect("it was set above");
-        self.node.output_types = vec![data_type; nodes.len()];
+        self.node.output_types = vec![self.data_type; nodes.len()];
         let sources: BTreeSet<_> = self.node.inputs.iter().map(|input| input.node).collect();
         self.node.control_inputs = self.waits.difference(&sources).copied().collect();
         self.node.is_target |= nodes.iter().any(|&node| graph.node(node).is_target);

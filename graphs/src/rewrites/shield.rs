@@ -7,6 +7,7 @@
 
 use crate::facts::placement::check_replaceable;
 use crate::graph::{Graph, NodeId, ops};
+use crate::reading::neighbours::transposes;
 use crate::reading::terms::{Terms, is_shield};
 use crate::rewrites::cells;
 use crate::rewrites::replacement::Replacement;
@@ -22,10 +23,10 @@ pub(crate) fn put(graph: &mut Graph) {
         let mut replacement = Replacement::of(graph, id, op);
         let addends = graph.node(id).inputs.clone();
         if op == ops::MAT_MUL_ADD_N {
-            replacement.set_count("M", 0);
+            replacement.set("M", 0_usize);
         }
-        replacement.set_count("N", 0);
-        replacement.set_count("A", addends.len());
+        replacement.set("N", 0_usize);
+        replacement.set("A", addends.len());
         replacement.take(addends);
         replacement.finish(graph);
     }
@@ -40,7 +41,7 @@ pub(crate) fn remove(graph: &mut Graph) {
         }
         let mut replacement = Replacement::of(graph, id, "AddN");
         let summands = graph.node(id).inputs.clone();
-        replacement.set_count("N", summands.len());
+        replacement.set("N", summands.len());
         replacement.take(summands);
         replacement.finish(graph);
     }
@@ -65,7 +66,7 @@ fn is_product(graph: &Graph, id: NodeId) -> Option<bool> {
     let node = graph.node(id);
     let dz = |number: usize| cells::is_gradient_of_gates(graph, node.inputs[number].node);
     match node.op.as_str() {
-        "MatMul" if node.flag("transpose_a") && dz(1) => Some(true),
+        "MatMul" if transposes(node).is_some_and(|[left, _]| left) && dz(1) => Some(true),
         "BiasAddGrad" if dz(0) => Some(false),
         _ => None,
     }

@@ -14,13 +14,14 @@
 use std::collections::BTreeSet;
 
 use crate::facts::memory::Memory;
-use crate::facts::placement::{check_replaceable, check_same_device};
+use crate::facts::placement::{check_beside, check_replaceable, check_same_device};
 use crate::facts::waits::{Before, waits_for};
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::integers;
 use crate::reading::gradients::preactivation_grad;
+use crate::reading::neighbours::transposes;
 use crate::rewrites::replacement::Replacement;
 
 /// Rewrites all such products of a graph.
@@ -47,9 +48,8 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
 /// Whether a node is `MatMul(dz, right, transpose_b)`.
 pub(crate) fn is_product(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    let transposes = (node.flag("transpose_a"), node.flag("transpose_b"));
     node.op == "MatMul"
-        && transposes == (false, true)
+        && transposes(node) == Some([false, true])
         && preactivation_grad(graph, node.inputs[0]).is_some()
 }
 
@@ -86,8 +86,7 @@ impl Slices {
         for &node in &nodes {
             let (rows, columns) = read_slice(graph, node)
                 .ok_or_else(|| Reason::Slices(graph.node(node).name.clone()))?;
-            check_replaceable(graph.node(node))?;
-            check_same_device(graph, node, product)?;
+            check_beside(graph, node, product)?;
             found.push((node, rows, columns));
         }
         let Some(&(_, rows, _)) = found.first() else { return Err(Reason::NothingToSave) };
@@ -144,11 +143,11 @@ impl Slices {
         }
         let inputs: [Output; 2] = [graph.input(product, 0), graph.input(product, 1)];
         replacement.take(inputs);
-        let numbers = |of: fn(&Columns) -> i64| self.columns.iter().map(of).collect();
-        replacement.set_count("P", self.columns.len());
-        replacement.set("begins", Attribute::Ints(numbers(|columns| columns.begin)));
-        replacement.set("sizes", Attribute::Ints(numbers(|columns| columns.size)));
-        replacement.set("rows", Attribute::Int(self.rows));
+        let numbers = |of: fn(&Columns) -> i64| self.columns.iter().map(of).collect::<Vec<_>>();
+        replacement.set("P", self.columns.len());
+        replacement.set("begins", numbers(|columns| columns.begin));
+        replacement.set("sizes", numbers(|columns| columns.size));
+        replacement.set("rows", self.rows);
         let parts = self.columns.len();
         let replaced = if self.nodes.is_empty() { vec![product] } else { self.nodes };
         let new = replacement.finish_for(graph, &replaced);

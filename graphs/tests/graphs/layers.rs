@@ -177,9 +177,9 @@ fn layers_take_the_outputs_of_those_before() {
     }
 }
 
-#[test]
-fn a_loop_of_gru_cells_becomes_a_layer() {
-    let text = rewriting(&with(&[
+/// The same loop around TensorFlow's own step of a GRU cell.
+fn of_block_cells() -> String {
+    with(&[
         (
             "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) C=1 P=0 forget_bias=1.0 cell_clip=-1.0",
             "cell = GRUBlockCell(x_t, h_switch:1, w_in, w_in, b_in, b_in)",
@@ -192,13 +192,25 @@ fn a_loop_of_gru_cells_becomes_a_layer() {
         ("c_new = Select(has_ended, c_switch:1, cell:1)", ""),
         ("Pack(all, c_last,", "Pack(all,"),
         ("cell:6", "cell:3"),
-    ]))
-    .text();
+    ])
+}
+
+#[test]
+fn a_loop_of_gru_cells_becomes_a_layer() {
+    let text = rewriting(&of_block_cells()).text();
     assert!(
         text.contains("cell = BlockcellGRULayer(time, time, lengths, x, h0, w, w, b, b) R=1"),
         "{text}"
     );
     assert!(text.contains("result = Pack(cell, cell:1)"), "{text}");
+}
+
+/// Graphs of TensorFlow's own cells are looked at because of a split that has nothing to do with them.
+#[test]
+fn a_loop_of_block_cells_beside_a_split_becomes_a_layer() {
+    let split = "\nparts = Split(split_axis, all) num_split=2\nboth = Apply(parts, parts:1)";
+    let text = rewriting(&(of_block_cells() + split)).text();
+    assert!(text.contains("BlockcellGRULayer(") && text.contains("both = Apply("), "{text}");
 }
 
 /// The changes that make a loop of TensorFlow 2: lists in place of arrays, and variables of the loop in place of what

@@ -20,6 +20,7 @@ mod limits;
 mod loops;
 mod memory;
 mod older_graphs;
+mod ops;
 mod products;
 mod properties;
 mod shapes;

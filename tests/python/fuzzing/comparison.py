@@ -10,6 +10,8 @@ LIMITS = {"float": 2e-6, "half": 4e-3}
 """How far results may be apart, as a part of the largest element."""
 NOISES = {"float": 1e-6, "half": 2e-3}
 """Relative changes of a program's random values that show how it magnifies what is rounded."""
+FAILED_PASS = "failed pass"
+"""The error of an outcome that is right, but of a graph that a pass left as it was by a fault."""
 KINDS = {
     "wrong value": "another value than TensorFlow alone",
     "missing value": "a value that TensorFlow alone computes is not there",
@@ -17,6 +19,7 @@ KINDS = {
     "no error": "TensorFlow alone has an error",
     "hang": "a call did not end in time",
     "died": "the process died",
+    FAILED_PASS: "a pass failed, and left the graph as it was",
 }
 
 
@@ -53,7 +56,8 @@ def _difference_of_errors(want, got):
     )
     if error is None:
         return "no error", text
-    kinds = {"DeadlineExceededError": "hang", "hang": "hang", "died": "died"}
+    kinds = {error: error for error in ("hang", "died", FAILED_PASS)}
+    kinds["DeadlineExceededError"] = "hang"
     kind = kinds.get(error, "error")
     if "does not have value" in got["message"]:
         kind = "missing value"

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import blockcell
 from fuzzing import builder
+from fuzzing.comparison import FAILED_PASS
 from fuzzing.messages import receive, send
 from fuzzing.programs import split
 
@@ -70,15 +71,19 @@ def _run(session, built, run, feeds):
 
 def answer(program, settings):
     """Runs a program; see the module's documentation."""
-    before = blockcell.info()["rewritten"]
-    outcomes, built = [], {}
+    before, outcomes, built = blockcell.info(), [], {}
     for setting in settings:
         change = setting.noise, setting.draw
         if change not in built:
             built[change] = builder.built(program["nodes"], *change)
         outcomes.append(_outcome(built[change], program, setting))
-    after = blockcell.info()["rewritten"]
-    return {"outcomes": outcomes, "rewritten": {op: after[op] - before[op] for op in after}}
+    after = blockcell.info()
+    if after["failed_passes"] > before["failed_passes"]:
+        # The results are those of the graphs as they were.
+        outcomes = [dict(outcomes[0], error=FAILED_PASS, message="see the log of the process")]
+        outcomes *= len(settings)
+    rewritten = {op: count - before["rewritten"][op] for op, count in after["rewritten"].items()}
+    return {"outcomes": outcomes, "rewritten": rewritten}
 
 
 def main():

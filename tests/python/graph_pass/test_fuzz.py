@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fuzzing import generator, programs, shrinker
-from fuzzing.comparison import LIMITS, difference
+from fuzzing.comparison import FAILED_PASS, LIMITS, difference
 from fuzzing.programs import plain
 from fuzzing.runner import Runner
 from helpers.sampling import WHOLE
@@ -79,6 +79,8 @@ OTHER = {"values": [], "error": "NotFoundError", "message": "no such resource"}
         (OTHER, OTHER, None),
         (OTHER, dict(OTHER, error="InternalError"), "error"),
         (OTHER, WANT, "no error"),
+        (WANT, dict(WANT, error=FAILED_PASS, message=""), FAILED_PASS),
+        (OTHER, dict(WANT, error=FAILED_PASS, message=""), FAILED_PASS),
     ],
 )
 def test_comparison(want, got, kind):

@@ -65,17 +65,22 @@ GRAPHS = {
     "static_feedback": {CELL: 5},
 }
 ALL = [name + optimized for name in GRAPHS for optimized in ("", "_not_optimized")]
+BLOCK_CELLS = [
+    f"block_cells_{static}_{split}"
+    for static in ("dynamic", "static")
+    for split in ("alone", "beside_a_split")
+]
 FUNCTIONS = [] if tf.__version__.startswith("1.") else ["in_a_function"]
 
 
 @pytest.fixture(scope="module")
 def stock():
-    return isolated.run("layers", ALL + FUNCTIONS, {"BLOCKCELL_OVERRIDE": "0"})
+    return isolated.run("layers", ALL + FUNCTIONS + BLOCK_CELLS, {"BLOCKCELL_OVERRIDE": "0"})
 
 
 @pytest.fixture(scope="module")
 def rewritten():
-    return isolated.run("layers", ALL + FUNCTIONS, {"BLOCKCELL_REWRITE": None})
+    return isolated.run("layers", ALL + FUNCTIONS + BLOCK_CELLS, {"BLOCKCELL_REWRITE": None})
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -99,6 +104,16 @@ def test_functions(stock, rewritten, name):
     assert {op: count for op, count in got["rewritten"].items() if count} == {LSTM: 1}
     for feeds, outcome in want["outcomes"].items():
         assert_same_outcome(got["outcomes"][feeds], outcome, 2e-6, feeds)
+
+
+@pytest.mark.parametrize("name", BLOCK_CELLS)
+def test_block_cells(stock, rewritten, name):
+    """Graphs of TensorFlow's own cells are looked at only where they have a split, too."""
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    nodes = {GRU: 1} if "beside" in name else {}
+    assert {op: count for op, count in got["rewritten"].items() if count} == nodes
+    assert want["ops"]["GRUBlockCell"] and bool(got["ops"]["GRUBlockCell"]) == (not nodes)
+    assert_same_outcome(got, want, 2e-6, name)
 
 
 def test_that_the_feeds_tell_something(stock):

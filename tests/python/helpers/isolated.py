@@ -72,7 +72,9 @@ def run_program(module, words, changes, folder=None):
         code = _Nursery.get().status(outputs, folder=str(folder or os.getcwd()), **request)
         printed.seek(0)
         complaints.seek(0)
-        return code, printed.read(), complaints.read()
+        output, complaint = printed.read(), complaints.read()
+        assert "blockcell panicked" not in complaint, complaint
+        return code, output, complaint
 
 
 def are_ours(variables):
@@ -211,6 +213,16 @@ def _main(module, names):
     for name in names:
         outcome = unprepared if "error" in unprepared else _outcome(functions[name])
         print(MARK + json.dumps({name: outcome}), flush=True)
+    # At the end, as it makes TensorFlow start its runtime.
+    if not functions.get("PASSES_FAIL") and _failed_passes():
+        error = "a pass over a graph failed, and left it as it was: see the standard error"
+        print(MARK + json.dumps({name: {"error": error} for name in names}), flush=True)
+
+
+def _failed_passes():
+    """How many passes over graphs of this process failed, which no result shows."""
+    blockcell = sys.modules.get("blockcell")
+    return blockcell is not None and blockcell.info()["failed_passes"]
 
 
 def _outcome(function):

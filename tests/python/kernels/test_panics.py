@@ -32,3 +32,12 @@ def test_panic(place, op):
     message = isolated.value(isolated.run("panics", [op], environment)[op])
     assert op in message
     assert "the reason" in message
+
+
+@pytest.mark.skipif(not LIBRARY.is_file(), reason="make test builds build/failpoints")
+def test_panic_in_a_pass():
+    """The graph stays as it was, and the failure is counted."""
+    environment = {"BLOCKCELL_TEST_LIBRARY": str(LIBRARY), "FAILPOINTS": "pass=panic(the reason)"}
+    outcome = isolated.value(isolated.run("panics", ["in_a_pass"], environment)["in_a_pass"])
+    assert outcome["failed"] > 0
+    assert not any(outcome["rewritten"].values()) and outcome["ops"]["GRUBlockCell"]

@@ -42,6 +42,7 @@ def test_info():
         "cudnn",
         "rewrite",
         "rewritten",
+        "failed_passes",
         "runs",
         "labels",
     }

@@ -16,38 +16,19 @@
 //! `r * h_prev`, and not of one column.
 
 use super::preactivations::Preactivations;
-use super::step::{Context, Step};
+use super::step::Step;
 use crate::facts::shapes::Shapes;
 use crate::graph::reason::Reason;
-use crate::graph::report::Report;
 use crate::graph::{Attribute, DataType, Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, names_columns, scalar};
-use crate::reading::neighbours::{factors, of, other_factor, takers};
+use crate::reading::neighbours::{factors, of, other_factor, parts, takers};
 
 /// Whether a step may begin here: with the `Split` of two gates.
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    node.op == "Split"
-        && node.int("num_split") == Some(2)
+    parts(node) == Some(2)
         && names_columns(graph, node.inputs[0])
         && Preactivations::activated(graph, node.inputs[1], "Sigmoid").is_some()
-}
-
-/// Replaces the step that begins with a `Split`.
-pub(super) fn rewrite(
-    graph: &mut Graph,
-    context: &mut Context,
-    shapes: &Shapes,
-    split: NodeId,
-    report: &mut Report,
-) {
-    let step = Forward::read(graph, shapes, split).and_then(|forward| forward.step(graph));
-    match step {
-        Ok(step) => {
-            step.replace(graph, context, report);
-        }
-        Err(reason) => report.stays(split, reason),
-    }
 }
 
 /// The step that begins with a `Split`.
@@ -73,8 +54,7 @@ pub(super) struct Forward {
 
 impl Forward {
     pub(super) fn read(graph: &Graph, shapes: &Shapes, split: NodeId) -> Result<Forward, Reason> {
-        let node = graph.node(split).name.clone();
-        let other = |part: &'static str| Reason::Equation { part, node: node.clone() };
+        let other = |part| Reason::equation(graph, split, part);
         let gates = graph.input(split, 1);
         let z = Preactivations::activated(graph, gates, "Sigmoid");
         let z = z.ok_or_else(|| other("gates"))?;
@@ -133,7 +113,8 @@ impl Forward {
         }
     }
 
-    fn step(self, graph: &Graph) -> Result<Step, Reason> {
+    /// The step, and what takes its place.
+    pub(super) fn step(self, graph: &Graph) -> Result<Step, Reason> {
         let inner = [self.hr, self.rest, self.c, self.new, self.h].map(|tensor| tensor.node);
         let mut nodes = [&self.z.nodes[..], &self.z_c.nodes, &inner].concat();
         nodes.extend([self.gates.node, self.split]);

@@ -17,20 +17,12 @@ use std::collections::HashMap;
 use super::broadcasts::{Broadcasts, Size};
 use super::gru::Forward;
 use super::step::{Context, Step};
-use crate::facts::shapes::Shapes;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{is_zero, names_columns};
-use crate::reading::neighbours::{factors, of, other_factor, takers, unary};
-use crate::reading::stacks::pushed;
-
-/// The forward steps that begin at some places, by their gates.
-pub(super) fn known(graph: &Graph, shapes: &Shapes, places: &[NodeId]) -> HashMap<Output, Forward> {
-    // Of two splits of the same gates, the first one counts.
-    let steps = places.iter().rev().filter_map(|&split| Forward::read(graph, shapes, split).ok());
-    steps.map(|forward| (forward.gates, forward)).collect()
-}
+use crate::reading::neighbours::{of, other_factor, takers, unary};
+use crate::reading::stacks::{factors_with, pushed};
 
 /// Whether a node could be the gradient of two gates' pre-activations.
 pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
@@ -66,8 +58,7 @@ pub(super) fn rewrite(
     match Backward::read(graph, forward, id) {
         Ok(backward) => backward.replace(graph, context, report),
         Err(part) => {
-            let node = graph.node(id).name.clone();
-            report.stays(id, Reason::Equation { part, node });
+            report.stays(id, Reason::equation(graph, id, part));
             false
         }
     }
@@ -174,14 +165,6 @@ impl Reader<'_> {
         inner
     }
 
-    /// The factors of a product. The second is one that the forward step has.
-    fn factors(&self, product: Output, saved: Output) -> Option<(Output, Output)> {
-        let [left, right] = factors(self.graph, product)?;
-        let is_saved = |tensor| pushed(self.graph, tensor) == saved;
-        let in_order = is_saved(right).then_some((left, right));
-        in_order.or_else(|| is_saved(left).then_some((right, left)))
-    }
-
     /// Reads `dh * h_prev + Neg(dh * c)`.
     fn update_gate(&self, du: Output) -> Option<Update> {
         let sum = self.graph.node(du.node);
@@ -196,7 +179,7 @@ impl Reader<'_> {
                 return Some(Update { h_prev, c, dh, through_kept, nodes });
             }
             let kept = self.before_sum(kept, &mut nodes);
-            let (through_kept, h_prev) = self.factors(kept, self.forward.h_prev())?;
+            let (through_kept, h_prev) = factors_with(self.graph, kept, self.forward.h_prev())?;
             nodes.push(kept.node);
             let dh = self.before_sum(through_kept, &mut nodes);
             let (through_new, c) = self.through_new(new, &mut nodes)?;
@@ -209,7 +192,7 @@ impl Reader<'_> {
     fn through_new(&self, new: Output, nodes: &mut Vec<NodeId>) -> Option<(Output, Output)> {
         let negative = self.before(new, None, nodes);
         let new = self.before_sum(unary(self.graph, negative, "Neg")?, nodes);
-        let (through_new, c) = self.factors(new, self.forward.c)?;
+        let (through_new, c) = factors_with(self.graph, new, self.forward.c)?;
         nodes.extend([negative.node, new.node]);
         Some((self.before_sum(through_new, nodes), c))
     }
@@ -229,7 +212,7 @@ impl Reader<'_> {
         takers(self.graph, c, "TanhGrad").map(of).find_map(|d_c_bar| {
             let mut more = vec![d_c_bar.node];
             let product = self.before_sum(self.graph.input(d_c_bar.node, 1), &mut more);
-            let (through, _) = self.factors(product, self.forward.rest)?;
+            let (through, _) = factors_with(self.graph, product, self.forward.rest)?;
             more.push(product.node);
             let is_such = self.before_sum(through, &mut more) == dh;
             is_such.then(|| {

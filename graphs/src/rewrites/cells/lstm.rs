@@ -13,43 +13,26 @@
 
 use super::broadcasts::Size;
 use super::preactivations::Preactivations;
-use super::step::{Context, Step};
+use super::step::Step;
 use crate::graph::reason::Reason;
-use crate::graph::report::Report;
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{names_columns, scalar};
-use crate::reading::neighbours::{factors, of, other_factor, summands, takers, unary};
+use crate::reading::neighbours::{factors, of, other_factor, parts, summands, takers, unary};
 use crate::reading::stacks::is_same_outside;
 
 /// Whether a step may begin here: with the `Split` of the pre-activations of four gates.
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    node.op == "Split"
-        && node.int("num_split") == Some(4)
+    parts(node) == Some(4)
         && names_columns(graph, node.inputs[0])
         && takers(graph, Output { node: id, index: 1 }, "Tanh").next().is_some()
         && Preactivations::read(graph, node.inputs[1]).is_some()
 }
 
-/// Replaces the step that begins with a `Split`.
-pub(super) fn rewrite(
-    graph: &mut Graph,
-    context: &mut Context,
-    split: NodeId,
-    report: &mut Report,
-) {
-    match Forward::read(graph, split).and_then(|forward| forward.step(graph)) {
-        Ok(step) => {
-            step.replace(graph, context, report);
-        }
-        Err(reason) => report.stays(split, reason),
-    }
-}
-
 /// The pre-activation of a gate: an output of the `Split` with what was added to it.
-struct Gate {
+pub(super) struct Gate {
     /// The gate.
-    tensor: Output,
+    pub(super) tensor: Output,
     nodes: Vec<NodeId>,
     bias: Option<f32>,
     /// `(weights, state)`
@@ -165,44 +148,28 @@ pub(super) struct Clip {
 pub(super) struct Forward {
     split: NodeId,
     z: Preactivations,
-    i: Gate,
+    pub(super) i: Gate,
     /// None if nobody reads it, which may be where there is no cs_prev.
     f: Option<Gate>,
-    o: Gate,
-    ci: Output,
+    pub(super) o: Gate,
+    pub(super) ci: Output,
     /// `i * ci`
     new: Output,
     /// None if it is known to be zero.
     pub(super) cs_prev: Option<Output>,
     /// The nodes from the sum of `new` and what is kept to the clipped state.
     state: Vec<NodeId>,
-    cs: Output,
-    clip: Option<Clip>,
-    co: Output,
+    pub(super) cs: Output,
+    pub(super) clip: Option<Clip>,
+    pub(super) co: Output,
     h: Output,
     /// None, or the weights of the input, forget and output gate; without cs_prev of the output gate alone.
-    peepholes: Vec<Output>,
-}
-
-/// The tensors that a backward step takes from the forward step.
-#[derive(Debug)]
-pub(super) struct Saved {
-    pub(super) i: Output,
-    pub(super) f: Option<Output>,
-    pub(super) o: Output,
-    pub(super) ci: Output,
-    pub(super) co: Output,
-    pub(super) cs: Output,
-    pub(super) cs_prev: Option<Output>,
-    pub(super) clip: Option<Clip>,
-    /// As those of the forward step.
     pub(super) peepholes: Vec<Output>,
 }
 
 impl Forward {
     pub(super) fn read(graph: &Graph, split: NodeId) -> Result<Forward, Reason> {
-        let node = graph.node(split).name.clone();
-        let other = |part: &'static str| Reason::Equation { part, node: node.clone() };
+        let other = |part| Reason::equation(graph, split, part);
         let z = Preactivations::read(graph, graph.input(split, 1))
             .ok_or_else(|| other("pre-activations"))?;
         let bar = |index| Output { node: split, index };
@@ -238,19 +205,9 @@ impl Forward {
         })
     }
 
-    /// What a backward step takes from this one.
-    pub(super) fn saved(&self) -> Saved {
-        Saved {
-            i: self.i.tensor,
-            f: self.f.as_ref().map(|f| f.tensor),
-            o: self.o.tensor,
-            ci: self.ci,
-            co: self.co,
-            cs: self.cs,
-            cs_prev: self.cs_prev,
-            clip: self.clip,
-            peepholes: self.peepholes.clone(),
-        }
+    /// The forget gate.
+    pub(super) fn f(&self) -> Option<Output> {
+        self.f.as_ref().map(|f| f.tensor)
     }
 
     /// The shape of one of the step's tensors.
@@ -274,7 +231,8 @@ impl Forward {
         is_state.then_some(Size::State)
     }
 
-    fn step(self, graph: &Graph) -> Result<Step, Reason> {
+    /// The step, and what takes its place.
+    pub(super) fn step(self, graph: &Graph) -> Result<Step, Reason> {
         let z = graph.input(self.split, 1).node;
         if let Some(more) = graph.data_consumers(z).find(|&id| id != self.split) {
             return Err(Reason::consumer(graph, z, more));
@@ -297,12 +255,11 @@ impl Forward {
             vec![self.h],
         ];
         let forget_bias = self.f.as_ref().and_then(|f| f.bias).unwrap_or(0.0);
-        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
         let attributes = vec![
-            ("C", count(usize::from(self.cs_prev.is_some()))),
-            ("P", count(self.peepholes.len())),
-            ("forget_bias", Attribute::Float(forget_bias)),
-            ("cell_clip", Attribute::Float(self.clip.map_or(-1.0, |clip| clip.bound))),
+            ("C", usize::from(self.cs_prev.is_some()).into()),
+            ("P", self.peepholes.len().into()),
+            ("forget_bias", forget_bias.into()),
+            ("cell_clip", self.clip.map_or(-1.0, |clip| clip.bound).into()),
         ];
         let mut inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z.b];
         inputs.extend(self.cs_prev);

@@ -19,30 +19,13 @@
 use std::collections::HashMap;
 
 use super::broadcasts::{Broadcasts, Size};
-use super::lstm::{Forward, Saved};
-use super::step::{Context, Step};
+use super::lstm::Forward;
+use super::step::Step;
 use crate::graph::reason::Reason;
-use crate::graph::report::Report;
-use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, is_zero, names_columns};
-use crate::reading::neighbours::{factors, of, other_factor, takers};
-use crate::reading::stacks::pushed;
-
-/// A forward step, and what a backward step takes from it.
-pub(super) struct Known {
-    forward: Forward,
-    pub(super) saved: Saved,
-}
-
-/// The forward steps that begin at some places, by their input gates.
-pub(super) fn known(graph: &Graph, places: &[NodeId]) -> HashMap<Output, Known> {
-    let known = |&split: &NodeId| {
-        let forward = Forward::read(graph, split).ok()?;
-        let saved = forward.saved();
-        Some((saved.i, Known { saved, forward }))
-    };
-    places.iter().filter_map(known).collect()
-}
+use crate::reading::neighbours::{of, other_factor, takers};
+use crate::reading::stacks::{factors_with, pushed};
 
 /// Whether a node concatenates what could be the gradients of four pre-activations.
 pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
@@ -65,30 +48,22 @@ fn input_gate(graph: &Graph, concat: NodeId) -> Option<Output> {
     (node.op == "SigmoidGrad").then(|| node.inputs[0])
 }
 
-/// Replaces the step that ends with a concatenation. Returns whether it did.
-pub(super) fn rewrite(
-    graph: &mut Graph,
-    context: &mut Context,
-    known: &HashMap<Output, Known>,
+/// The step that ends with a concatenation, if it belongs to one of the forward steps, which are known by their input
+/// gates.
+pub(super) fn read(
+    graph: &Graph,
+    known: &HashMap<Output, Forward>,
     id: NodeId,
-    report: &mut Report,
-) -> bool {
-    let i = input_gate(graph, id).map(|gate| pushed(graph, gate));
-    let Some(known) = i.and_then(|i| known.get(&i)) else { return false };
-    match Reader::new(graph, known).read(id) {
-        Ok(step) => step.replace(graph, context, report),
-        Err(part) => {
-            let node = graph.node(id).name.clone();
-            report.stays(id, Reason::Equation { part, node });
-            false
-        }
-    }
+) -> Option<Result<Step, Reason>> {
+    let forward = known.get(&pushed(graph, input_gate(graph, id)?))?;
+    let step = Reader::new(graph, forward).read(id);
+    Some(step.map_err(|part| Reason::equation(graph, id, part)))
 }
 
 /// Reads a step from its end. An error is the part that has another equation.
 pub(super) struct Reader<'g> {
     pub(super) graph: &'g Graph,
-    pub(super) known: &'g Known,
+    pub(super) forward: &'g Forward,
     /// The nodes that were read.
     pub(super) nodes: Vec<NodeId>,
     /// Whether what gates take was added up to their shape wherever the state could be larger.
@@ -140,12 +115,12 @@ struct ThroughOutput {
 }
 
 impl<'g> Reader<'g> {
-    fn new(graph: &'g Graph, known: &'g Known) -> Reader<'g> {
-        Reader { graph, known, nodes: Vec::new(), sums_to_gates: true, sums_peepholes: false }
+    fn new(graph: &'g Graph, forward: &'g Forward) -> Reader<'g> {
+        Reader { graph, forward, nodes: Vec::new(), sums_to_gates: true, sums_peepholes: false }
     }
 
     fn read(mut self, concat: NodeId) -> Result<Step, &'static str> {
-        let (graph, saved) = (self.graph, &self.known.saved);
+        let (graph, forward) = (self.graph, self.forward);
         let ([i, f, ci], o) = self.slopes(concat)?;
         let through_i = self.before_sum(i.gradient, Size::Gate, Some(Size::Gate));
         let through_ci = self.before_sum(ci.gradient, Size::Gate, Some(Size::Gate));
@@ -157,7 +132,7 @@ impl<'g> Reader<'g> {
             self.kept(f.gradient, dstate).ok_or("gradient of the forget gate")?;
         let dcs = self.before_clip(dstate).ok_or("gradient of the clipped state")?;
         let mut through = self.output(o.as_ref(), dcs, &i)?;
-        let peepholes = match (saved.peepholes.is_empty(), &o) {
+        let peepholes = match (forward.peepholes.is_empty(), &o) {
             (true, _) => None,
             (false, None) => return Err("peepholes"),
             (false, Some(o)) => {
@@ -184,17 +159,17 @@ impl<'g> Reader<'g> {
         dcs: Output,
         i: &Slope,
     ) -> Result<ThroughOutput, &'static str> {
-        let (graph, saved) = (self.graph, &self.known.saved);
+        let (graph, forward) = (self.graph, self.forward);
         let Some(o) = o else {
             // The forward step has what is missing, if the two are in one frame.
-            let is_near = i.gate == saved.i;
-            let (o, co, cs_grad) = (saved.o, saved.co, vec![dcs]);
+            let is_near = i.gate == forward.i.tensor;
+            let (o, co, cs_grad) = (forward.o.tensor, forward.co, vec![dcs]);
             let through = is_near.then_some(ThroughOutput { o, co, dh: None, cs_grad });
             return through.ok_or("gradient of the output gate");
         };
         let through_o = self.before_sum(o.gradient, Size::Gate, Some(Size::State));
         let (dh, co) =
-            self.factors(through_o, Some(saved.co)).ok_or("gradient of the output gate")?;
+            factors_with(graph, through_o, forward.co).ok_or("gradient of the output gate")?;
         let (through_h, cs_grad) =
             state_gradient(graph, dcs, co).ok_or("gradient of the cell state")?;
         let through_co = graph.input(through_h.node, 1);
@@ -211,23 +186,22 @@ impl<'g> Reader<'g> {
         self.nodes.sort_unstable();
         self.nodes.dedup();
         self.nodes.retain(|&id| self.graph.op(id) != "Const");
-        let clip = self.known.saved.clip.map_or(-1.0, |clip| clip.bound);
+        let clip = self.forward.clip.map_or(-1.0, |clip| clip.bound);
         let sums_to_gates = match from.peepholes {
             Some(_) => self.sums_peepholes,
             None => self.sums_to_gates,
         };
         let root = outputs[1][0].node;
         let Peepholes { weights, cs, through, gradients } = from.peepholes.unwrap_or_default();
-        let count = |number: usize| Attribute::Int(i64::try_from(number).expect("a few"));
         let attributes = vec![
-            ("C", count(from.cs_prev.iter().len())),
-            ("A", count(from.cs_grad.len())),
-            ("H", count(from.h_grad.iter().len())),
-            ("P", count(weights.len())),
-            ("Q", count(through.len())),
-            ("S", count(cs.iter().len())),
-            ("sums_to_gates", Attribute::Bool(sums_to_gates)),
-            ("cell_clip", Attribute::Float(clip)),
+            ("C", from.cs_prev.iter().len().into()),
+            ("A", from.cs_grad.len().into()),
+            ("H", from.h_grad.iter().len().into()),
+            ("P", weights.len().into()),
+            ("Q", through.len().into()),
+            ("S", cs.iter().len().into()),
+            ("sums_to_gates", sums_to_gates.into()),
+            ("cell_clip", clip.into()),
         ];
         let mut inputs = [&gates[..], &[from.co]].concat();
         inputs.extend(from.cs_prev);
@@ -242,21 +216,21 @@ impl<'g> Reader<'g> {
     /// The gradients of the pre-activations of i, f and ci, and of o. That one is zero where nobody has read
     /// the output.
     fn slopes(&mut self, concat: NodeId) -> Result<([Slope; 3], Option<Slope>), &'static str> {
-        let saved = &self.known.saved;
+        let forward = self.forward;
         let &[di, dci, df, d_o] =
             self.graph.node(concat).inputs.first_chunk().expect("there are five");
         let df = self.before_sum(df, Size::Gate, None);
         let [di, df] = [di, df].map(|slope| self.before_peephole(slope));
         let slopes = [
-            self.slope(di, "SigmoidGrad", Some(saved.i))?,
-            self.slope(df, "SigmoidGrad", saved.f)?,
-            self.slope(dci, "TanhGrad", Some(saved.ci))?,
+            self.slope(di, "SigmoidGrad", Some(forward.i.tensor))?,
+            self.slope(df, "SigmoidGrad", forward.f())?,
+            self.slope(dci, "TanhGrad", Some(forward.ci))?,
         ];
         if has_zeros(self.graph, d_o) || self.graph.op(d_o.node) == "ZerosLike" {
             return Ok((slopes, None));
         }
         let d_o = self.before_peephole(d_o);
-        Ok((slopes, Some(self.slope(d_o, "SigmoidGrad", Some(saved.o))?)))
+        Ok((slopes, Some(self.slope(d_o, "SigmoidGrad", Some(forward.o.tensor))?)))
     }
 
     /// Reads `SigmoidGrad(gate, gradient)` or `TanhGrad(gate, gradient)`.
@@ -278,22 +252,14 @@ impl<'g> Reader<'g> {
 
     /// The gradient of what the forget gate keeps, and `cs_prev`, from the gradient of that gate.
     fn kept(&mut self, gradient: Output, dstate: Output) -> Option<(Output, Option<Output>)> {
-        let Some(cs_prev) = self.known.saved.cs_prev else {
+        let Some(cs_prev) = self.forward.cs_prev else {
             return is_zero(self.graph, gradient).then_some((dstate, None));
         };
         let product = self.before_sum(gradient, Size::Gate, Some(Size::Previous));
         self.nodes.push(product.node);
-        let (dkept, cs_prev) = self.factors(product, Some(cs_prev))?;
+        let (dkept, cs_prev) = factors_with(self.graph, product, cs_prev)?;
         let is_of_state = self.before_sum(dkept, Size::State, Some(Size::Gate)) == dstate;
         is_of_state.then_some((dkept, Some(cs_prev)))
-    }
-
-    /// The factors of a product. The second is the one that the forward step computed.
-    fn factors(&self, product: Output, saved: Option<Output>) -> Option<(Output, Output)> {
-        let [left, right] = factors(self.graph, product)?;
-        let is_saved = |tensor| Some(pushed(self.graph, tensor)) == saved;
-        let in_order = is_saved(right).then_some((left, right));
-        in_order.or_else(|| is_saved(left).then_some((right, left)))
     }
 
     /// [`Self::sum`], where there is such a sum, and the tensor itself elsewhere.
@@ -315,14 +281,14 @@ impl<'g> Reader<'g> {
         own: Size,
         other: Option<Size>,
     ) -> Option<(Output, [NodeId; 2])> {
-        let saved = &self.known.saved;
-        let is_whole = !saved.peepholes.is_empty();
-        let has_one_size = is_whole || saved.cs_prev.is_none();
+        let forward = self.forward;
+        let is_whole = !forward.peepholes.is_empty();
+        let has_one_size = is_whole || forward.cs_prev.is_none();
         let of_step = |size| match size {
             Size::Previous | Size::State if has_one_size => Size::Gate,
             size => size,
         };
-        let size = |tensor| self.known.forward.size(self.graph, tensor).map(of_step);
+        let size = |tensor| self.forward.size(self.graph, tensor).map(of_step);
         let broadcasts = Broadcasts { graph: self.graph, size: &size, is_whole };
         broadcasts.before_sum(tensor, of_step(own), other.map(of_step))
     }

@@ -24,7 +24,7 @@ struct Peephole {
 impl Reader<'_> {
     /// The gradient of a gate's pre-activation before it was added up for the summand beside the peephole.
     pub(super) fn before_peephole(&mut self, slope: Output) -> Output {
-        if self.known.saved.peepholes.is_empty() {
+        if self.forward.peepholes.is_empty() {
             return slope;
         }
         let inner = self.before_sum(slope, Size::Gate, Some(Size::Gate));
@@ -34,7 +34,7 @@ impl Reader<'_> {
 
     /// Reads the two `Select` that stop the gradient of what was clipped.
     pub(super) fn before_clip(&mut self, gradient: Output) -> Option<Output> {
-        let Some(Clip { bound, state, least }) = self.known.saved.clip else {
+        let Some(Clip { bound, state, least }) = self.forward.clip else {
             return Some(gradient);
         };
         let passed = self.before_sum(gradient, Size::State, None);
@@ -69,16 +69,16 @@ impl Reader<'_> {
         [i, f, o]: [&Slope; 3],
         cs_grad: &mut Vec<Output>,
     ) -> Option<Peepholes> {
-        let saved = &self.known.saved;
-        let (&wco, others) = saved.peepholes.split_last()?;
-        let o = self.peephole(o, wco, saved.cs, saved.o);
+        let forward = self.forward;
+        let (&wco, others) = forward.peepholes.split_last()?;
+        let o = self.peephole(o, wco, forward.cs, forward.o.tensor);
         let place = cs_grad.iter().position(|summand| o.through.contains(summand))?;
         cs_grad.remove(place);
         let mut found = Peepholes { cs: o.state, ..Peepholes::default() };
         if let &[wci, wcf] = others {
             for one in [
-                self.peephole(i, wci, saved.cs_prev?, saved.i),
-                self.peephole(f, wcf, saved.cs_prev?, saved.f?),
+                self.peephole(i, wci, forward.cs_prev?, forward.i.tensor),
+                self.peephole(f, wcf, forward.cs_prev?, forward.f()?),
             ] {
                 found.weights.push(one.weights?);
                 found.through.push(one.through);

@@ -9,7 +9,7 @@
 //!
 //! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
 //!
-//! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check_places`].
+//! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check`].
 //! * All outputs of the new node have a value at the same time. So whoever takes an inner tensor waits
 //!   for all inputs of the step anyhow: [`step::Step::check_consumers`], [`Availability`](crate::facts::availability::Availability).
 //! * Nothing that the step takes depends on a part of it: [`Levels`](crate::facts::levels::Levels).
@@ -43,12 +43,18 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let shapes = OnceCell::new();
     let shapes_of = |graph: &Graph| shapes.get_or_init(|| Shapes::of(graph));
     let mut replaced = 0;
-    let known = lstm_grad::known(graph, &lstm);
+    let steps = lstm.iter().filter_map(|&split| lstm::Forward::read(graph, split).ok());
+    let known = steps.map(|forward| (forward.i.tensor, forward)).collect();
     for id in places(graph, lstm_grad::looks_like_one) {
-        replaced += usize::from(lstm_grad::rewrite(graph, &mut context, &known, id, report));
+        let Some(step) = lstm_grad::read(graph, &known, id) else { continue };
+        replaced += usize::from(step::replace(graph, &mut context, (id, step), report));
     }
     if !gru.is_empty() {
-        let known = gru_grad::known(graph, shapes_of(graph), &gru);
+        let shapes = shapes_of(graph);
+        // Of two splits of the same gates, the first one counts.
+        let steps = gru.iter().rev();
+        let steps = steps.filter_map(|&split| gru::Forward::read(graph, shapes, split).ok());
+        let known = steps.map(|forward| (forward.gates, forward)).collect();
         for id in places(graph, gru_grad::looks_like_one) {
             replaced += usize::from(gru_grad::rewrite(graph, &mut context, &known, id, report));
         }
@@ -57,10 +63,13 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         context.remove_unused_stacks(graph);
     }
     for id in lstm {
-        lstm::rewrite(graph, &mut context, id, report);
+        let step = lstm::Forward::read(graph, id).and_then(|forward| forward.step(graph));
+        step::replace(graph, &mut context, (id, step), report);
     }
     for id in gru {
-        gru::rewrite(graph, &mut context, shapes_of(graph), id, report);
+        let forward = gru::Forward::read(graph, shapes_of(graph), id);
+        let step = forward.and_then(|forward| forward.step(graph));
+        step::replace(graph, &mut context, (id, step), report);
     }
 }
 

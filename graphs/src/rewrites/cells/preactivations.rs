@@ -4,9 +4,9 @@
 //! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)      also as one _FusedMatMul
 //! ```
 
-use crate::graph::{Attribute, Graph, NodeId, Output};
+use crate::graph::{Graph, NodeId, Output};
 use crate::reading::constants::names_columns;
-use crate::reading::neighbours::unary;
+use crate::reading::neighbours::{fuses, has_bias_of_columns, transposes, unary};
 
 /// `z = [x | h_prev] @ w + b`
 pub(super) struct Preactivations {
@@ -25,9 +25,8 @@ impl Preactivations {
         if node.op != "BiasAdd" {
             return Preactivations::fused(graph, z, &["BiasAdd"]);
         }
-        let is_last = !matches!(node.attribute("data_format"), Some(Attribute::Text(format)) if format != "NHWC");
         let &[product, b] = node.inputs.first_chunk()?;
-        let is_product = is_last && graph.op(product.node) == "MatMul";
+        let is_product = has_bias_of_columns(node, "BiasAdd") && graph.op(product.node) == "MatMul";
         is_product.then(|| Preactivations::of(graph, &[z.node, product.node], b))?
     }
 
@@ -45,10 +44,7 @@ impl Preactivations {
 
     fn fused(graph: &Graph, tensor: Output, ops: &[&str]) -> Option<Preactivations> {
         let node = graph.node(tensor.node);
-        let ops = ops.iter().map(|&op| op.to_owned()).collect();
-        let is_such = node.op == "_FusedMatMul"
-            && node.inputs.len() == 3
-            && node.attribute("fused_ops") == Some(&Attribute::Texts(ops));
+        let is_such = node.inputs.len() == 3 && fuses(node, ops);
         is_such.then(|| Preactivations::of(graph, &[tensor.node], node.inputs[2]))?
     }
 
@@ -56,10 +52,8 @@ impl Preactivations {
     fn of(graph: &Graph, nodes: &[NodeId], b: Output) -> Option<Preactivations> {
         let mut nodes = nodes.to_vec();
         let product = graph.node(*nodes.last().expect("there is one"));
-        if product.flag("transpose_a") || product.flag("transpose_b") {
-            return None;
-        }
-        let &[left, w] = product.inputs.first_chunk()?;
+        let &[left, w] =
+            product.inputs.first_chunk().filter(|_| transposes(product) == Some([false; 2]))?;
         let concat = graph.node(left.node);
         let &[x, h_prev, axis] =
             concat.inputs.first_chunk().filter(|_| concat.inputs.len() == 3)?;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::facts::availability::{Availability, Needed};
 use crate::facts::levels::Levels;
-use crate::facts::placement::{check_replaceable, check_same_device};
+use crate::facts::placement::check_beside;
 use crate::facts::waits::waits_for;
 use crate::facts::writers::Writers;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
-use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use};
+use crate::graph::{Attribute, Graph, NodeId, Output, Use};
 use crate::reading::{accumulators, stacks};
 
 /// What is known of a graph while its steps are replaced.
@@ -62,6 +62,22 @@ pub(super) struct Step {
     pub(super) outputs: Vec<Vec<Output>>,
 }
 
+/// Puts the new node of the step at a place into the graph, if there is one. Returns whether it is there.
+pub(super) fn replace(
+    graph: &mut Graph,
+    context: &mut Context,
+    (place, step): (NodeId, Result<Step, Reason>),
+    report: &mut Report,
+) -> bool {
+    match step {
+        Ok(step) => step.replace(graph, context, report),
+        Err(reason) => {
+            report.stays(place, reason);
+            false
+        }
+    }
+}
+
 impl Step {
     /// Puts the new node into the graph, or leaves the graph as it is. Returns whether it is there.
     pub(super) fn replace(
@@ -93,7 +109,7 @@ impl Step {
         context: &mut Context,
         roles: &Roles,
     ) -> Result<(BTreeSet<NodeId>, Needed), Reason> {
-        self.check_places(graph)?;
+        self.nodes.iter().try_for_each(|&id| check_beside(graph, id, self.root))?;
         let mut waits = self.waits(graph);
         let name = |id: NodeId| graph.node(id).name.clone();
         let before: Vec<_> =
@@ -132,14 +148,6 @@ impl Step {
             }
         }
         Ok(awaited)
-    }
-
-    fn check_places(&self, graph: &Graph) -> Result<(), Reason> {
-        for &id in &self.nodes {
-            check_replaceable(graph.node(id))?;
-            check_same_device(graph, id, self.root)?;
-        }
-        Ok(())
     }
 
     /// What the nodes of the step wait for.
@@ -184,20 +192,14 @@ impl Step {
     fn emit(&self, graph: &mut Graph, waits: BTreeSet<NodeId>) -> NodeId {
         let root = graph.node(self.root);
         let data_type = root.data_type().expect("it was found replaceable");
-        let mut attributes = vec![("T".to_owned(), Attribute::Type(data_type))];
-        let more = self.attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        attributes.extend(more);
-        let new = Node {
-            name: root.name.clone(),
-            op: self.op.to_owned(),
-            device: root.device.clone(),
-            attributes,
-            inputs: self.inputs.clone(),
-            control_inputs: waits.into_iter().collect(),
-            output_types: vec![data_type; self.outputs.len()],
-            is_target: self.nodes.iter().any(|&id| graph.node(id).is_target),
-            ..Node::default()
-        };
+        let mut new = root.like(self.op, data_type);
+        for (name, value) in &self.attributes {
+            new = new.with(name, value.clone());
+        }
+        new.inputs.clone_from(&self.inputs);
+        new.control_inputs = waits.into_iter().collect();
+        new.output_types = vec![data_type; self.outputs.len()];
+        new.is_target = self.nodes.iter().any(|&id| graph.node(id).is_target);
         let new = graph.add(new);
         for (index, tensors) in self.outputs.iter().enumerate() {
             for &tensor in tensors {

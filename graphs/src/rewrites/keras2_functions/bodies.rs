@@ -183,12 +183,7 @@ impl<'f> Builder<'f> {
                 Attribute::Constant(constant) => constant.data_type,
                 _ => DataType::INT32,
             };
-            self.add(
-                name,
-                "Const",
-                Vec::new(),
-                [("dtype", Attribute::Type(data_type)), ("value", value)],
-            );
+            self.add(name, "Const", Vec::new(), [("dtype", data_type.into()), ("value", value)]);
         }
         format!("{name}:output:0")
     }
@@ -206,20 +201,20 @@ impl<'f> Builder<'f> {
     /// All outputs are those of `full` if an input has elements, and else of `empty`.
     fn choose(&mut self, input: usize, full: &str, empty: &str) {
         let (first, data_type) = self.function.inputs[input].clone();
-        let int32 = Attribute::Type(DataType::INT32);
-        let types = [("T", Attribute::Type(data_type)), ("out_type", int32.clone())];
+        let int32: Attribute = DataType::INT32.into();
+        let types = [("T", data_type.into()), ("out_type", int32.clone())];
         self.add("size", "Size", vec![first], types);
         let zero = self.integer("zero", 0);
         self.add("any", "Greater", vec!["size:output:0".to_owned(), zero], [("T", int32)]);
         let mut inputs = vec!["any:z:0".to_owned()];
         inputs.extend(self.function.inputs.iter().map(|(name, _)| name.clone()));
         let attributes = [
-            ("Tcond", Attribute::Type(DataType::BOOL)),
+            ("Tcond", DataType::BOOL.into()),
             ("Tin", Self::types(self.function.input_types())),
             ("Tout", Self::types(self.function.output_types())),
             ("then_branch", Attribute::Function(full.to_owned())),
             ("else_branch", Attribute::Function(empty.to_owned())),
-            ("_lower_using_switch_merge", Attribute::Bool(true)),
+            ("_lower_using_switch_merge", true.into()),
         ];
         self.add("choice", "If", inputs, attributes);
         let outputs = 0..self.function.outputs.len();
@@ -253,8 +248,8 @@ impl<'f> Builder<'f> {
         let zero = self.integer("zero", 0);
         let count = if kept.is_some() { self.integer("one", 1) } else { zero.clone() };
         let list = format!("list_{slot}");
-        let element = ("element_dtype", Attribute::Type(data_type));
-        let shape = ("shape_type", Attribute::Type(DataType::INT32));
+        let element = ("element_dtype", data_type.into());
+        let shape = ("shape_type", DataType::INT32.into());
         self.add(&list, "TensorListReserve", vec![any_shape, count], [element.clone(), shape]);
         let handle = format!("{list}:handle:0");
         let Some((output, _)) = kept else { return handle };
@@ -272,12 +267,7 @@ impl<'f> Builder<'f> {
     fn taken(&mut self, slot: usize, list: String, data_type: DataType) -> String {
         let inputs = vec![list, self.integer("zero", 0), self.integer("any_shape", -1)];
         let name = format!("kept_{slot}");
-        self.add(
-            &name,
-            "TensorListGetItem",
-            inputs,
-            [("element_dtype", Attribute::Type(data_type))],
-        );
+        self.add(&name, "TensorListGetItem", inputs, [("element_dtype", data_type.into())]);
         format!("{name}:item:0")
     }
 }

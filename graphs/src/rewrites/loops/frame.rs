@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::memory::Memory;
 use crate::graph::reason::Reason;
-use crate::graph::{Attribute, Graph, NodeId, Output};
+use crate::graph::{Graph, NodeId, Output};
 use crate::reading::neighbours::skip_identities;
-use crate::reading::variables::Variable;
+use crate::reading::variables::{Variable, frame_name};
 
 /// A loop with more nodes is not looked at.
 const MOST_NODES: usize = 400;
@@ -25,22 +25,13 @@ pub(super) struct Frame {
 pub(super) fn with(graph: &Graph, steps: impl Iterator<Item = NodeId>) -> Vec<Frame> {
     let mut enters: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
     for id in graph.ids() {
-        if let Some(name) = name(graph, id) {
+        if let Some(name) = frame_name(graph, id) {
             enters.entry(name).or_default().push(id);
         }
     }
     let steps: BTreeSet<_> = if enters.is_empty() { BTreeSet::new() } else { steps.collect() };
     let frames = enters.values().filter_map(|enters| Frame::of(graph, enters));
     frames.filter(|frame| frame.nodes.iter().any(|id| steps.contains(id))).collect()
-}
-
-/// The name of the frame that a node leads into.
-fn name(graph: &Graph, id: NodeId) -> Option<&str> {
-    let node = graph.node(id);
-    match node.attribute("frame_name") {
-        Some(Attribute::Text(name)) if node.op == "Enter" => Some(name),
-        _ => None,
-    }
 }
 
 impl Frame {

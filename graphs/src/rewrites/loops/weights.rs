@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 
 use super::frame::Frame;
 use super::rounds::{Guard, Rounds};
-use crate::graph::ops::is_switch;
 use crate::graph::reason::Reason;
-use crate::graph::{Graph, Node, NodeId, Output};
+use crate::graph::{Graph, Node, NodeId, Output, ops};
 use crate::rewrites::candidate::Candidate;
 
 /// Weights are no more nodes away from what comes into the loop.
@@ -84,7 +83,7 @@ impl Leaving<'_> {
     /// values.
     pub(super) fn check(&self, graph: &Graph) -> Result<(), Reason> {
         let switches = |input: &&Output| {
-            is_switch(graph.op(input.node)) && !self.frame.nodes.contains(&input.node)
+            graph.is(input.node, ops::SWITCH) && !self.frame.nodes.contains(&input.node)
         };
         let is_computed = self.weights.iter().any(|weight| weight.is_computed());
         match self.candidate.inputs.iter().find(switches).filter(|_| is_computed) {

@@ -300,7 +300,7 @@ impl Step<'_> {
     /// The value of a placeholder or of a variable before the step, of the sizes that its attribute
     /// `sizes` says.
     fn initial(&self, node: &Node, name: &str) -> Tensor {
-        let Some(Attribute::Ints(sizes)) = node.attribute("sizes") else {
+        let Some(Attribute::Ints(sizes)) = operations::attribute(node, "sizes") else {
             panic!("{} has no sizes", node.name);
         };
         Tensor::random(sizes, &(name, self.environment.seed))

@@ -52,6 +52,11 @@ pub(crate) fn compute(node: &Node, inputs: &[Rc<Tensor>]) -> Option<Vec<Tensor>>
     Some(vec![one?])
 }
 
+/// An attribute of a node, also one that is there for the executor alone.
+pub(super) fn attribute<'n>(node: &'n Node, name: &str) -> Option<&'n Attribute> {
+    node.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
 fn constant(node: &Node) -> Option<Tensor> {
     let Some(Attribute::Constant(constant)) = node.attribute("value") else { return None };
     let Values::Ints(values) = &constant.values else { return None };
@@ -72,15 +77,22 @@ fn sum(tensors: &[&Tensor]) -> Option<Tensor> {
     others.iter().try_fold((*first).clone(), |sum, tensor| sum.plus(tensor))
 }
 
-fn int(node: &Node, name: &str) -> usize {
-    usize::try_from(node.int(name).expect("the attribute is set")).expect("it is a count")
+fn int(node: &Node, name: &str) -> Option<i64> {
+    match attribute(node, name)? {
+        Attribute::Int(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn count(node: &Node, name: &str) -> usize {
+    usize::try_from(int(node, name).expect("the attribute is set")).expect("it is a count")
 }
 
 fn mat_mul_add_n(node: &Node, inputs: &[&Tensor]) -> Option<Tensor> {
-    let (products, lefts) = (int(node, "N"), int(node, "M"));
+    let (products, lefts) = (count(node, "N"), count(node, "M"));
     let (left, rest) = inputs.split_at(lefts);
     let (right, addends) = rest.split_at(products);
-    assert_eq!(addends.len(), int(node, "A"));
+    assert_eq!(addends.len(), count(node, "A"));
     let mut terms = Vec::new();
     for (number, right) in right.iter().enumerate() {
         let parts = lefts / products;
@@ -94,21 +106,21 @@ fn mat_mul_add_n(node: &Node, inputs: &[&Tensor]) -> Option<Tensor> {
 }
 
 fn bias_add_grad_add_n(node: &Node, inputs: &[&Tensor]) -> Option<Tensor> {
-    let (row_sums, addends) = inputs.split_at(int(node, "N"));
-    assert_eq!(addends.len(), int(node, "A"));
+    let (row_sums, addends) = inputs.split_at(count(node, "N"));
+    assert_eq!(addends.len(), count(node, "A"));
     let terms: Option<Vec<_>> = row_sums.iter().map(|dz| dz.row_sum()).collect();
     sum(&terms?.iter().chain(addends.iter().copied()).collect::<Vec<_>>())
 }
 
 fn mat_mul_slice(node: &Node, left: &Tensor, right: &Tensor) -> Option<Vec<Tensor>> {
     let (Some(Attribute::Ints(begins)), Some(Attribute::Ints(sizes))) =
-        (node.attribute("begins"), node.attribute("sizes"))
+        (attribute(node, "begins"), attribute(node, "sizes"))
     else {
         return None;
     };
     let product = left.times(&right.transposed()?)?;
     let columns = begins.iter().zip(sizes);
-    columns.map(|(&begin, &size)| product.part(node.int("rows")?, begin, size)).collect()
+    columns.map(|(&begin, &size)| product.part(int(node, "rows")?, begin, size)).collect()
 }
 
 /// Gradients that nobody knows, of the shapes that inputs have to have.

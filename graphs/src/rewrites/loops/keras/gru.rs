@@ -10,7 +10,7 @@ use super::super::frame::Frame;
 use super::step::{Step, Terms};
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{integers, names_columns, scalar};
-use crate::reading::neighbours::{factors, of, other_factor, takers, unary};
+use crate::reading::neighbours::{factors, of, other_factor, parts, takers, unary};
 
 /// One of the three parts of the columns of a matrix.
 struct Part {
@@ -25,8 +25,7 @@ impl Part {
         let node = graph.node(tensor.node);
         match node.op.as_str() {
             "Split" => {
-                let is_such =
-                    node.int("num_split") == Some(3) && names_columns(graph, node.inputs[0]);
+                let is_such = parts(node) == Some(3) && names_columns(graph, node.inputs[0]);
                 let (whole, index) = (node.inputs[1], tensor.index);
                 is_such.then_some(Part { whole, index, units: None })
             }

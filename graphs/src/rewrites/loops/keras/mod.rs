@@ -29,6 +29,7 @@ use super::weights::Weight;
 use crate::facts::placement::check_replaceable;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, Graph, NodeId};
+use crate::reading::neighbours::parts;
 use crate::rewrites::candidate::Readers;
 use step::Step;
 
@@ -36,7 +37,7 @@ use step::Step;
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     // The gates of an LSTM have one sum. Those of a GRU have one for x and one for the state.
-    let products = match node.int("num_split").filter(|_| node.op == "Split") {
+    let products = match parts(node) {
         Some(4) => 2,
         Some(3) => 1,
         _ => return false,
@@ -69,7 +70,7 @@ pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
     known.extend(input.inside.iter().chain(&written.inside));
     frame.check_nodes(graph, &known)?;
     let attributes = vec![
-        ("M", Attribute::count(usize::from(mask.is_some()))),
+        ("M", usize::from(mask.is_some()).into()),
         ("last_only", Attribute::Bool(written.last_only)),
         ("repeats", Attribute::Bool(mask.as_ref().is_none_or(|mask| mask.repeats))),
     ];
@@ -98,7 +99,7 @@ pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
 /// The step of a loop. None if there is another number of them.
 fn step_of(graph: &Graph, frame: &Frame) -> Option<Step> {
     let places = frame.nodes.iter().copied().filter(|&id| is_place(graph, id));
-    let step = |id| match graph.node(id).int("num_split") {
+    let step = |id| match parts(graph.node(id)) {
         Some(4) => lstm::read(graph, frame, id),
         _ => gru::read(graph, frame, id),
     };

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::graph::{Attribute, Graph, NodeId, Output};
+use crate::graph::{Graph, NodeId, Output};
+use crate::reading::neighbours::{fuses, has_bias_of_columns, transposes};
 
 /// A step that one node of a layer stands for.
 #[derive(Debug)]
@@ -41,14 +42,16 @@ impl Terms {
         while let Some(next) = open.pop() {
             let node = graph.node(next.node);
             let inputs = &node.inputs[..];
-            let is_product = !node.flag("transpose_a") && !node.flag("transpose_b");
+            let is_product = transposes(node) == Some([false; 2]);
             match (node.op.as_str(), inputs) {
                 ("MatMul", &[left, right]) if is_product => terms.products.push([left, right]),
-                ("_FusedMatMul", &[left, right, bias]) if is_product && adds_bias(graph, next) => {
+                ("_FusedMatMul", &[left, right, bias])
+                    if is_product && fuses(node, &["BiasAdd"]) =>
+                {
                     terms.products.push([left, right]);
                     terms.biases.push(bias);
                 }
-                ("BiasAdd", &[sum, bias]) if is_last_axis(graph, next) => {
+                ("BiasAdd", &[sum, bias]) if has_bias_of_columns(node, "BiasAdd") => {
                     open.push(sum);
                     terms.biases.push(bias);
                 }
@@ -65,14 +68,4 @@ impl Terms {
         }
         Some(terms)
     }
-}
-
-fn adds_bias(graph: &Graph, product: Output) -> bool {
-    let only_bias = Attribute::Texts(vec!["BiasAdd".to_owned()]);
-    graph.node(product.node).attribute("fused_ops") == Some(&only_bias)
-}
-
-fn is_last_axis(graph: &Graph, sum: Output) -> bool {
-    let format = graph.node(sum.node).attribute("data_format");
-    !matches!(format, Some(Attribute::Text(format)) if format != "NHWC")
 }
