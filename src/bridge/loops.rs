@@ -151,14 +151,14 @@ struct LstmLayer(lstm::Attributes);
 impl Cell for LstmLayer {
     const OP: &'static Op = &ops::LSTM_LAYER;
     const STATES: &'static [&'static str] = &["h_prev", "cs_prev"];
-    const OPTIONAL: &'static str = "L";
+    const OPTIONAL: &'static str = "num_sequence_length";
     const INFER: InferLoop = unfused::lstm_layer_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::lstm_layer_scratch;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        let peepholes = attributes.count("P")?;
+        let peepholes = attributes.count("num_peepholes")?;
         if !matches!(peepholes, 0 | 3) {
-            let expected = "P must be 0 or 3".to_owned();
+            let expected = "num_peepholes must be 0 or 3".to_owned();
             let (op, got) = (Self::OP.name, peepholes.to_string());
             return Err(Error::Attribute { op, expected, got });
         }
@@ -178,7 +178,7 @@ struct GruLayer;
 impl Cell for GruLayer {
     const OP: &'static Op = &ops::GRU_LAYER;
     const STATES: &'static [&'static str] = &["h_prev"];
-    const OPTIONAL: &'static str = "L";
+    const OPTIONAL: &'static str = "num_sequence_length";
     const INFER: InferLoop = unfused::gru_layer_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::gru_layer_scratch;
 
@@ -199,7 +199,7 @@ struct KerasLstm;
 impl Cell for KerasLstm {
     const OP: &'static Op = &ops::KERAS_LSTM;
     const STATES: &'static [&'static str] = &["h_prev", "cs_prev"];
-    const OPTIONAL: &'static str = "M";
+    const OPTIONAL: &'static str = "num_mask";
     const INFER: InferLoop = unfused::keras_lstm_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::keras_lstm_scratch;
 
@@ -220,7 +220,7 @@ struct KerasGru;
 impl Cell for KerasGru {
     const OP: &'static Op = &ops::KERAS_GRU;
     const STATES: &'static [&'static str] = &["h_prev"];
-    const OPTIONAL: &'static str = "M";
+    const OPTIONAL: &'static str = "num_mask";
     const INFER: InferLoop = unfused::keras_gru_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::keras_gru_scratch;
 

@@ -70,7 +70,7 @@ impl ListsOp for Slice {
     const OP: &'static Op = &ops::MAT_MUL_SLICE;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        let parts = attributes.count("P")?;
+        let parts = attributes.count("num_parts")?;
         let (begins, sizes) = (attributes.numbers("begins")?, attributes.numbers("sizes")?);
         if [begins.len(), sizes.len()] != [parts; 2] {
             let op = Self::OP.name;
@@ -122,11 +122,11 @@ impl ListsOp for LstmCell {
     const OP: &'static Op = &ops::UNFUSED_LSTM_CELL;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        let cs_prev = attributes.is_given("C")?;
-        let peepholes = attributes.count("P")?;
+        let cs_prev = attributes.is_given("num_cs_prev")?;
+        let peepholes = attributes.count("num_peepholes")?;
         if !matches!((cs_prev, peepholes), (_, 0) | (true, 3) | (false, 1)) {
             let op = Self::OP.name;
-            let expected = "P must be 0, or 3 with a cs_prev and 1 without".to_owned();
+            let expected = "num_peepholes must be 0, or 3 with a cs_prev and 1 without".to_owned();
             return Err(Error::Attribute { op, expected, got: peepholes.to_string() });
         }
         Ok(LstmCell(lstm_attributes(attributes, peepholes > 0)?))
@@ -165,8 +165,8 @@ impl ListsOp for LstmCellGrad {
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
         let count = |name| attributes.count(name);
-        let (peepholes, through) = (count("P")?, count("Q")?);
-        let (cs_prev, cs) = (attributes.is_given("C")?, attributes.is_given("S")?);
+        let (peepholes, through) = (count("num_peepholes")?, count("num_through_peepholes")?);
+        let (cs_prev, cs) = (attributes.is_given("num_cs_prev")?, attributes.is_given("num_cs")?);
         let has_one = (cs_prev, peepholes, through) == (false, 1, 0);
         if (peepholes, through) != (3, 2) && !has_one && (peepholes, through, cs) != (0, 0, false) {
             let op = Self::OP.name;

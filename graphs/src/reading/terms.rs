@@ -47,15 +47,18 @@ impl Terms {
 /// Whether a node is what [`crate::shield()`] put in place of an `AddN`: it has no terms but addends.
 pub(crate) fn is_shield(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    matches!(node.op.as_str(), ops::MAT_MUL_ADD_N | ops::BIAS_ADD_GRAD_ADD_N)
-        && node.int("N") == Some(0)
+    match node.op.as_str() {
+        ops::MAT_MUL_ADD_N => node.int("num_b") == Some(0),
+        ops::BIAS_ADD_GRAD_ADD_N => node.int("num_out_backprop") == Some(0),
+        _ => false,
+    }
 }
 
 /// The terms of `BlockcellMatMulAddN(a, b, addends)`. None if it is a shield, or if there are others
 /// than products of cells.
 fn read_mat_mul_add_n(graph: &Graph, id: NodeId) -> Option<Terms> {
     let node = graph.node(id);
-    let [products, lefts] = counts(graph, id, ["N", "M"])?;
+    let [products, lefts] = counts(graph, id, ["num_b", "num_a"])?;
     let (a, rest) = node.inputs.split_at_checked(lefts)?;
     let (b, addends) = rest.split_at_checked(products)?;
     let parts = lefts / products;
@@ -74,7 +77,7 @@ fn read_mat_mul_add_n(graph: &Graph, id: NodeId) -> Option<Terms> {
 
 /// The terms of `BlockcellBiasAddGradAddN(out_backprop, addends)`, as above.
 fn read_bias_add_grad_add_n(graph: &Graph, id: NodeId) -> Option<Terms> {
-    let [count, _] = counts(graph, id, ["N", "N"])?;
+    let [count, _] = counts(graph, id, ["num_out_backprop"; 2])?;
     let (row_sums, addends) = graph.node(id).inputs.split_at_checked(count)?;
     row_sums.iter().all(|&dz| preactivation_grad(graph, dz).is_some()).then(|| Terms {
         products: Vec::new(),

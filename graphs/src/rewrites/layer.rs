@@ -40,7 +40,7 @@ impl Sequence {
         outputs: usize,
     ) -> Node {
         let data_type = step.data_type().expect("it was found replaceable");
-        let mut node = step.like(op, data_type).with("R", self.rounds.len());
+        let mut node = step.like(op, data_type).with("num_rounds", self.rounds.len());
         for (name, value) in before {
             node = node.with(name, value.clone());
         }
@@ -82,7 +82,7 @@ impl Cell {
         let inputs = node.inputs.len();
         let count = |name| usize::try_from(node.int(name).unwrap_or(0)).unwrap_or(0);
         let cell = match node.op.as_str() {
-            ops::LSTM_CELL if node.int("C") == Some(1) => {
+            ops::LSTM_CELL if node.int("num_cs_prev") == Some(1) => {
                 let peepholes = LSTM.input_range("peepholes", count);
                 let end = peepholes.end;
                 let weights = [LSTM.input("w"), LSTM.input("b")].into_iter().chain(peepholes);
@@ -91,7 +91,7 @@ impl Cell {
                     states: LSTM_STATES,
                     weights: weights.collect(),
                     h: LSTM.output("h"),
-                    attributes: &["P", "forget_bias", "cell_clip"],
+                    attributes: &["num_peepholes", "forget_bias", "cell_clip"],
                 })
             }
             // The two have the same inputs and outputs.
@@ -120,7 +120,7 @@ impl Cell {
             |&name: &&'static str| (name, step.attribute(name).expect("the step has it").clone());
         let after = [("lists", is_list.into())].into_iter();
         let after = after.chain(self.attributes.iter().map(own)).collect();
-        [vec![("L", usize::from(has_lengths).into())], after]
+        [vec![("num_sequence_length", usize::from(has_lengths).into())], after]
     }
 
     /// Whether two steps compute the same from the same tensors.

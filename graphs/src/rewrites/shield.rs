@@ -22,11 +22,10 @@ pub(crate) fn put(graph: &mut Graph) {
         let Some(op) = shield_for(graph, id) else { continue };
         let mut replacement = Replacement::of(graph, id, op);
         let addends = graph.node(id).inputs.clone();
-        if op == ops::MAT_MUL_ADD_N {
-            replacement.set("M", 0_usize);
-        }
-        replacement.set("N", 0_usize);
-        replacement.set("A", addends.len());
+        let empty: &[_] =
+            if op == ops::MAT_MUL_ADD_N { &["num_a", "num_b"] } else { &["num_out_backprop"] };
+        empty.iter().for_each(|list| replacement.set(list, 0_usize));
+        replacement.set("num_addends", addends.len());
         replacement.take(addends);
         replacement.finish(graph);
     }

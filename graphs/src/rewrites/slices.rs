@@ -144,7 +144,7 @@ impl Slices {
         let inputs: [Output; 2] = [graph.input(product, 0), graph.input(product, 1)];
         replacement.take(inputs);
         let numbers = |of: fn(&Columns) -> i64| self.columns.iter().map(of).collect::<Vec<_>>();
-        replacement.set("P", self.columns.len());
+        replacement.set("num_parts", self.columns.len());
         replacement.set("begins", numbers(|columns| columns.begin));
         replacement.set("sizes", numbers(|columns| columns.size));
         replacement.set("rows", self.rows);

@@ -278,7 +278,7 @@ impl Sum {
         }
         if is_product {
             let lefts = lefts(&self.terms.products, self.in_parts);
-            replacement.set("M", lefts.len());
+            replacement.set("num_a", lefts.len());
             replacement.take(lefts);
             replacement.take(self.terms.products.iter().map(|product| product.dz));
         } else {
@@ -288,8 +288,8 @@ impl Sum {
             let concats = self.terms.products.iter().filter_map(|product| product.concat);
             concats.for_each(|concat| replacement.absorb(graph, concat));
         }
-        replacement.set("N", count);
-        replacement.set("A", self.terms.addends.len());
+        replacement.set(if is_product { "num_b" } else { "num_out_backprop" }, count);
+        replacement.set("num_addends", self.terms.addends.len());
         replacement.take(self.terms.addends);
         let new = replacement.finish(graph);
         report.rewritten(graph, new, count, None);

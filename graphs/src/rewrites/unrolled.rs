@@ -110,9 +110,11 @@ impl Chain {
         let before = self.states[0].node;
         let node = graph.node(before);
         let is_first = node.op == ops::LSTM_CELL
-            && [("C", 0), ("P", 0)].iter().all(|&(name, count)| node.int(name) == Some(count))
+            && [("num_cs_prev", 0), ("num_peepholes", 0)]
+                .iter()
+                .all(|&(name, count)| node.int(name) == Some(count))
             && graph.op(step) == ops::LSTM_CELL
-            && graph.node(step).int("P") == Some(0);
+            && graph.node(step).int("num_peepholes") == Some(0);
         if !is_first {
             return self;
         }

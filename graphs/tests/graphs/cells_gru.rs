@@ -150,7 +150,7 @@ fn half_has_a_cell_of_its_own() {
     for line in [
         "next = BlockcellGRUCell(x, h, read_ru, read_c, b_ru, b_c) T=half",
         "d_c_bar = BlockcellGRUCellGradC(next:1, h, next:2, dh) T=half",
-        "dw_ru = BlockcellMatMulAddN(x, h, d_ru_bar) T=half M=2 N=1 A=0",
+        "dw_ru = BlockcellMatMulAddN(x, h, d_ru_bar) T=half num_a=2 num_b=1 num_addends=0",
     ] {
         assert!(after.text().contains(line), "{line}\n{}", after.text());
     }

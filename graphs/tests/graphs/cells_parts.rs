@@ -65,8 +65,7 @@ const BACKWARD: &str = "through_h = Mul(dh, o)
     dc_prev = AddN(dkept, back_i, back_f) N=3
     out = Pack(dz, dc_prev, dwci, dwcf, dwco)\n";
 
-const CELL: &str =
-    "h0 = BlockcellLSTMCell(x, h, w, b, c, wci, wcf, wco) C=1 P=3 forget_bias=1.0 cell_clip=0.5\n";
+const CELL: &str = "h0 = BlockcellLSTMCell(x, h, w, b, c, wci, wcf, wco) num_cs_prev=1 num_peepholes=3 forget_bias=1.0 cell_clip=0.5\n";
 
 const OUT: &str = "dc_prev = AddN(dz, dz:2, dz:3) N=3
     out = Pack(dz:1, dc_prev, dz:4, dz:5, dz:6)
@@ -76,12 +75,14 @@ const OUT: &str = "dc_prev = AddN(dz, dz:2, dz:3) N=3
 fn grad(peepholes: &str, sizes: &str, clip: &str) -> String {
     format!(
         "dz = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dc, dh{peepholes}) \
-         C=1 A=1 H=1 {sizes} sums_to_gates=false cell_clip={clip}\n"
+         num_cs_prev=1 num_cs_grad=1 num_h_grad=1 {sizes} sums_to_gates=false cell_clip={clip}\n"
     )
 }
 
 fn whole() -> String {
-    CELL.to_owned() + &grad(", wci, wcf, wco, h0:1", "P=3 Q=2 S=1", "0.5") + OUT
+    CELL.to_owned()
+        + &grad(", wci, wcf, wco, h0:1", "num_peepholes=3 num_through_peepholes=2 num_cs=1", "0.5")
+        + OUT
 }
 
 /// The step with other lines: pairs of what is there and what is there instead.
@@ -123,7 +124,8 @@ const WITHOUT_CLIP: [(&str, &str); 8] = [
 
 #[test]
 fn peepholes_without_a_clip() {
-    let grad = grad(", wci, wcf, wco, h0:1", "P=3 Q=2 S=1", "-1.0");
+    let grad =
+        grad(", wci, wcf, wco, h0:1", "num_peepholes=3 num_through_peepholes=2 num_cs=1", "-1.0");
     let cell = CELL.replace("=0.5", "=-1.0");
     rewriting(&changed(&WITHOUT_CLIP)).becomes(&(cell + &grad + OUT));
 }
@@ -150,10 +152,11 @@ const WITHOUT_PEEPHOLES: [(&str, &str); 17] = [
 
 #[test]
 fn a_clip_without_peepholes() {
-    let cell = CELL.replace(", wci, wcf, wco", "").replace("P=3", "P=0");
+    let cell = CELL.replace(", wci, wcf, wco", "").replace("num_peepholes=3", "num_peepholes=0");
     let out = "dc_prev = Neg(dz)\nout = Pack(dz:1, dc_prev)\ny = Neg(h0:6)\n";
-    rewriting(&changed(&WITHOUT_PEEPHOLES))
-        .becomes(&(cell + &grad("", "P=0 Q=0 S=0", "0.5") + out));
+    rewriting(&changed(&WITHOUT_PEEPHOLES)).becomes(
+        &(cell + &grad("", "num_peepholes=0 num_through_peepholes=0 num_cs=0", "0.5") + out),
+    );
 }
 
 #[test]
@@ -202,7 +205,9 @@ fn weights_that_are_not_trained() {
         ("Pack(dz, dc_prev, dwci, dwcf, dwco)", "Pack(dz, dc_prev, dwci, dwcf)"),
     ];
     let out = OUT.replace(", dz:6", "");
-    let want = CELL.to_owned() + &grad(", wci, wcf, wco", "P=3 Q=2 S=0", "0.5") + &out;
+    let want = CELL.to_owned()
+        + &grad(", wci, wcf, wco", "num_peepholes=3 num_through_peepholes=2 num_cs=0", "0.5")
+        + &out;
     rewriting(&changed(&none)).becomes(&want);
 }
 

@@ -14,7 +14,7 @@ fn sliced(slices: &str) -> Rewriting {
 fn stays_whole(slices: &str, reason: &str) {
     sliced(slices)
         .becomes(&format!(
-            "p = BlockcellMatMulSlice(cell1:1, w) P=1 begins=[0] sizes=[-1] rows=-1
+            "p = BlockcellMatMulSlice(cell1:1, w) num_parts=1 begins=[0] sizes=[-1] rows=-1
             {slices}"
         ))
         .reports(&format!("p becomes BlockcellMatMulSlice of 1; no more, because {reason}"));
@@ -29,7 +29,7 @@ fn a_product_computes_its_slices() {
         later = NoOp(^dx)",
     )
     .becomes(
-        "p = BlockcellMatMulSlice(cell1:1, w) P=2 begins=[0,2] sizes=[2,-1] rows=-1
+        "p = BlockcellMatMulSlice(cell1:1, w) num_parts=2 begins=[0,2] sizes=[2,-1] rows=-1
         out = Apply(p, p:1)
         later = NoOp(^p)",
     )
@@ -44,7 +44,7 @@ fn slices_come_in_the_order_of_their_columns() {
         out = Apply(dx, dh)",
     )
     .becomes(
-        "p = BlockcellMatMulSlice(cell1:1, w) P=2 begins=[0,2] sizes=[2,3] rows=-1
+        "p = BlockcellMatMulSlice(cell1:1, w) num_parts=2 begins=[0,2] sizes=[2,3] rows=-1
         out = Apply(p, p:1)",
     );
 }
@@ -62,7 +62,7 @@ fn one_slice_with_a_gap_is_enough() {
         out = Apply(dx)",
     )
     .becomes(
-        "p = BlockcellMatMulSlice(cell1:1, w) P=1 begins=[1] sizes=[2] rows=-1
+        "p = BlockcellMatMulSlice(cell1:1, w) num_parts=1 begins=[1] sizes=[2] rows=-1
         out = Apply(p)",
     );
 }
@@ -78,7 +78,7 @@ fn slices_may_take_the_same_first_rows() {
         dx = Slice(p, b1, size)
         dh = Slice(p, b2, size)",
     )
-    .becomes("p = BlockcellMatMulSlice(cell1:1, w) P=2 begins=[0,2] sizes=[2,2] rows=5");
+    .becomes("p = BlockcellMatMulSlice(cell1:1, w) num_parts=2 begins=[0,2] sizes=[2,2] rows=5");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn slices_side_by_side_do_not_overlap() {
         c = columns(p, 3, 1)
         d = columns(p, 7, -1)",
     )
-    .becomes("p = BlockcellMatMulSlice(cell1:1, w) P=4 begins=[0,2,3,7] sizes=[2,0,1,-1] rows=-1");
+    .becomes("p = BlockcellMatMulSlice(cell1:1, w) num_parts=4 begins=[0,2,3,7] sizes=[2,0,1,-1] rows=-1");
 }
 
 #[test]
@@ -167,8 +167,9 @@ fn products_that_transpose_otherwise_stay() {
 
 #[test]
 fn a_slice_that_a_step_asks_for_is_an_output() {
-    sliced("dx = columns(p, 0, 2) target")
-        .becomes("p = BlockcellMatMulSlice(cell1:1, w) P=1 begins=[0] sizes=[2] rows=-1 target");
+    sliced("dx = columns(p, 0, 2) target").becomes(
+        "p = BlockcellMatMulSlice(cell1:1, w) num_parts=1 begins=[0] sizes=[2] rows=-1 target",
+    );
 }
 
 /// Its columns are the weights of another product.
@@ -183,7 +184,7 @@ fn a_slice_can_be_a_factor_of_the_next_product() {
         dx2 = columns(p2, 0, 2, ^later)",
     )
     .becomes(
-        "p1 = BlockcellMatMulSlice(cell1:1, w) P=1 begins=[0] sizes=[2] rows=-1
-        p2 = BlockcellMatMulSlice(cell2:1, p1, ^later) P=1 begins=[0] sizes=[2] rows=-1",
+        "p1 = BlockcellMatMulSlice(cell1:1, w) num_parts=1 begins=[0] sizes=[2] rows=-1
+        p2 = BlockcellMatMulSlice(cell2:1, p1, ^later) num_parts=1 begins=[0] sizes=[2] rows=-1",
     );
 }

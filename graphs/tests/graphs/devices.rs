@@ -45,7 +45,7 @@ fn a_left_factor_from_another_device_is_read_whole() {
     )
     .becomes(
         "left = concat(x1, h1) @/cpu:1
-        sum = BlockcellMatMulAddN(left, cell1:1, other) M=1 N=1 A=1",
+        sum = BlockcellMatMulAddN(left, cell1:1, other) num_a=1 num_b=1 num_addends=1",
     );
 }
 
@@ -57,7 +57,7 @@ fn a_slice_on_another_device_stays() {
         dx = columns(p, 0, 2) @/cpu:1",
     )
     .becomes(
-        "p = BlockcellMatMulSlice(cell1:1, w) P=1 begins=[0] sizes=[-1] rows=-1
+        "p = BlockcellMatMulSlice(cell1:1, w) num_parts=1 begins=[0] sizes=[-1] rows=-1
         dx = columns(p, 0, 2) @/cpu:1",
     )
     .reports("p becomes BlockcellMatMulSlice of 1; no more, because dx is on another device");
@@ -70,7 +70,9 @@ fn another_cpu_of_this_process_will_do() {
         p = product(left, cell1) @/cpu:1
         sum = AddN(p, other) @/cpu:1",
     )
-    .becomes("sum = BlockcellMatMulAddN(left, cell1:1, other) M=1 N=1 A=1 @/cpu:1");
+    .becomes(
+        "sum = BlockcellMatMulAddN(left, cell1:1, other) num_a=1 num_b=1 num_addends=1 @/cpu:1",
+    );
 }
 
 #[test]
@@ -171,9 +173,9 @@ fn halves_are_rewritten_as_halves() {
         of_bias = AddN(b1, another) T=half",
     )
     .becomes(
-        "sum = BlockcellMatMulAddN(x1, h1, cell1:1, other) T=half M=2 N=1 A=1
-        q = BlockcellMatMulSlice(cell1:1, w) T=half P=1 begins=[0] sizes=[2] rows=-1
-        of_bias = BlockcellBiasAddGradAddN(cell1:1, another) T=half N=1 A=1",
+        "sum = BlockcellMatMulAddN(x1, h1, cell1:1, other) T=half num_a=2 num_b=1 num_addends=1
+        q = BlockcellMatMulSlice(cell1:1, w) T=half num_parts=1 begins=[0] sizes=[2] rows=-1
+        of_bias = BlockcellBiasAddGradAddN(cell1:1, another) T=half num_out_backprop=1 num_addends=1",
     );
 }
 

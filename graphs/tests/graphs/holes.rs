@@ -22,7 +22,7 @@ fn a_variable_is_not_read_after_its_assignment() {
         concat = ConcatV2(x, s, axis)
         assigned = AssignAdd(s, hundred, ^concat)
         left2 = concat(x2, h2)
-        sum = BlockcellMatMulAddN(concat, left2, cell:1, cell2:1) M=2 N=2 A=0
+        sum = BlockcellMatMulAddN(concat, left2, cell:1, cell2:1) num_a=2 num_b=2 num_addends=0
         out = Apply(sum)",
     );
 }
@@ -43,7 +43,7 @@ fn a_slice_on_the_dead_side_does_not_take_the_others_with_it() {
         out = Apply(a, either)",
     )
     .becomes(
-        "p = BlockcellMatMulSlice(cell1:1, w) P=1 begins=[0] sizes=[-1] rows=-1
+        "p = BlockcellMatMulSlice(cell1:1, w) num_parts=1 begins=[0] sizes=[-1] rows=-1
         side = Switch(data, predicate)
         no = Identity(side)
         yes = Identity(side:1)

@@ -169,7 +169,7 @@ fn a_loop_of_an_lstm_becomes_a_layer() {
     let after = rewriting(&with(LSTM, &[]));
     let text = after.text();
     let layer = "split = BlockcellKerasLSTM(time, time, time, x, zeros, zeros, \
-        split/blockcell/Merge_5, split/blockcell/Merge_6, split/blockcell/Merge_7) R=2 M=0 \
+        split/blockcell/Merge_5, split/blockcell/Merge_6, split/blockcell/Merge_7) num_rounds=2 num_mask=0 \
         last_only=false repeats=true x_sizes=[-1,3] h_sizes=[-1,5] needs_h=true";
     assert!(text.contains(layer), "{text}");
     assert!(text.contains("result = Pack(split, split:1, ^end)"), "{text}");
@@ -306,7 +306,10 @@ fn a_step_may_ask_for_what_leaves_the_loop() {
 fn a_mask_goes_into_the_layer() {
     let text = rewriting(&with(&(LSTM.to_owned() + MASK), &masked())).text();
     assert!(text.contains("BlockcellKerasLSTM(time, time, time, x, zeros, zeros, "), "{text}");
-    assert!(text.contains(", valid, before) R=2 M=1 last_only=false repeats=true"), "{text}");
+    assert!(
+        text.contains(", valid, before) num_rounds=2 num_mask=1 last_only=false repeats=true"),
+        "{text}"
+    );
     assert!(!text.contains("Select"), "{text}");
 }
 
@@ -319,7 +322,10 @@ fn masked_steps_may_give_zeros() {
         y = SelectV2(mask_t, h, always)",
     ));
     let text = rewriting(&with(&(LSTM.to_owned() + MASK), &changes)).text();
-    assert!(text.contains(", valid, before) R=2 M=1 last_only=false repeats=false"), "{text}");
+    assert!(
+        text.contains(", valid, before) num_rounds=2 num_mask=1 last_only=false repeats=false"),
+        "{text}"
+    );
 }
 
 #[test]

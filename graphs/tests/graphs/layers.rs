@@ -51,7 +51,7 @@ const LOOP: &str = "zero = Const() T=int32 value=0
     h_next = NextIteration(h_new)
     h_last = Exit(h_switch)
     x_t = TensorArrayReadV3(in_handle, t, in_flow)
-    cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) C=1 P=0 forget_bias=1.0 cell_clip=-1.0
+    cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0
     has_ended = GreaterEqual(t, ended_in)
     c_new = Select(has_ended, c_switch:1, cell:1)
     h_new = Select(has_ended, h_switch:1, cell:6)
@@ -63,8 +63,8 @@ const LOOP: &str = "zero = Const() T=int32 value=0
     result = Pack(all, c_last, h_last)
     gradient = lstm(any_x, any_h)\n";
 
-const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) R=1 L=1 \
-    x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false P=0 forget_bias=1.0 cell_clip=-1.0";
+const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) num_rounds=1 num_sequence_length=1 \
+    x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0";
 
 fn with(changes: &[(&str, &str)]) -> String {
     let mut text = LOOP.to_owned();
@@ -103,7 +103,12 @@ fn rows_need_not_end() {
         ("has_ended = GreaterEqual(t, ended_in)", ""),
     ]))
     .text();
-    assert!(text.contains("BlockcellLSTMLayer(time, time, x, h0, c0, w, b) R=1 L=0"), "{text}");
+    assert!(
+        text.contains(
+            "BlockcellLSTMLayer(time, time, x, h0, c0, w, b) num_rounds=1 num_sequence_length=0"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -145,7 +150,7 @@ fn what_the_loop_waits_for_the_layer_waits_for() {
         "assertion = NoOp(x)
         ended_in = Enter(lengths, ^assertion)",
     )]));
-    assert!(after.text().contains("w, b, ^assertion) R=1"), "{}", after.text());
+    assert!(after.text().contains("w, b, ^assertion) num_rounds=1"), "{}", after.text());
     let after = rewriting(&with(&[("result = Pack(", "late = Apply(^h_last)\n result = Pack(")]));
     assert!(after.text().contains("late = Apply(^cell)"), "{}", after.text());
 }
@@ -161,7 +166,7 @@ fn layers_take_the_outputs_of_those_before() {
         g_merge = Merge(g_first, g_next)
         g_switch = Switch(g_merge, more)
         g_next = NextIteration(g_new)
-        upper = BlockcellLSTMCell(cell:6, g_switch:1, w_in, b_in, d_switch:1) C=1 P=0 forget_bias=0.5 cell_clip=2.0
+        upper = BlockcellLSTMCell(cell:6, g_switch:1, w_in, b_in, d_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=0.5 cell_clip=2.0
         d_new = Select(has_ended, d_switch:1, upper:1)
         g_new = Select(has_ended, g_switch:1, upper:6)
         y = Select(has_ended, zeros_in, upper:6)";
@@ -169,8 +174,8 @@ fn layers_take_the_outputs_of_those_before() {
         [("y = Select(has_ended, zeros_in, cell:6)", second), ("Pack(all,", "Pack(all, d_last,")];
     let text = rewriting(&with(&changes)).text();
     for line in [
-        "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) R=1 L=1 x_sizes=[-1,7] h_sizes=[] needs_h=false lists=false",
-        "upper = BlockcellLSTMLayer(time, time, lengths, cell, g0, d0, w, b) R=1 L=1 x_sizes=[] h_sizes=[-1,8] needs_h=true lists=false",
+        "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) num_rounds=1 num_sequence_length=1 x_sizes=[-1,7] h_sizes=[] needs_h=false lists=false",
+        "upper = BlockcellLSTMLayer(time, time, lengths, cell, g0, d0, w, b) num_rounds=1 num_sequence_length=1 x_sizes=[] h_sizes=[-1,8] needs_h=true lists=false",
         "result = Pack(upper, upper:2, cell:2, cell:1)",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
@@ -181,7 +186,7 @@ fn layers_take_the_outputs_of_those_before() {
 fn of_block_cells() -> String {
     with(&[
         (
-            "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) C=1 P=0 forget_bias=1.0 cell_clip=-1.0",
+            "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0",
             "cell = GRUBlockCell(x_t, h_switch:1, w_in, w_in, b_in, b_in)",
         ),
         ("c_first = Enter(c0) frame_name=\"loop\" is_constant=false", ""),
@@ -199,7 +204,9 @@ fn of_block_cells() -> String {
 fn a_loop_of_gru_cells_becomes_a_layer() {
     let text = rewriting(&of_block_cells()).text();
     assert!(
-        text.contains("cell = BlockcellGRULayer(time, time, lengths, x, h0, w, w, b, b) R=1"),
+        text.contains(
+            "cell = BlockcellGRULayer(time, time, lengths, x, h0, w, w, b, b) num_rounds=1"
+        ),
         "{text}"
     );
     assert!(text.contains("result = Pack(cell, cell:1)"), "{text}");

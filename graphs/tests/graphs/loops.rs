@@ -49,7 +49,7 @@ fn a_round_s_product_is_added_up_at_once() {
         accumulated = Identity(side:1)
         x1 = StackPopV2(saved_x, ^accumulated)
         h1 = StackPopV2(saved_h, ^accumulated)
-        sum = BlockcellMatMulAddN(x1, h1, cell1:1, accumulated) M=2 N=1 A=1
+        sum = BlockcellMatMulAddN(x1, h1, cell1:1, accumulated) num_a=2 num_b=1 num_addends=1
         further = NextIteration(sum)
         result = Exit(side)
         out = Apply(result)",
@@ -149,7 +149,7 @@ fn constants_may_come_into_a_loop() {
     };
     rewriting(&text(" is_constant=true")).becomes(
         "in_loop = Enter(one) is_constant=true
-            p = BlockcellMatMulAddN(x1, h1, cell1:1, ^in_loop) M=2 N=1 A=0",
+            p = BlockcellMatMulAddN(x1, h1, cell1:1, ^in_loop) num_a=2 num_b=1 num_addends=0",
     );
     rewriting(&text("")).stays();
     rewriting(&text(" is_constant=false")).stays();

@@ -161,8 +161,8 @@ fn an_inner_sum_of_a_variable_stays() {
     .becomes(
         "v = VariableV2()
         written = Assign(v, fed)
-        inner = BlockcellMatMulAddN(left1, cell1:1, v) M=1 N=1 A=1
-        sum = BlockcellMatMulAddN(left2, cell2:1, inner) M=1 N=1 A=1",
+        inner = BlockcellMatMulAddN(left1, cell1:1, v) num_a=1 num_b=1 num_addends=1
+        sum = BlockcellMatMulAddN(left2, cell2:1, inner) num_a=1 num_b=1 num_addends=1",
     );
 }
 
@@ -179,7 +179,7 @@ fn the_root_of_a_sum_may_add_a_variable() {
     .becomes(
         "v = VariableV2()
         written = Assign(v, fed)
-        sum = BlockcellMatMulAddN(left1, cell1:1, v) M=1 N=1 A=1",
+        sum = BlockcellMatMulAddN(left1, cell1:1, v) num_a=1 num_b=1 num_addends=1",
     );
 }
 

@@ -7,11 +7,11 @@ fn a_sum_of_products_is_a_part_of_the_next_one() {
     rewriting(
         "cell1 = lstm(x1, h1)
         cell2 = lstm(x2, h2)
-        one = BlockcellMatMulAddN(left1, cell1:1, a) N=1 M=1 A=1
+        one = BlockcellMatMulAddN(left1, cell1:1, a) num_b=1 num_a=1 num_addends=1
         p2 = product(left2, cell2)
         sum = AddN(one, p2, b)",
     )
-    .becomes("sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1, a, b) M=2 N=2 A=2");
+    .becomes("sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1, a, b) num_a=2 num_b=2 num_addends=2");
 }
 
 #[test]
@@ -21,16 +21,17 @@ fn parts_are_read_where_they_begin_with_x() {
             "cell1 = lstm(x1, h1)
             cell2 = lstm(x2, h2)
             left2 = concat(x2, h2)
-            one = BlockcellMatMulAddN({first}, h1, cell1:1) N=1 M=2 A=0
+            one = BlockcellMatMulAddN({first}, h1, cell1:1) num_b=1 num_a=2 num_addends=0
             p2 = product(left2, cell2)
             sum = AddN(one, p2)"
         )
     };
-    rewriting(&text("x1"))
-        .becomes("sum = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1) M=4 N=2 A=0");
+    rewriting(&text("x1")).becomes(
+        "sum = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1) num_a=4 num_b=2 num_addends=0",
+    );
     rewriting(&text("other")).becomes(
-        "one = BlockcellMatMulAddN(other, h1, cell1:1) N=1 M=2 A=0
-        sum = BlockcellMatMulAddN(x2, h2, cell2:1, one) M=2 N=1 A=1",
+        "one = BlockcellMatMulAddN(other, h1, cell1:1) num_b=1 num_a=2 num_addends=0
+        sum = BlockcellMatMulAddN(x2, h2, cell2:1, one) num_a=2 num_b=1 num_addends=1",
     );
 }
 
@@ -39,13 +40,13 @@ fn parts_are_read_where_they_begin_with_x() {
 fn only_one_addition_of_others_is_taken_in() {
     rewriting(
         "cell1 = lstm(x1, h1)
-        one = BlockcellMatMulAddN(left1, cell1:1) N=1 M=1 A=0
+        one = BlockcellMatMulAddN(left1, cell1:1) num_b=1 num_a=1 num_addends=0
         sum = AddN(one, a)",
     )
-    .becomes("sum = BlockcellMatMulAddN(left1, cell1:1, a) M=1 N=1 A=1");
+    .becomes("sum = BlockcellMatMulAddN(left1, cell1:1, a) num_a=1 num_b=1 num_addends=1");
     rewriting(
         "cell1 = lstm(x1, h1)
-        one = BlockcellMatMulAddN(left1, cell1:1, a) N=1 M=1 A=1
+        one = BlockcellMatMulAddN(left1, cell1:1, a) num_b=1 num_a=1 num_addends=1
         sum = AddN(one, b)",
     )
     .stays()
@@ -58,7 +59,7 @@ fn parts_and_whole_factors_do_not_meet() {
     rewriting(
         "cell1 = lstm(x1, h1)
         cell2 = lstm(x2, h2)
-        one = BlockcellMatMulAddN(x1, h1, cell1:1) N=1 M=2 A=0
+        one = BlockcellMatMulAddN(x1, h1, cell1:1) num_b=1 num_a=2 num_addends=0
         p2 = product(left2, cell2)
         sum = AddN(one, p2)",
     )
@@ -73,8 +74,8 @@ fn parts_and_whole_factors_do_not_meet() {
 fn a_sum_of_other_factors_is_any_tensor() {
     rewriting(
         "cell1 = lstm(x1, h1)
-        one = BlockcellMatMulAddN(left1, other) N=1 M=1 A=0
-        two = BlockcellBiasAddGradAddN(other) N=1 A=0
+        one = BlockcellMatMulAddN(left1, other) num_b=1 num_a=1 num_addends=0
+        two = BlockcellBiasAddGradAddN(other) num_out_backprop=1 num_addends=0
         sum1 = AddN(one, a)
         sum2 = AddN(two, a)",
     )
@@ -87,11 +88,13 @@ fn sums_over_rows_are_a_part_of_the_next_one() {
     rewriting(
         "cell1 = lstm(x1, h1)
         cell2 = lstm(x2, h2)
-        one = BlockcellBiasAddGradAddN(cell1:1, a) N=1 A=1
+        one = BlockcellBiasAddGradAddN(cell1:1, a) num_out_backprop=1 num_addends=1
         b2 = bias_grad(cell2)
         sum = AddN(one, b2)",
     )
-    .becomes("sum = BlockcellBiasAddGradAddN(cell1:1, cell2:1, a) N=2 A=1");
+    .becomes(
+        "sum = BlockcellBiasAddGradAddN(cell1:1, cell2:1, a) num_out_backprop=2 num_addends=1",
+    );
 }
 
 #[test]
@@ -101,8 +104,8 @@ fn addends_and_parts_that_may_change_are_read_where_they_were() {
             "v = VariableV2()
             written = Assign(v, fed)
             cell1 = lstm(x1, {part})
-            one = BlockcellMatMulAddN(x1, {part}, cell1:1, {addend}) N=1 M=2 A=1
-            two = BlockcellMatMulAddN(x1, h1, cell1:1) N=1 M=2 A=0
+            one = BlockcellMatMulAddN(x1, {part}, cell1:1, {addend}) num_b=1 num_a=2 num_addends=1
+            two = BlockcellMatMulAddN(x1, h1, cell1:1) num_b=1 num_a=2 num_addends=0
             sum = AddN(one, two)"
         )
     };

@@ -11,7 +11,7 @@ fn a_product_reads_the_parts_of_its_left_factor() {
         out = Apply(p1)",
     )
     .becomes(
-        "p1 = BlockcellMatMulAddN(x1, h1, cell1:1, ^a, ^b) M=2 N=1 A=0
+        "p1 = BlockcellMatMulAddN(x1, h1, cell1:1, ^a, ^b) num_a=2 num_b=1 num_addends=0
         out = Apply(p1)",
     )
     .reports("p1 becomes BlockcellMatMulAddN of 1");
@@ -24,7 +24,7 @@ fn parts_may_be_any_tensors() {
         left = concat(u, v, v)
         p1 = product(left, cell1)",
     )
-    .becomes("p1 = BlockcellMatMulAddN(u, v, v, cell1:1) M=3 N=1 A=0");
+    .becomes("p1 = BlockcellMatMulAddN(u, v, v, cell1:1) num_a=3 num_b=1 num_addends=0");
 }
 
 #[test]
@@ -38,7 +38,8 @@ fn the_axis_may_be_the_last_one_but_no_other() {
         )
     };
     for axis in ["Const() value=1", "Const() value=-1", "Const() value=[1]"] {
-        rewriting(&text(axis)).becomes("p1 = BlockcellMatMulAddN(x1, h1, cell1:1) M=2 N=1 A=0");
+        rewriting(&text(axis))
+            .becomes("p1 = BlockcellMatMulAddN(x1, h1, cell1:1) num_a=2 num_b=1 num_addends=0");
     }
     for axis in ["Const() value=0", "Const() value=[1,1]", "Placeholder()"] {
         rewriting(&text(axis)).stays().reports("p1 (MatMul) stays: nothing around it can be saved");
@@ -79,7 +80,7 @@ fn a_product_that_a_step_asks_for_is_replaced_under_its_name() {
         out = NoOp(^p1)",
     )
     .becomes(
-        "p1 = BlockcellMatMulAddN(x1, h1, cell1:1) M=2 N=1 A=0 target
+        "p1 = BlockcellMatMulAddN(x1, h1, cell1:1) num_a=2 num_b=1 num_addends=0 target
         out = NoOp(^p1)",
     );
 }
@@ -96,7 +97,7 @@ fn a_replaced_product_can_be_a_part_of_another_one() {
         p2 = product(left2, cell2)",
     )
     .becomes(
-        "p1 = BlockcellMatMulAddN(x1, h1, cell1:1) M=2 N=1 A=0
-        p2 = BlockcellMatMulAddN(p1, h2, cell2:1) M=2 N=1 A=0",
+        "p1 = BlockcellMatMulAddN(x1, h1, cell1:1) num_a=2 num_b=1 num_addends=0
+        p2 = BlockcellMatMulAddN(p1, h2, cell2:1) num_a=2 num_b=1 num_addends=0",
     );
 }

@@ -107,7 +107,7 @@ fn a_sum_over_rows_has_the_shape_of_the_bias() {
         b1 = bias_grad(cell1)
         sum = Add(bias, b1)",
     )
-    .becomes("sum = BlockcellBiasAddGradAddN(cell1:1, bias) N=1 A=1");
+    .becomes("sum = BlockcellBiasAddGradAddN(cell1:1, bias) num_out_backprop=1 num_addends=1");
     rewriting(
         "cell1 = lstm(x1, h1)
         b1 = bias_grad(cell1)
@@ -162,7 +162,7 @@ fn a_tree_of_additions_counts_as_far_as_shapes_are_known() {
         out = Apply(outer)",
     )
     .becomes(
-        "inner = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1) M=4 N=2 A=0
+        "inner = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1) num_a=4 num_b=2 num_addends=0
         outer = Add(inner, other)
         out = Apply(outer)",
     );

@@ -26,14 +26,14 @@ const PRODUCTS: &str = "cell1 = lstm(x1, h1)
 #[test]
 fn sums_of_products_are_shielded() {
     let graph = shielded(&format!("{PRODUCTS}\nsum = AddN(a, p1, b, ^c)\nout = Apply(sum)"));
-    has(&graph, "sum = BlockcellMatMulAddN(a, p1, b, ^c) M=0 N=0 A=3");
+    has(&graph, "sum = BlockcellMatMulAddN(a, p1, b, ^c) num_a=0 num_b=0 num_addends=3");
     has(&graph, "out = Apply(sum)");
 }
 
 #[test]
 fn sums_of_sums_over_rows_are_shielded() {
     let graph = shielded(&format!("{PRODUCTS}\nsum = AddN(a, b1, b)"));
-    has(&graph, "sum = BlockcellBiasAddGradAddN(a, b1, b) N=0 A=3");
+    has(&graph, "sum = BlockcellBiasAddGradAddN(a, b1, b) num_out_backprop=0 num_addends=3");
 }
 
 #[test]
@@ -43,13 +43,13 @@ fn halves_are_shielded_as_halves() {
         p1 = product(left1, cell1) T=half
         sum = AddN(a, p1, b) T=half",
     );
-    has(&graph, "sum = BlockcellMatMulAddN(a, p1, b) T=half M=0 N=0 A=3");
+    has(&graph, "sum = BlockcellMatMulAddN(a, p1, b) T=half num_a=0 num_b=0 num_addends=3");
 }
 
 #[test]
 fn a_sum_that_a_step_asks_for_is_shielded_under_its_name() {
     let graph = shielded(&format!("{PRODUCTS}\nsum = AddN(a, p1, b) target"));
-    has(&graph, "sum = BlockcellMatMulAddN(a, p1, b) M=0 N=0 A=3 target");
+    has(&graph, "sum = BlockcellMatMulAddN(a, p1, b) num_a=0 num_b=0 num_addends=3 target");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_shielded_sum_is_rewritten_as_the_sum_is() {
     let (mut with, mut without) = (shielded(&text), graph(&text));
     rewrite(&mut with);
     rewrite(&mut without);
-    let sum = "inner = BlockcellMatMulAddN(left1, cell1:1, a, b) M=1 N=1 A=2";
+    let sum = "inner = BlockcellMatMulAddN(left1, cell1:1, a, b) num_a=1 num_b=1 num_addends=2";
     for graph in [with, without] {
         has(&graph, sum);
         has(&graph, "sum = AddN(inner, c, d)");
@@ -106,7 +106,7 @@ fn a_shield_that_is_not_used_goes() {
 /// It was put there, and everything goes back to where the library is.
 #[test]
 fn a_shield_on_another_device_stays() {
-    let text = "sum = BlockcellMatMulAddN(a, b) M=0 N=0 A=2 @/gpu:0";
+    let text = "sum = BlockcellMatMulAddN(a, b) num_a=0 num_b=0 num_addends=2 @/gpu:0";
     let mut graph = graph(text);
     rewrite(&mut graph);
     has(&graph, text);
@@ -119,7 +119,7 @@ fn a_shield_goes_where_operations_write_into_their_inputs() {
         sum = AddN(a, p1, b)
         elsewhere = InplaceUpdate(fed, rows, values)"
     ));
-    has(&graph, "sum = BlockcellMatMulAddN(a, p1, b) M=0 N=0 A=3");
+    has(&graph, "sum = BlockcellMatMulAddN(a, p1, b) num_a=0 num_b=0 num_addends=3");
     rewrite(&mut graph);
     has(&graph, "sum = AddN(a, p1, b) N=3");
 }

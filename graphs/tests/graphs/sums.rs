@@ -13,7 +13,7 @@ fn products_of_two_steps_become_one_node() {
         out = Apply(sum)",
     )
     .becomes(
-        "sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) M=2 N=2 A=0
+        "sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) num_a=2 num_b=2 num_addends=0
         out = Apply(sum)",
     )
     .reports("sum becomes BlockcellMatMulAddN of 2");
@@ -30,7 +30,9 @@ fn left_factors_are_read_in_parts_where_all_are_of_their_cells() {
         p2 = product(left2, cell2)
         sum = AddN(p1, p2)",
     )
-    .becomes("sum = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1) M=4 N=2 A=0");
+    .becomes(
+        "sum = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1) num_a=4 num_b=2 num_addends=0",
+    );
 }
 
 #[test]
@@ -44,7 +46,7 @@ fn left_factors_with_other_consumers_are_read_in_parts_too() {
     )
     .becomes(
         "left1 = concat(x1, h1)
-        sum = BlockcellMatMulAddN(x1, h1, cell1:1, other) M=2 N=1 A=1
+        sum = BlockcellMatMulAddN(x1, h1, cell1:1, other) num_a=2 num_b=1 num_addends=1
         out = Apply(left1, sum)",
     );
 }
@@ -60,8 +62,8 @@ fn a_shared_concat_is_read_in_parts_by_both_sums() {
         sum2 = AddN(p2, other2)",
     )
     .becomes(
-        "sum1 = BlockcellMatMulAddN(x1, h1, cell1:1, other1) M=2 N=1 A=1
-        sum2 = BlockcellMatMulAddN(x1, h1, cell1:1, other2) M=2 N=1 A=1",
+        "sum1 = BlockcellMatMulAddN(x1, h1, cell1:1, other1) num_a=2 num_b=1 num_addends=1
+        sum2 = BlockcellMatMulAddN(x1, h1, cell1:1, other2) num_a=2 num_b=1 num_addends=1",
     );
 }
 
@@ -77,7 +79,7 @@ fn left_factors_stay_whole_where_one_is() {
     )
     .becomes(
         "left1 = concat(x1, h1)
-        sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) M=2 N=2 A=0",
+        sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) num_a=2 num_b=2 num_addends=0",
     );
 }
 
@@ -95,7 +97,7 @@ fn left_factors_stay_whole_where_the_first_part_is_not_x() {
     .becomes(
         "left1 = concat(x1, h1)
         left2 = concat(h2, x2)
-        sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) M=2 N=2 A=0",
+        sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) num_a=2 num_b=2 num_addends=0",
     );
 }
 
@@ -114,11 +116,11 @@ fn another_state_than_the_cell_s_counts_where_the_weights_are_the_same() {
         )
     };
     rewriting(&text("w"))
-        .becomes("sum = BlockcellMatMulAddN(x1, zeros, x2, h2, cell1:1, cell2:1) M=4 N=2 A=0");
+        .becomes("sum = BlockcellMatMulAddN(x1, zeros, x2, h2, cell1:1, cell2:1) num_a=4 num_b=2 num_addends=0");
     rewriting(&text("w2")).becomes(
         "left1 = concat(x1, zeros)
         left2 = concat(x2, h2)
-        sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) M=2 N=2 A=0",
+        sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) num_a=2 num_b=2 num_addends=0",
     );
 }
 
@@ -143,8 +145,8 @@ fn both_products_of_a_gru_cell_are_recognised() {
     .becomes(
         "state1 = Mul(h1, r1)
         state2 = Mul(r2, h2)
-        of_gates = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:3, cell2:3) M=4 N=2 A=0
-        of_candidate = BlockcellMatMulAddN(x1, state1, x2, state2, cell1:2, cell2:2) M=4 N=2 A=0",
+        of_gates = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:3, cell2:3) num_a=4 num_b=2 num_addends=0
+        of_candidate = BlockcellMatMulAddN(x1, state1, x2, state2, cell1:2, cell2:2) num_a=4 num_b=2 num_addends=0",
     );
 }
 
@@ -163,7 +165,7 @@ fn left_factors_of_different_kinds_stay_whole() {
     .becomes(
         "left1 = concat(x1, h1)
         left2 = concat(x2, h2)
-        sum = BlockcellMatMulAddN(left1, left2, cell1:3, cell2:1) M=2 N=2 A=0",
+        sum = BlockcellMatMulAddN(left1, left2, cell1:3, cell2:1) num_a=2 num_b=2 num_addends=0",
     );
 }
 
@@ -176,7 +178,9 @@ fn sums_over_rows_become_one_node() {
         b2 = bias_grad(cell2) data_format=\"NHWC\"
         sum = AddN(b1, other, b2)",
     )
-    .becomes("sum = BlockcellBiasAddGradAddN(cell1:1, cell2:1, other) N=2 A=1")
+    .becomes(
+        "sum = BlockcellBiasAddGradAddN(cell1:1, cell2:1, other) num_out_backprop=2 num_addends=1",
+    )
     .reports("sum becomes BlockcellBiasAddGradAddN of 2");
 }
 
@@ -229,7 +233,7 @@ fn inner_sums_are_a_part_of_the_outer_one() {
         sum = AddN(inner2, p3, other3)",
     )
     .becomes(
-        "sum = BlockcellMatMulAddN(left2, left1, left3, cell2:1, cell1:1, cell3:1, other2, other1, other3) M=3 N=3 A=3",
+        "sum = BlockcellMatMulAddN(left2, left1, left3, cell2:1, cell1:1, cell3:1, other2, other1, other3) num_a=3 num_b=3 num_addends=3",
     )
     .reports("sum becomes BlockcellMatMulAddN of 3");
 }
@@ -250,8 +254,8 @@ fn an_inner_sum_with_another_consumer_is_a_sum_of_its_own() {
             {other}"
         ))
         .becomes(&format!(
-            "inner = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) M=2 N=2 A=0
-            sum = BlockcellMatMulAddN(left3, cell3:1, inner) M=1 N=1 A=1
+            "inner = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) num_a=2 num_b=2 num_addends=0
+            sum = BlockcellMatMulAddN(left3, cell3:1, inner) num_a=1 num_b=1 num_addends=1
             out = {op}({out})"
         ));
     }
@@ -268,8 +272,8 @@ fn an_inner_sum_that_a_step_asks_for_is_a_sum_of_its_own() {
         sum = AddN(inner, p2)",
     )
     .becomes(
-        "inner = BlockcellMatMulAddN(left1, cell1:1, other) M=1 N=1 A=1 target
-        sum = BlockcellMatMulAddN(left2, cell2:1, inner) M=1 N=1 A=1",
+        "inner = BlockcellMatMulAddN(left1, cell1:1, other) num_a=1 num_b=1 num_addends=1 target
+        sum = BlockcellMatMulAddN(left2, cell2:1, inner) num_a=1 num_b=1 num_addends=1",
     );
 }
 
@@ -330,7 +334,7 @@ fn products_that_stay_are_other_summands() {
     )
     .becomes(
         "p1 = product(left1, cell1)
-        sum = BlockcellMatMulAddN(left2, cell2:1, p1) M=1 N=1 A=1
+        sum = BlockcellMatMulAddN(left2, cell2:1, p1) num_a=1 num_b=1 num_addends=1
         out = Apply(p1)",
     )
     .reports(
@@ -346,7 +350,9 @@ fn a_sum_that_a_step_asks_for_is_replaced_under_its_name() {
         p1 = product(left1, cell1)
         sum = AddN(p1, other) target",
     )
-    .becomes("sum = BlockcellMatMulAddN(left1, cell1:1, other) M=1 N=1 A=1 target");
+    .becomes(
+        "sum = BlockcellMatMulAddN(left1, cell1:1, other) num_a=1 num_b=1 num_addends=1 target",
+    );
 }
 
 #[test]
@@ -393,7 +399,7 @@ fn a_sum_waits_for_what_its_parts_waited_for() {
         sum = AddN(inner, other, ^d, ^x1)",
     )
     .becomes(
-        "sum = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1, other, ^a, ^b, ^c, ^d, ^e) M=4 N=2 A=1",
+        "sum = BlockcellMatMulAddN(x1, h1, x2, h2, cell1:1, cell2:1, other, ^a, ^b, ^c, ^d, ^e) num_a=4 num_b=2 num_addends=1",
     );
 }
 
@@ -407,7 +413,7 @@ fn the_consumers_of_a_sum_take_its_replacement() {
         out2 = NoOp(^sum)",
     )
     .becomes(
-        "sum = BlockcellMatMulAddN(left1, cell1:1, other) M=1 N=1 A=1
+        "sum = BlockcellMatMulAddN(left1, cell1:1, other) num_a=1 num_b=1 num_addends=1
         out1 = Apply(sum, sum)
         out2 = NoOp(^sum)",
     );
@@ -426,7 +432,7 @@ fn a_replaced_sum_can_be_a_part_of_another_one() {
         second = AddN(p2, another)",
     )
     .becomes(
-        "first = BlockcellMatMulAddN(left1, cell1:1, other) M=1 N=1 A=1
-        second = BlockcellMatMulAddN(first, h2, cell2:1, another) M=2 N=1 A=1",
+        "first = BlockcellMatMulAddN(left1, cell1:1, other) num_a=1 num_b=1 num_addends=1
+        second = BlockcellMatMulAddN(first, h2, cell2:1, another) num_a=2 num_b=1 num_addends=1",
     );
 }

@@ -16,7 +16,9 @@ fn chain(others: usize) -> String {
 /// Others would wait in memory for the end of the chain.
 #[test]
 fn only_one_addition_of_others_is_taken_in() {
-    let mut want = "sum0 = BlockcellMatMulAddN(left, cell1:1, other0) M=1 N=1 A=1\n".to_owned();
+    let mut want =
+        "sum0 = BlockcellMatMulAddN(left, cell1:1, other0) num_a=1 num_b=1 num_addends=1\n"
+            .to_owned();
     for number in 1..4 {
         want += &format!("sum{number} = AddN(sum{}, other{number})\n", number - 1);
     }
@@ -35,7 +37,7 @@ fn one_addition_of_others_on_top_of_products_is_taken_in() {
         outer = AddN(middle, other2)",
     )
     .becomes(
-        "middle = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1, other1) M=2 N=2 A=1
+        "middle = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1, other1) num_a=2 num_b=2 num_addends=1
         outer = AddN(middle, other2)",
     );
 }

@@ -5,9 +5,8 @@ use std::fmt::Write;
 use crate::common::rewriting::{Rewriting, rewriting};
 
 const STEPS: usize = 5;
-const ATTRIBUTES: &str = "P=0 forget_bias=1.0 cell_clip=-1.0";
-const LAYER: &str =
-    "R=1 L=0 x_sizes=[] h_sizes=[] needs_h=true lists=false P=0 forget_bias=1.0 cell_clip=-1.0";
+const ATTRIBUTES: &str = "num_peepholes=0 forget_bias=1.0 cell_clip=-1.0";
+const LAYER: &str = "num_rounds=1 num_sequence_length=0 x_sizes=[] h_sizes=[] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0";
 
 /// Steps of an LSTM cell, as `cells` leaves those of `tf.nn.static_rnn`.
 fn steps() -> String {
@@ -20,8 +19,11 @@ fn steps() -> String {
             None => ("h0".to_owned(), "cs0".to_owned()),
             Some(before) => (format!("step{before}:6"), format!("step{before}:1")),
         };
-        writeln!(text, "step{t} = BlockcellLSTMCell(parts:{t}, {h}, w, b, {cs}) C=1 {ATTRIBUTES}")
-            .expect("text takes all");
+        writeln!(
+            text,
+            "step{t} = BlockcellLSTMCell(parts:{t}, {h}, w, b, {cs}) num_cs_prev=1 {ATTRIBUTES}"
+        )
+        .expect("text takes all");
     }
     text
 }
@@ -103,8 +105,8 @@ fn layers_of_a_stack() {
 /// The optimizers leave `f * cs_prev` out where cs_prev is zero.
 #[test]
 fn a_first_step_without_a_state() {
-    let first = "step0 = BlockcellLSTMCell(parts:0, h0, w, b, cs0) C=1 P=0 forget_bias=1.0";
-    let short = "step0 = BlockcellLSTMCell(parts:0, h0, w, b) C=0 P=0 forget_bias=0.0";
+    let first = "step0 = BlockcellLSTMCell(parts:0, h0, w, b, cs0) num_cs_prev=1 num_peepholes=0 forget_bias=1.0";
+    let short = "step0 = BlockcellLSTMCell(parts:0, h0, w, b) num_cs_prev=0 num_peepholes=0 forget_bias=0.0";
     let changes = [(first, short)];
     let more = "\nh0 = Const() value=zeros\ny = Apply(step4:6)";
     let after = rewriting(&with(&changes, more));
@@ -127,8 +129,7 @@ fn other_readers_cut() {
 #[test]
 fn other_steps_stay() {
     let y = "y = Apply(step4:6)";
-    let third =
-        "step2 = BlockcellLSTMCell(parts:2, step1:6, w, b, step1:1) C=1 P=0 forget_bias=1.0";
+    let third = "step2 = BlockcellLSTMCell(parts:2, step1:6, w, b, step1:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0";
     for to in [
         third.replace("w, b", "w2, b"),
         third.replace("forget_bias=1.0", "forget_bias=0.0"),

@@ -41,7 +41,7 @@ fn the_new_node_waits_for_it_too() {
     with(PRODUCT, "before2").becomes(
         "before1 = Apply(fed)
         before2 = NoOp(^fed)
-        p = BlockcellMatMulSlice(cell1:1, w, ^before2) P=2 begins=[0,2] sizes=[2,1] rows=-1
+        p = BlockcellMatMulSlice(cell1:1, w, ^before2) num_parts=2 begins=[0,2] sizes=[2,1] rows=-1
         out = Apply(p, p:1)",
     );
 }
@@ -196,7 +196,7 @@ fn all_slices_may_wait_for_the_same() {
         )
     };
     rewriting(&text("")).becomes(
-        "p = BlockcellMatMulSlice(cell1:1, w, ^another, ^other, ^x1) P=2 begins=[0,2] sizes=[2,1] rows=-1
+        "p = BlockcellMatMulSlice(cell1:1, w, ^another, ^other, ^x1) num_parts=2 begins=[0,2] sizes=[2,1] rows=-1
         out = Apply(p, p:1)",
     );
     rewriting(&text("waiting = NoOp(^p)")).reports(

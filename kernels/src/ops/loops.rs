@@ -15,9 +15,9 @@ op! {
     static LSTM_LAYER = {
         name: "BlockcellLSTMLayer", types: [Half, Float], is_stock: false,
         attributes: {
-            R: "int >= 1",
-            L: "int >= 0",
-            P: "int >= 0",
+            num_rounds: "int >= 1",
+            num_sequence_length: "int >= 0",
+            num_peepholes: "int >= 0",
             /// Added to the forget gate.
             forget_bias: "float = 1.0",
             /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
@@ -40,10 +40,10 @@ op! {
         /// How many steps `x` and `h` have.
         time: i32 = Int32 [],
         /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
-        rounds: Vec<i32> = R * Int32 [],
+        rounds: Vec<i32> = num_rounds * Int32 [],
         /// None, or the number of steps of each row, `[batch]` or a scalar. A row takes part in all rounds if its number
         /// is larger, and in none if it is negative.
-        sequence_length: Option<ArrayViewD<'a, i32>> = L * Lengths [],
+        sequence_length: Option<ArrayViewD<'a, i32>> = num_sequence_length * Lengths [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// Output before the first step.
@@ -56,7 +56,7 @@ op! {
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
         /// None, or the peephole weights of the input, forget and output gate.
-        peepholes: Vec<ArrayView1<'a, E>> = P * T [Cell],
+        peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
     }
 
     /// Outputs of [`lstm_layer`](crate::unfused::lstm_layer). Previous contents do not matter.
@@ -83,8 +83,8 @@ op! {
     static GRU_LAYER = {
         name: "BlockcellGRULayer", types: [Half, Float], is_stock: false,
         attributes: {
-            R: "int >= 1",
-            L: "int >= 0",
+            num_rounds: "int >= 1",
+            num_sequence_length: "int >= 0",
             /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
             x_sizes: "list(int) = []",
             /// The same of a step of `h`.
@@ -103,10 +103,10 @@ op! {
         /// How many steps `x` and `h` have.
         time: i32 = Int32 [],
         /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
-        rounds: Vec<i32> = R * Int32 [],
+        rounds: Vec<i32> = num_rounds * Int32 [],
         /// None, or the number of steps of each row, `[batch]` or a scalar. A row takes part in all rounds if its number
         /// is larger, and in none if it is negative.
-        sequence_length: Option<ArrayViewD<'a, i32>> = L * Lengths [],
+        sequence_length: Option<ArrayViewD<'a, i32>> = num_sequence_length * Lengths [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// State before the first step.
@@ -151,8 +151,8 @@ op! {
     static KERAS_LSTM = {
         name: "BlockcellKerasLSTM", types: [Half, Float], is_stock: false,
         attributes: {
-            R: "int >= 1",
-            M: "int >= 0",
+            num_rounds: "int >= 1",
+            num_mask: "int >= 0",
             /// Whether each round writes its output to the first step of `h`, so that the output of the last round is
             /// left.
             last_only: "bool = false",
@@ -173,7 +173,7 @@ op! {
         /// How many steps `h` has.
         size: i32 = Int32 [],
         /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
-        rounds: Vec<i32> = R * Int32 [],
+        rounds: Vec<i32> = num_rounds * Int32 [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Any("time"), Any("batch"), Input],
         /// Output before the first step.
@@ -187,9 +187,9 @@ op! {
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
         /// None, or whether a row takes part in a step.
-        mask: Option<ArrayView3<'a, u8>> = M * Bool [Any("time"), Any("batch"), Any("1")],
+        mask: Option<ArrayView3<'a, u8>> = num_mask * Bool [Any("time"), Any("batch"), Any("1")],
         /// With a mask, the output before the first step.
-        before: Option<ArrayView2<'a, E>> = M * T [Any("batch"), Cell],
+        before: Option<ArrayView2<'a, E>> = num_mask * T [Any("batch"), Cell],
     }
 
     /// Outputs of [`keras_lstm`](crate::unfused::keras_lstm). Previous contents do not matter.
@@ -226,8 +226,8 @@ op! {
     static KERAS_GRU = {
         name: "BlockcellKerasGRU", types: [Half, Float], is_stock: false,
         attributes: {
-            R: "int >= 1",
-            M: "int >= 0",
+            num_rounds: "int >= 1",
+            num_mask: "int >= 0",
             /// Whether each round writes its output to the first step of `h`, so that the output of the last round is
             /// left.
             last_only: "bool = false",
@@ -248,7 +248,7 @@ op! {
         /// How many steps `h` has.
         size: i32 = Int32 [],
         /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
-        rounds: Vec<i32> = R * Int32 [],
+        rounds: Vec<i32> = num_rounds * Int32 [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Any("time"), Any("batch"), Input],
         /// State before the first step.
@@ -262,9 +262,9 @@ op! {
         /// Biases of the products with the state.
         b_h: ArrayView1<'a, E> = [Gates(3)],
         /// None, or whether a row takes part in a step.
-        mask: Option<ArrayView3<'a, u8>> = M * Bool [Any("time"), Any("batch"), Any("1")],
+        mask: Option<ArrayView3<'a, u8>> = num_mask * Bool [Any("time"), Any("batch"), Any("1")],
         /// With a mask, the output before the first step.
-        before: Option<ArrayView2<'a, E>> = M * T [Any("batch"), Cell],
+        before: Option<ArrayView2<'a, E>> = num_mask * T [Any("batch"), Cell],
     }
 
     /// Outputs of [`keras_gru`](crate::unfused::keras_gru). Previous contents do not matter.

@@ -5,7 +5,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 op! {
     /// A sum of matrix products with transposed left factors, and of other matrices.
     ///
-    /// With `parts = M / N`, and `[a | b]` concatenation along the columns:
+    /// With `parts = num_a / num_b`, and `[a | b]` concatenation along the columns:
     ///
     /// ```text
     /// sum = addends[0] + addends[1] + ...
@@ -17,7 +17,7 @@ op! {
     /// the result is rounded once.
     static MAT_MUL_ADD_N = {
         name: "BlockcellMatMulAddN", types: [Half, Float], is_stock: false,
-        attributes: { A: "int >= 0", M: "int >= 0", N: "int >= 0" }
+        attributes: { num_addends: "int >= 0", num_a: "int >= 0", num_b: "int >= 0" }
     };
 
     /// Inputs of [`add_n`](crate::mat_mul::add_n). There are as many left factors as right ones, or some times as many:
@@ -26,11 +26,11 @@ op! {
     struct AddNInputs<'a, E> {
         /// The transposed left factors, `[k_i, m_p]`: part `p` of product `i` is at `i * parts + p`. The parts of a
         /// factor stand side by side; `m` is the sum of all `m_p`.
-        a: Vec<ArrayView2<'a, E>> = M * Checked [Any("k_i"), Any("m_p")],
+        a: Vec<ArrayView2<'a, E>> = num_a * Checked [Any("k_i"), Any("m_p")],
         /// The right factors.
-        b: Vec<ArrayView2<'a, E>> = N * Checked [Any("k_i"), Any("n")],
+        b: Vec<ArrayView2<'a, E>> = num_b * Checked [Any("k_i"), Any("n")],
         /// Other summands. The buffer of the first one becomes that of the result where nothing else holds it.
-        addends: Vec<ArrayView2<'a, E>> = A * Checked [Any("m"), Any("n")],
+        addends: Vec<ArrayView2<'a, E>> = num_addends * Checked [Any("m"), Any("n")],
     }
 
     /// The output of [`add_n`](crate::mat_mul::add_n).
@@ -53,7 +53,7 @@ op! {
     static MAT_MUL_SLICE = {
         name: "BlockcellMatMulSlice", types: [Half, Float], is_stock: false,
         attributes: {
-            P: "int >= 1",
+            num_parts: "int >= 1",
             /// The first column of each part.
             begins: "list(int)",
             /// The number of columns of each part, or -1 for all from its first one on.
@@ -75,7 +75,7 @@ op! {
     /// The outputs of [`slice()`](crate::mat_mul::slice()). Previous contents do not matter.
     struct SliceOutputs<'a, E> {
         /// The parts.
-        parts: Vec<ArrayViewMut2<'a, E>> = P * Checked [Any("rows"), Any("sizes[p]")],
+        parts: Vec<ArrayViewMut2<'a, E>> = num_parts * Checked [Any("rows"), Any("sizes[p]")],
     }
 }
 
@@ -90,16 +90,16 @@ op! {
     /// to. Sums are in float32 whatever the type, and the result is rounded once.
     static BIAS_ADD_GRAD_ADD_N = {
         name: "BlockcellBiasAddGradAddN", types: [Half, Float], is_stock: false,
-        attributes: { A: "int >= 0", N: "int >= 0" }
+        attributes: { num_addends: "int >= 0", num_out_backprop: "int >= 0" }
     };
 
     /// Inputs of [`bias_add_grad_add_n`](crate::mat_mul::bias_add_grad_add_n).
     #[derive(Clone, Debug)]
     struct BiasInputs<'a, E> {
         /// The matrices.
-        out_backprop: Vec<ArrayView2<'a, E>> = N * Checked [Any("k_i"), Any("n")],
+        out_backprop: Vec<ArrayView2<'a, E>> = num_out_backprop * Checked [Any("k_i"), Any("n")],
         /// Other summands.
-        addends: Vec<ArrayView1<'a, E>> = A * Checked [Any("n")],
+        addends: Vec<ArrayView1<'a, E>> = num_addends * Checked [Any("n")],
     }
 
     /// The output of [`bias_add_grad_add_n`](crate::mat_mul::bias_add_grad_add_n). Previous contents do not matter.

@@ -19,8 +19,8 @@ op! {
     static UNFUSED_LSTM_CELL = {
         name: "BlockcellLSTMCell", types: [Half, Float], is_stock: false,
         attributes: {
-            C: "int >= 0",
-            P: "int >= 0",
+            num_cs_prev: "int >= 0",
+            num_peepholes: "int >= 0",
             /// Added to the forget gate.
             forget_bias: "float = 1.0",
             /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
@@ -40,11 +40,11 @@ op! {
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
         /// Cell state of the step before, of a shape that broadcasts with `[batch, cell_size]`; none for zeros.
-        cs_prev: Option<ArrayViewD<'a, E>> = C * Checked [],
+        cs_prev: Option<ArrayViewD<'a, E>> = num_cs_prev * Checked [],
         /// None, or the peephole weights of the input, forget and output gate; then a `cs_prev` must broadcast to
         /// `[batch, cell_size]`. Without a `cs_prev` there may be that of the output gate alone, as the others would
         /// look at zeros.
-        peepholes: Vec<ArrayView1<'a, E>> = P * T [Cell],
+        peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
     }
 
     /// Outputs of [`lstm_cell`](crate::unfused::lstm_cell). Previous contents do not matter.
@@ -86,12 +86,12 @@ op! {
     static UNFUSED_LSTM_CELL_GRAD = {
         name: "BlockcellLSTMCellGrad", types: [Half, Float], is_stock: false,
         attributes: {
-            C: "int >= 0",
-            A: "int >= 0",
-            H: "int >= 0",
-            P: "int >= 0",
-            Q: "int >= 0",
-            S: "int >= 0",
+            num_cs_prev: "int >= 0",
+            num_cs_grad: "int >= 0",
+            num_h_grad: "int >= 0",
+            num_peepholes: "int >= 0",
+            num_through_peepholes: "int >= 0",
+            num_cs: "int >= 0",
             /// Whether the cell state may be larger than the gates. Then `h_grad * co`, `dcs` and `dcs * cs_prev` are
             /// added up to `[batch, cell_size]` where gates take them, before they are multiplied by a gate's slope.
             /// With peepholes, whether `cs_prev` must be `[batch, cell_size]`, because what comes through peepholes
@@ -117,17 +117,17 @@ op! {
         /// `[batch, cell_size]` and `cs_prev` broadcast to.
         co: ArrayViewD<'a, E> = Checked [],
         /// Cell state of the step before, of a shape that broadcasts to that of the cell state; none for zeros.
-        cs_prev: Option<ArrayViewD<'a, E>> = C * Checked [],
+        cs_prev: Option<ArrayViewD<'a, E>> = num_cs_prev * Checked [],
         /// Summands of the gradient with respect to the cell state, of shapes that broadcast to its shape; none for
         /// zeros.
-        cs_grad: Vec<ArrayViewD<'a, E>> = A * Checked [],
+        cs_grad: Vec<ArrayViewD<'a, E>> = num_cs_grad * Checked [],
         /// The same with respect to the output.
-        h_grad: Vec<ArrayViewD<'a, E>> = H * Checked [],
+        h_grad: Vec<ArrayViewD<'a, E>> = num_h_grad * Checked [],
         /// None, or the peephole weights of the input, forget and output gate; without a `cs_prev` there may be that
         /// of the output gate alone.
-        peepholes: Vec<ArrayView1<'a, E>> = P * T [Cell],
+        peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
         /// The cell state, with peepholes. Without it the last of `peephole_grads` is zero.
-        cs: Option<ArrayView2<'a, E>> = S * T [Batch, Cell],
+        cs: Option<ArrayView2<'a, E>> = num_cs * T [Batch, Cell],
     }
 
     /// Outputs of [`lstm_cell_grad`](crate::unfused::lstm_cell_grad). Previous contents do not matter.
@@ -138,9 +138,9 @@ op! {
         /// With respect to the gates' pre-activations.
         dicfo: ArrayViewMut2<'a, E> = [Batch, Gates(4)],
         /// With three peepholes, with respect to `cs_prev` through the input and the forget gate.
-        through_peepholes: Vec<ArrayViewMut2<'a, E>> = Q * T [Batch, Cell],
+        through_peepholes: Vec<ArrayViewMut2<'a, E>> = num_through_peepholes * T [Batch, Cell],
         /// With respect to the peephole weights, in their order.
-        peephole_grads: Vec<ArrayViewMut1<'a, E>> = P * T [Cell],
+        peephole_grads: Vec<ArrayViewMut1<'a, E>> = num_peepholes * T [Cell],
     }
 }
 

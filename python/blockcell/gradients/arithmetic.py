@@ -48,7 +48,7 @@ def input_gradients(d_bar: tf.Tensor, w: tf.Tensor, x: tf.Tensor) -> Tuple[tf.Te
     input_size = sequence_lengths.size(x, 1)
     if tf.executing_eagerly():
         x_grad, h_prev_grad = loader.module().blockcell_mat_mul_slice(
-            a=d_bar, b=w, P=2, begins=[0, input_size], sizes=[input_size, -1]
+            a=d_bar, b=w, num_parts=2, begins=[0, input_size], sizes=[input_size, -1]
         )
         return x_grad, h_prev_grad
     both = tf.raw_ops.MatMul(a=d_bar, b=w, transpose_b=True)

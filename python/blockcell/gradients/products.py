@@ -22,8 +22,8 @@ def mat_mul_add_n_gradient(op: Any, incoming: Any) -> List[Any]:
     d_sum = present(incoming)
     if d_sum is None:
         return [None] * len(op.inputs)
-    addends, products = op.get_attr("A"), op.get_attr("N")
-    parts = op.get_attr("M") // max(products, 1)
+    addends, products = op.get_attr("num_addends"), op.get_attr("num_b")
+    parts = op.get_attr("num_a") // max(products, 1)
     a, b = op.inputs[: parts * products], op.inputs[parts * products : (parts + 1) * products]
     d_a: List[Any] = []
     d_b: List[Any] = []
@@ -65,9 +65,9 @@ def bias_add_grad_add_n_gradient(op: Any, incoming: Any) -> List[Any]:
     d_sum = present(incoming)
     if d_sum is None:
         return [None] * len(op.inputs)
-    matrices = op.inputs[: op.get_attr("N")]
+    matrices = op.inputs[: op.get_attr("num_out_backprop")]
     d_matrices = [tf.broadcast_to(d_sum, tf.shape(matrix)) for matrix in matrices]
-    return d_matrices + [d_sum] * op.get_attr("A")
+    return d_matrices + [d_sum] * op.get_attr("num_addends")
 
 
 GRADIENTS = {

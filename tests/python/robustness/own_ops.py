@@ -64,7 +64,7 @@ def _calls():
     yield Call(
         "BlockcellMatMulSlice",
         {"a": (3, 5), "b": (6, 5)},
-        {"P": 2, "begins": [0, 2], "sizes": [2, -1], "rows": 2},
+        {"num_parts": 2, "begins": [0, 2], "sizes": [2, -1], "rows": 2},
         kin=[{"a", "b", "rows", "columns"}],
     )
     yield Call(
@@ -101,13 +101,13 @@ def _gradient_calls():
         inputs = dict(gates, co=state, **dict(zip(("cs_prev", "cs_grad", "h_grad"), lists)))
         without = {"peepholes": [], "cs": []}
         yield Call(
-            "BlockcellLSTMCellGrad", {**inputs, **without}, {"Q": 0, **attributes}, [all_names]
+            "BlockcellLSTMCellGrad", {**inputs, **without}, {"num_through_peepholes": 0, **attributes}, [all_names]
         )
     inputs.update(co=(batch, cell), cs_prev=[(batch, cell)], cs_grad=[(cell,)])
     inputs.update(h_grad=[(batch, cell)], peepholes=[(cell,)] * 3, cs=[(batch, cell)])
-    yield Call("BlockcellLSTMCellGrad", inputs, {"Q": 2}, [all_names])
+    yield Call("BlockcellLSTMCellGrad", inputs, {"num_through_peepholes": 2}, [all_names])
     one = {**inputs, "cs_prev": [], "peepholes": [(cell,)]}
-    yield Call("BlockcellLSTMCellGrad", one, {"Q": 0}, [all_names])
+    yield Call("BlockcellLSTMCellGrad", one, {"num_through_peepholes": 0}, [all_names])
     weights = {"w_ru": (INPUT + cell, 2 * cell), "w_c": (INPUT + cell, cell)}
     step = {"x": (batch, INPUT), "h_prev": (batch, cell), **weights, "b_ru": (2 * cell,)}
     step["b_c"] = (cell,)

@@ -256,8 +256,8 @@ impl Forward {
         ];
         let forget_bias = self.f.as_ref().and_then(|f| f.bias).unwrap_or(0.0);
         let attributes = vec![
-            ("C", usize::from(self.cs_prev.is_some()).into()),
-            ("P", self.peepholes.len().into()),
+            ("num_cs_prev", usize::from(self.cs_prev.is_some()).into()),
+            ("num_peepholes", self.peepholes.len().into()),
             ("forget_bias", forget_bias.into()),
             ("cell_clip", self.clip.map_or(-1.0, |clip| clip.bound).into()),
         ];

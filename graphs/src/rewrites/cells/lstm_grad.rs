@@ -194,12 +194,12 @@ impl<'g> Reader<'g> {
         let root = outputs[1][0].node;
         let Peepholes { weights, cs, through, gradients } = from.peepholes.unwrap_or_default();
         let attributes = vec![
-            ("C", from.cs_prev.iter().len().into()),
-            ("A", from.cs_grad.len().into()),
-            ("H", from.h_grad.iter().len().into()),
-            ("P", weights.len().into()),
-            ("Q", through.len().into()),
-            ("S", cs.iter().len().into()),
+            ("num_cs_prev", from.cs_prev.iter().len().into()),
+            ("num_cs_grad", from.cs_grad.len().into()),
+            ("num_h_grad", from.h_grad.iter().len().into()),
+            ("num_peepholes", weights.len().into()),
+            ("num_through_peepholes", through.len().into()),
+            ("num_cs", cs.iter().len().into()),
             ("sums_to_gates", sums_to_gates.into()),
             ("cell_clip", clip.into()),
         ];

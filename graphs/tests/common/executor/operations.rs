@@ -89,10 +89,10 @@ fn count(node: &Node, name: &str) -> usize {
 }
 
 fn mat_mul_add_n(node: &Node, inputs: &[&Tensor]) -> Option<Tensor> {
-    let (products, lefts) = (count(node, "N"), count(node, "M"));
+    let (products, lefts) = (count(node, "num_b"), count(node, "num_a"));
     let (left, rest) = inputs.split_at(lefts);
     let (right, addends) = rest.split_at(products);
-    assert_eq!(addends.len(), count(node, "A"));
+    assert_eq!(addends.len(), count(node, "num_addends"));
     let mut terms = Vec::new();
     for (number, right) in right.iter().enumerate() {
         let parts = lefts / products;
@@ -106,8 +106,8 @@ fn mat_mul_add_n(node: &Node, inputs: &[&Tensor]) -> Option<Tensor> {
 }
 
 fn bias_add_grad_add_n(node: &Node, inputs: &[&Tensor]) -> Option<Tensor> {
-    let (row_sums, addends) = inputs.split_at(count(node, "N"));
-    assert_eq!(addends.len(), count(node, "A"));
+    let (row_sums, addends) = inputs.split_at(count(node, "num_out_backprop"));
+    assert_eq!(addends.len(), count(node, "num_addends"));
     let terms: Option<Vec<_>> = row_sums.iter().map(|dz| dz.row_sum()).collect();
     sum(&terms?.iter().chain(addends.iter().copied()).collect::<Vec<_>>())
 }

@@ -70,7 +70,7 @@ pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
     known.extend(input.inside.iter().chain(&written.inside));
     frame.check_nodes(graph, &known)?;
     let attributes = vec![
-        ("M", usize::from(mask.is_some()).into()),
+        ("num_mask", usize::from(mask.is_some()).into()),
         ("last_only", Attribute::Bool(written.last_only)),
         ("repeats", Attribute::Bool(mask.as_ref().is_none_or(|mask| mask.repeats))),
     ];
