@@ -16,6 +16,11 @@ pub(super) fn infer(
     states: &[&'static str],
 ) -> Result<Inferred, Error> {
     let mut inferred = op.infer(false, inputs)?;
+    let [masks, before] = ["mask", "before"].map(|name| inputs.of(name).len());
+    if masks != before {
+        let what = "tensors in before";
+        return Err(Error::Count { op: op.name, what, expected: masks, got: before });
+    }
     if let [Some(mask)] = inputs.of("mask") {
         check_mask(op, numbers, mask)?;
     }
