@@ -187,7 +187,13 @@ fn tensors_have_positions() {
         for tensors in [op.inputs, op.outputs] {
             let lists = tensors.iter().take_while(|tensor| tensor.list.is_none()).count();
             for (n, tensor) in tensors.iter().enumerate().take(lists + 1) {
-                assert_eq!(position_of(op, tensors, tensor.name), n, "{} of {}", tensor.name, op.name);
+                assert_eq!(
+                    position_of(op, tensors, tensor.name),
+                    n,
+                    "{} of {}",
+                    tensor.name,
+                    op.name
+                );
             }
         }
         let count = |list: &'static str| usize::from(list.as_bytes()[0]) % 3;
@@ -223,13 +229,13 @@ fn position_of(op: &Op, tensors: &[Tensor], name: &str) -> usize {
 #[test]
 #[should_panic(expected = "a list comes before the tensor")]
 fn tensors_after_a_list_have_no_position() {
-    LSTM_LAYER.input("x");
+    let _ = LSTM_LAYER.input("x");
 }
 
 #[test]
 #[should_panic(expected = "no tensor of this name")]
 fn unknown_tensors_have_no_position() {
-    GRU_BLOCK_CELL.output("hc");
+    let _ = GRU_BLOCK_CELL.output("hc");
 }
 
 /// Counts of tensors have no documentation: the lists' own says how many there are.

@@ -32,6 +32,8 @@ struct Call {
     rounds: i32,
     /// Whether rows take part in steps, `[time, batch, 1]`.
     mask: Option<Array3<u8>>,
+    /// Whether a call with a mask has the output before.
+    has_before: bool,
     /// The output before, x, the states, and the weights as the operation takes them.
     inputs: Tensors,
     outputs: Tensors,
@@ -59,6 +61,7 @@ impl Call {
             size: time as i32,
             rounds: time as i32,
             mask: None,
+            has_before: true,
             inputs,
             outputs: Vec::new(),
             scratch: [0; 2],
@@ -123,7 +126,7 @@ impl Call {
         let memory = (&mut numbers[..], &mut elements[..]);
         let (kind, size, rounds) = (&self.kind, self.size, vec![self.rounds]);
         let mask = self.mask.as_ref().map(|mask| mask.view());
-        let before = mask.map(|_| view(&inputs[0]));
+        let before = mask.filter(|_| self.has_before).map(|_| view(&inputs[0]));
         let ran = match self.cell {
             Cell::Lstm => {
                 let inputs = KerasLstmInputs {
@@ -375,6 +378,8 @@ fn wrong_calls_say_what_is_wrong() {
             call.mask = Some(mask.slice(s![..2, .., ..]).to_owned());
         });
         assert!(wrong.contains("rounds"), "{wrong}");
+        let wrong = error_of(cell, |call| call.has_before = false);
+        assert!(wrong.contains("expected 1 tensors in before, got 0"), "{wrong}");
     }
 }
 

@@ -7,11 +7,11 @@ use crate::common::kernels::{
     LstmBlockCellGrad, kernels,
 };
 use crate::errors::check;
-use blockcell_kernels::mat_mul::{AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, add_n, bias_add_grad_add_n};
-use blockcell_kernels::unfused::{
-    Loop, gru_layer_shapes, lstm_cell_shapes,
+use blockcell_kernels::mat_mul::{
+    AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, add_n, bias_add_grad_add_n,
 };
 use blockcell_kernels::ops::Lists;
+use blockcell_kernels::unfused::{Loop, gru_layer_shapes, lstm_cell_shapes};
 use blockcell_kernels::{Context, Error, block_gru, block_lstm, gru, ops};
 use ndarray::{Array1, Array2};
 

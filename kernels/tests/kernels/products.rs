@@ -2,7 +2,8 @@
 //! `BlockcellBiasAddGradAddN`, against sums in float64.
 
 use blockcell_kernels::mat_mul::{
-    AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, Part, SliceInputs, SliceOutputs, add_n, bias_add_grad_add_n, slice,
+    AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, Part, SliceInputs, SliceOutputs, add_n,
+    bias_add_grad_add_n, slice,
 };
 use blockcell_kernels::{Context, Element, Error, Isa, Serial};
 use half::f16;
@@ -203,8 +204,7 @@ fn biases<E: Element>(failures: &mut Failures) {
         let (gradients, addends) = (views(&gradients), views(&addends));
         check(failures, &format!("bias {n}"), &want, |context| {
             let mut sum = Array1::from_elem(columns, E::from_f32(f32::NAN));
-            let inputs =
-                BiasInputs { addends: addends.clone(), out_backprop: gradients.clone() };
+            let inputs = BiasInputs { addends: addends.clone(), out_backprop: gradients.clone() };
             let outputs = BiasOutputs { sum: sum.view_mut() };
             bias_add_grad_add_n(context, inputs, outputs).expect("a right call");
             sum
@@ -233,8 +233,7 @@ fn wrong_calls_are_errors() {
         let [addends, a, b] =
             [addends, a, b].map(|list| list.iter().map(|m| m.view()).collect::<Vec<_>>());
         let mut sum = zeros(4, 5);
-        let (inputs, outputs) =
-            (AddNInputs { a, b, addends }, AddNOutputs { sum: sum.view_mut() });
+        let (inputs, outputs) = (AddNInputs { a, b, addends }, AddNOutputs { sum: sum.view_mut() });
         add_n(&context, inputs, false, outputs).map_err(|error| error.to_string())
     };
     assert_eq!(call(&[], &[&four], &[&five]), Ok(()));

@@ -267,12 +267,11 @@ fn check_backward(
     for context in contexts() {
         let mut cs_prev_grad = ArrayD::from_elem(state, f32::NAN);
         let mut got = Array2::from_elem([size[0], 4 * size[1]], f32::NAN);
-        let [i, f, o, ci] = gates.each_ref().map(|one| one.view());
         let inputs = LstmCellGradInputs {
-            i,
-            f,
-            o,
-            ci,
+            i: gates[0].view(),
+            f: gates[1].view(),
+            o: gates[2].view(),
+            ci: gates[3].view(),
             co: co.view(),
             cs_prev: cs_prev.as_ref().map(|cs_prev| cs_prev.view()),
             cs_grad: cs_grad.iter().map(|one| one.view()).collect(),

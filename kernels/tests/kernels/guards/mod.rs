@@ -104,7 +104,7 @@ fn layers<E: Element>() {
     for cell in Cell::all() {
         for sizes in SIZES {
             let mut ending = Call::new::<E>(cell, sizes, 1);
-            ending.end_rows(sizes.time as i64);
+            ending.end_rows(sizes.time as i32);
             for call in [Call::new::<E>(cell, sizes, 1), ending] {
                 same_on_both_sides(&format!("layer of {cell:?}, {sizes:?}"), |context| {
                     call.run::<E>(context).map(bits)

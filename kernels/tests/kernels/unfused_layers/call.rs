@@ -3,9 +3,8 @@
 use std::iter;
 
 use blockcell_kernels::unfused::{
-    GruLayerInputs, GruLayerOutputs, LstmCellInputs, LstmCellOutputs, LstmLayerInputs,
-    LstmLayerOutputs, Loop, gru_layer, gru_layer_scratch, lstm_cell, lstm_layer,
-    lstm_layer_scratch,
+    GruLayerInputs, GruLayerOutputs, Loop, LstmCellInputs, LstmCellOutputs, LstmLayerInputs,
+    LstmLayerOutputs, gru_layer, gru_layer_scratch, lstm_cell, lstm_layer, lstm_layer_scratch,
 };
 use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array2, Array3, ArrayD, ArrayView1, ArrayViewD, Axis, Ix2, IxDyn, s};

@@ -221,16 +221,19 @@ fn scratch_memory_is_checked() {
 type Known<'s> = (&'s [PartialShape], &'s [PartialShape], &'s [PartialShape]);
 
 /// The shapes of the outputs of an LSTM without peepholes, or of a GRU. There are two numbers at least.
-fn inferred(cell: Cell, (scalars, lengths, fixed): Known<'_>) -> Result<Vec<Vec<Option<usize>>>, Error> {
+fn inferred(
+    (cell, kind): (Cell, &Loop),
+    (scalars, lengths, fixed): Known<'_>,
+) -> Result<Vec<Vec<Option<usize>>>, Error> {
     let mut scalars = scalars.to_vec();
     scalars.resize(scalars.len().max(2), None);
     let all = [&scalars, lengths, fixed].concat();
     let counts = [vec![1, scalars.len() - 1, lengths.len()], vec![1; fixed.len()]].concat();
     let found = if matches!(cell, Cell::Gru) {
-        gru_layer_shapes(&any_loop(), None, &Lists::new(&GRU_LAYER, &counts, &[1; 2], &all))
+        gru_layer_shapes(kind, None, &Lists::new(&GRU_LAYER, &counts, &[1; 2], &all))
     } else {
         let counts = [counts, vec![0]].concat();
-        lstm_layer_shapes(&any_loop(), None, &Lists::new(&LSTM_LAYER, &counts, &[1; 3], &all))
+        lstm_layer_shapes(kind, None, &Lists::new(&LSTM_LAYER, &counts, &[1; 3], &all))
     };
     found.map(|found| found.outputs)
 }
@@ -238,10 +241,10 @@ fn inferred(cell: Cell, (scalars, lengths, fixed): Known<'_>) -> Result<Vec<Vec<
 #[test]
 fn unknown_shapes_are_checked_as_far_as_they_are_known() {
     let lstm = |scalars: &[_], lengths: &[_], fixed: [PartialShape; 5]| {
-        inferred(Cell::Lstm(PLAIN), (scalars, lengths, &fixed))
+        inferred((Cell::Lstm(PLAIN), &any_loop()), (scalars, lengths, &fixed))
     };
     let gru = |scalars: &[_], lengths: &[_], fixed: [PartialShape; 6]| {
-        inferred(Cell::Gru, (scalars, lengths, &fixed))
+        inferred((Cell::Gru, &any_loop()), (scalars, lengths, &fixed))
     };
     let number = || Some(Vec::new());
     let matrix = |rows: usize, columns: usize| Some(vec![Some(rows), Some(columns)]);
@@ -269,4 +272,12 @@ fn unknown_shapes_are_checked_as_far_as_they_are_known() {
     assert!(matches!(error, Err(Error::Overflow { tensor: "h", .. })), "{error:?}");
     let error = gru(&[], &[], [x, h_prev, None, None, None, None]);
     assert!(matches!(error, Err(Error::Overflow { tensor: "h", .. })), "{error:?}");
+    // What other tensors tell of x is checked, too.
+    let kind = Loop { x: Some(vec![Some(4), None]), ..any_loop() };
+    let fixed = [None, matrix(3, 7), None, None, None, None];
+    for (cell, fixed) in [(Cell::Lstm(PLAIN), &fixed[..5]), (Cell::Gru, &fixed[..])] {
+        let error = inferred((cell, &kind), (&[], &[], fixed)).expect_err("three rows for four");
+        let wanted = "x must have shape [time, batch, input_size] = [?, 4, ?], got [?, 3, ?]";
+        assert!(error.to_string().ends_with(wanted), "{error}");
+    }
 }
