@@ -355,9 +355,9 @@ fn wrong_calls_say_what_is_wrong() {
                 call.inputs[tensor] = longer.as_standard_layout().to_owned();
             })
         };
-        let before = "before must have shape a batch of 1 or 2";
+        let before = "before must have shape [batch, cell_size] with a batch of 1 or 2";
         assert!(add(0, 0).contains(before), "{}", add(0, 0));
-        assert!(add(1, 1).contains("a batch of 1 or 3"), "{}", add(1, 1));
+        assert!(add(1, 1).contains("[batch, cell_size] with a batch of 1 or 3"), "{}", add(1, 1));
         assert!(add(1, 2).contains("w_x must have shape [input_size, "), "{}", add(1, 2));
         assert!(add(2, 1).contains("must have shape"), "{}", add(2, 1));
         for (tensor, name) in [(w_x, "w_x must have"), (w_x + 1, "w_h must have")] {
