@@ -14,11 +14,33 @@ struct Crate {
     hatches: &'static [&'static str],
 }
 
-const CRATES: [Crate; 1] = [Crate {
-    sources: "src",
-    storeys: &[&["graph"], &["reading"], &["facts"], &["rewrites"]],
-    hatches: &[],
-}];
+const CRATES: [Crate; 2] = [
+    Crate {
+        sources: "src",
+        storeys: &[&["graph"], &["reading"], &["facts"], &["rewrites"]],
+        hatches: &[],
+    },
+    Crate {
+        sources: "../kernels/src",
+        storeys: &[
+            &["simd", "memory", "error", "switch"],
+            &["ops", "shapes"],
+            &["tuning"],
+            &["element", "executor", "workspace"],
+            &["activation", "tiles", "constants"],
+            &["context"],
+            &["elementwise"],
+            &["gemm"],
+            &["recurrence"],
+            &["lstm", "gru", "rnn", "mat_mul"],
+            &["block_lstm", "block_gru"],
+            &["unfused", "cudnn_rnn"],
+            &["instances", "bench_internals"],
+        ],
+        // The instances for element types, which refer to all computations.
+        hatches: &["instances"],
+    },
+];
 
 #[test]
 fn arrows_point_down() {

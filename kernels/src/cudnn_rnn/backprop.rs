@@ -6,9 +6,10 @@ use ndarray::{ArrayView1, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut
 
 use super::cell::{self, Gradients, ParametersMut};
 use super::check::check_view;
-use super::forward::Inputs;
 use super::memory::{Activations, Arena, total};
-use super::prepared_inputs::{DirectionBuffers, PreparedInputs, in_order, load_state, states_len};
+use super::prepared_inputs::{
+    DirectionBuffers, Inputs, PreparedInputs, in_order, load_state, states_len,
+};
 use super::rows;
 use super::{Attributes, Network};
 use crate::recurrence::{Lengths, clear_from};

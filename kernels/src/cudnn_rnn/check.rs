@@ -2,6 +2,7 @@
 
 use ndarray::{ArrayBase, Data, Dimension};
 
+use super::layout::Network;
 use super::memory::Activations;
 use super::{Attributes, Layout, Mode};
 use crate::Error;
@@ -32,17 +33,6 @@ pub struct BackpropShapes<'a> {
     /// The number of elements of the reserve space in memory of `f32`, and the factor from there to the
     /// tensor's: 2 in half.
     pub reserve_space: (&'a [usize], usize),
-}
-
-/// A network, and how much it is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// Its parameters.
-    pub layout: Layout,
-    /// The number of steps.
-    pub time: usize,
-    /// The number of rows.
-    pub batch: usize,
 }
 
 /// A dimension in symbols, and what it must be, if that is known.

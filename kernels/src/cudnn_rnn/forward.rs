@@ -1,31 +1,14 @@
 //! The forward pass.
 
-use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
+use ndarray::{ArrayView1, ArrayViewMut3, Axis};
 
 use super::cell::{self, LayerCell};
 use super::check::{Shapes, check_view};
 use super::memory::{Activations, Arena, total};
-use super::prepared_inputs::{DirectionBuffers, PreparedInputs, in_order};
+use super::prepared_inputs::{DirectionBuffers, Inputs, PreparedInputs, in_order};
 use super::{Attributes, Mode, Network, dropout, rows};
 use crate::recurrence::{Lengths, state_before};
 use crate::{Context, Element, Error, Storage};
-
-/// Inputs of [`forward`], named and ordered as in `tf.raw_ops.CudnnRNNV3`. Their layout is row-major without gaps.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a, E> {
-    /// `[time, batch, input_size]`, or `[batch, time, input_size]` without `time_major`. What is in steps that a row
-    /// does not have is not read.
-    pub input: ArrayView3<'a, E>,
-    /// The state before the first step: `[num_layers * directions, batch, output_size]`, or the batch first without
-    /// `time_major`.
-    pub input_h: ArrayView3<'a, E>,
-    /// That of the cells of an LSTM, `[num_layers * directions, batch, num_units]`; otherwise not read.
-    pub input_c: Option<ArrayView3<'a, E>>,
-    /// All parameters, in the order of [`Layout`](super::Layout).
-    pub params: ArrayView1<'a, E>,
-    /// The number of steps of each row, `[batch]`; without it every row has all.
-    pub sequence_lengths: Option<ArrayView1<'a, i32>>,
-}
 
 /// Outputs of [`forward`]. Previous contents do not matter.
 #[derive(Debug)]

@@ -52,6 +52,17 @@ pub(super) struct Places {
     pub(super) biases: Range<usize>,
 }
 
+/// A network, and how much it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Its parameters.
+    pub layout: Layout,
+    /// The number of steps.
+    pub time: usize,
+    /// The number of rows.
+    pub batch: usize,
+}
+
 impl Layout {
     /// The layout of a network with these attributes and sizes.
     ///

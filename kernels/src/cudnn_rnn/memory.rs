@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3};
 
-use super::Network;
+use super::layout::Network;
 
 /// Where the forward pass puts activations: in the reserve space in training, otherwise in scratch memory, which
 /// layers then share.

@@ -36,9 +36,10 @@ mod rows;
 
 pub use backprop::{BackpropInputs, BackpropOutputs, backprop, backprop_scratch};
 pub use canonical::{canonical_to_params, check_canonical, params_to_canonical};
-pub use check::{BackpropShapes, Network, Shapes};
-pub use forward::{Inputs, Outputs, forward, forward_scratch};
-pub use layout::{Layout, Region};
+pub use check::{BackpropShapes, Shapes};
+pub use forward::{Outputs, forward, forward_scratch};
+pub use layout::{Layout, Network, Region};
+pub use prepared_inputs::Inputs;
 
 use crate::Error;
 

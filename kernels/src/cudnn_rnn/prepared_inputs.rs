@@ -1,14 +1,30 @@
 //! What a pass is given, in the form that the sequence kernels take.
 
-use ndarray::{ArrayBase, ArrayView3, Axis, Ix3, RawData};
+use ndarray::{ArrayBase, ArrayView1, ArrayView3, Axis, Ix3, RawData};
 
 use super::cell::{LayerCell, Parameters};
-use super::forward::Inputs;
 use super::memory::{Arena, total};
 use super::rows::{self, StepOrder};
 use super::{Attributes, Network};
 use crate::Storage;
 use crate::recurrence::Lengths;
+
+/// Inputs of [`forward`](super::forward()), named and ordered as in `tf.raw_ops.CudnnRNNV3`. Their layout is row-major without gaps.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a, E> {
+    /// `[time, batch, input_size]`, or `[batch, time, input_size]` without `time_major`. What is in steps that a row
+    /// does not have is not read.
+    pub input: ArrayView3<'a, E>,
+    /// The state before the first step: `[num_layers * directions, batch, output_size]`, or the batch first without
+    /// `time_major`.
+    pub input_h: ArrayView3<'a, E>,
+    /// That of the cells of an LSTM, `[num_layers * directions, batch, num_units]`; otherwise not read.
+    pub input_c: Option<ArrayView3<'a, E>>,
+    /// All parameters, in the order of [`Layout`](super::Layout).
+    pub params: ArrayView1<'a, E>,
+    /// The number of steps of each row, `[batch]`; without it every row has all.
+    pub sequence_lengths: Option<ArrayView1<'a, i32>>,
+}
 
 /// A tensor with its first two axes in the order of a time-major one.
 pub(super) fn in_order<S: RawData>(

@@ -5,24 +5,9 @@ use super::Dim::{
     TimeOrOne,
 };
 use super::bound::Bound;
-use super::{Keeps, Op, Tensor};
+use super::{Keeps, Op, Sizes, Tensor};
 use crate::Error;
 use crate::error::known_shape;
-
-/// The numbers behind the symbols of one call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// `time` (T); 0 for the operations of one step.
-    pub time: usize,
-    /// `batch` (B).
-    pub batch: usize,
-    /// `input_size` (D).
-    pub input_size: usize,
-    /// `cell_size` (C).
-    pub cell_size: usize,
-    /// Lengths of the optional vectors ([`Dim::Optional`]); `cell_size` each where they are used.
-    pub optional: [usize; 3],
-}
 
 impl Op {
     /// Checks rank and every dimension of every input of an operation without lists.

@@ -25,7 +25,6 @@ pub(crate) mod views;
 
 pub use block_gru::{BLOCK_GRU, BLOCK_GRU_GRAD};
 pub use block_lstm::{BLOCK_LSTM, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, BLOCK_LSTM_V2};
-pub use check::Sizes;
 pub use cudnn::CUDNN;
 pub use gru::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD};
 pub use lists::{Inferred, KnownSizes, Lengths, Lists};
@@ -34,7 +33,7 @@ pub use lstm::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD};
 pub use partial::PartialShape;
 pub use products::{BIAS_ADD_GRAD_ADD_N, MAT_MUL_ADD_N, MAT_MUL_SLICE};
 pub(crate) use table::Word;
-pub use table::{Attribute, DataType, Dim, Elements, Keeps, Op, Read, Shape, Tensor};
+pub use table::{Attribute, DataType, Dim, Elements, Keeps, Op, Read, Shape, Sizes, Tensor};
 pub use unfused::{
     UNFUSED_GRU_CELL, UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU, UNFUSED_LSTM_CELL,
     UNFUSED_LSTM_CELL_GRAD,

@@ -243,3 +243,18 @@ pub struct Op {
     /// What it computes, by lines.
     pub doc: &'static [&'static str],
 }
+
+/// The numbers behind the symbols of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// `time` (T); 0 for the operations of one step.
+    pub time: usize,
+    /// `batch` (B).
+    pub batch: usize,
+    /// `input_size` (D).
+    pub input_size: usize,
+    /// `cell_size` (C).
+    pub cell_size: usize,
+    /// Lengths of the optional vectors ([`Dim::Optional`]); `cell_size` each where they are used.
+    pub optional: [usize; 3],
+}

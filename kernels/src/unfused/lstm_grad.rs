@@ -1,10 +1,10 @@
 //! `BlockcellLSTMCellGrad`: the backward step of a plain LSTM cell.
 
-use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD, Axis};
+use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, Axis};
 
 use super::lstm::{broadcast, check_peepholes, with_zeros};
 use super::lstm_grad_equations::Backward;
-use super::lstm_grad_sums;
+use super::lstm_grad_sums::{self, add_up};
 use crate::elementwise::{self, Equation};
 use crate::ops::partial::{may_be_same, may_broadcast};
 use crate::ops::{Inferred, Lists, PartialShape, UNFUSED_LSTM_CELL_GRAD};
@@ -260,31 +260,4 @@ fn sum_of<'a, E: Storage>(
     let mut sum = ArrayViewMut2::from_shape(size, &mut *memory).expect("it was measured");
     add_up(summands, &mut sum.view_mut().into_dyn());
     ArrayView2::from_shape(size, memory).expect("it was measured")
-}
-
-/// The sum of tensors that broadcast to its shape.
-pub(super) fn add_up<E: Storage>(summands: &[ArrayViewD<'_, E>], sum: &mut ArrayViewMutD<'_, E>) {
-    // Without columns there may be more rows than anybody could count.
-    if sum.is_empty() {
-        return;
-    }
-    sum.fill(E::ZERO);
-    for summand in summands {
-        sum.zip_mut_with(summand, |sum, &value| *sum = E::from_f32(sum.to_f32() + value.to_f32()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
-
-    use super::add_up;
-
-    #[test]
-    fn rows_without_columns_are_not_counted() {
-        let shape = [1 << 60, 0];
-        let of_shape = || ArrayViewD::<f32>::from_shape(IxDyn(&shape), &[]).expect("no elements");
-        let mut sum = ArrayViewMutD::from_shape(IxDyn(&shape), &mut []).expect("no elements");
-        add_up(&[of_shape(), of_shape()], &mut sum);
-    }
 }

@@ -2,10 +2,10 @@
 //!
 //! That is rare: x of one row, and states of many. So the code favours brevity over speed.
 
-use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMutD, Dimension, IxDyn, s};
+use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Dimension, IxDyn, s};
 
-use super::lstm_grad::{LstmCellGradInputs, LstmCellGradOutputs, add_up};
 use crate::Storage;
+use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
 
 /// How many elements of scratch memory [`compute`] needs.
 pub(super) fn scratch(gate: (usize, usize), state: &[usize]) -> usize {
@@ -83,4 +83,31 @@ fn place(index: &[usize], (rows, columns): (usize, usize)) -> (usize, usize) {
 
 fn add<E: Storage>(sum: &mut E, value: f32) {
     *sum = E::from_f32(sum.to_f32() + value);
+}
+
+/// The sum of tensors that broadcast to its shape.
+pub(super) fn add_up<E: Storage>(summands: &[ArrayViewD<'_, E>], sum: &mut ArrayViewMutD<'_, E>) {
+    // Without columns there may be more rows than anybody could count.
+    if sum.is_empty() {
+        return;
+    }
+    sum.fill(E::ZERO);
+    for summand in summands {
+        sum.zip_mut_with(summand, |sum, &value| *sum = E::from_f32(sum.to_f32() + value.to_f32()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
+
+    use super::add_up;
+
+    #[test]
+    fn rows_without_columns_are_not_counted() {
+        let shape = [1 << 60, 0];
+        let of_shape = || ArrayViewD::<f32>::from_shape(IxDyn(&shape), &[]).expect("no elements");
+        let mut sum = ArrayViewMutD::from_shape(IxDyn(&shape), &mut []).expect("no elements");
+        add_up(&[of_shape(), of_shape()], &mut sum);
+    }
 }
