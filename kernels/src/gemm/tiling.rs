@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::caches::second_level;
 use crate::Context;
-use crate::tiles::{Tiling, parts};
+use crate::tiles::Tiling;
 use crate::tuning::{
     CONSTANT_COLUMNS, HELD_WEIGHTS_FLOATS, KC, LEAST_ROWS, LEAST_ROWS_OF_SMALL_WEIGHTS, MC,
     MULTIPLY_ADDS_PER_CYCLE, NR, PANEL_ROWS, PRODUCT_COLUMNS, PRODUCT_TILES_PER_THREAD,
@@ -172,7 +172,9 @@ pub(super) fn even(n: usize, most: usize, unit: usize) -> usize {
 
 /// `0 .. depth` in slices of about equal depth, at most [`KC`].
 pub(super) fn slices(depth: usize) -> impl Iterator<Item = Range<usize>> {
-    parts(0..depth, even(depth, KC, 1))
+    // Not `parts`, which sees no bound of the sum: few rows are multiplied in some hundred instructions.
+    let size = even(depth, KC, 1);
+    (0..depth).step_by(size).map(move |start| start..depth.min(start + size))
 }
 
 /// `columns`, filled up to a multiple of [`UNIT`].
