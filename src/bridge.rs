@@ -29,9 +29,9 @@ use threads::Task;
 
 use crate::switches::{moves_threads, overrides};
 
-// cxx generates the `unsafe` of the calls. We rely on the C++ side for what no type says: slices and references are valid
-// until a call returns, and nobody writes there meanwhile but through a `&mut`. What else it has to keep is written beside
-// each type and function.
+// cxx generates the `unsafe` of the calls. We rely on the C++ side for what no type says: slices and references are
+// valid until a call returns, and nobody writes there meanwhile but through a `&mut`. What else it has to keep is
+// written beside each type and function.
 #[allow(unreachable_pub, unsafe_code)]
 #[cxx::bridge(namespace = "blockcell")]
 mod ffi {

@@ -9,8 +9,8 @@ use ffi::{Definition, FunctionBody, FunctionCopy, Implementations, NodeEdit};
 use crate::bridge::has_cudnn;
 use crate::graphs::{count, log, node_def, pass};
 
-// cxx generates the `unsafe` of the calls. We rely on `cpp/implementations.cc` to keep the bytes of all definitions, and to
-// leave them as they are, until a call returns. Nothing here keeps a slice longer.
+// cxx generates the `unsafe` of the calls. We rely on `cpp/implementations.cc` to keep the bytes of all definitions,
+// and to leave them as they are, until a call returns. Nothing here keeps a slice longer.
 #[allow(unreachable_pub, unsafe_code)]
 #[cxx::bridge(namespace = "blockcell")]
 mod ffi {

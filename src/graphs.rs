@@ -16,8 +16,8 @@ use ffi::{Change, ChangeKind, Changes, GraphEdge, GraphNode, NewNode};
 use crate::bridge::or_default;
 use crate::switches::wants_rewrites;
 
-// cxx generates the `unsafe` of the calls. We rely on `cpp/rewrites.cc` to leave a graph, and its description, as they are
-// until a call returns: the slices and strings point into both. Nothing here keeps one longer.
+// cxx generates the `unsafe` of the calls. We rely on `cpp/rewrites.cc` to leave a graph, and its description, as they
+// are until a call returns: the slices and strings point into both. Nothing here keeps one longer.
 #[allow(unreachable_pub, unsafe_code)]
 #[cxx::bridge(namespace = "blockcell")]
 mod ffi {

@@ -10,8 +10,8 @@
 //!
 //! This module and its children are the only place of the crate where `unsafe` is allowed.
 
-// The intrinsics are `unsafe`. Two things are relied on: the proof above, for each instruction, and for each access to memory
-// that the slice which it is given has as many elements as the instruction touches. Lanes that are masked out touch none.
+// The intrinsics are `unsafe`. For each instruction we rely on the proof above. For each access to memory we rely on
+// the slice to have as many elements as the instruction touches; lanes that are masked out touch none.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
