@@ -10,13 +10,7 @@ use crate::{Context, Error};
 
 pub use crate::ops::gru::{BlockCellInputs, BlockCellOutputs};
 
-/// `GRUBlockCell`: the forward step.
-///
-/// ```text
-/// [r_bar | u_bar] = [x | h_prev] @ w_ru + b_ru        r = S(r_bar)   u = S(u_bar)
-/// c = tanh([x | r * h_prev] @ w_c + b_c)
-/// h = u * h_prev + (1 - u) * c
-/// ```
+/// `GRUBlockCell`: the forward step, as [`GRU_BLOCK_CELL`] says.
 ///
 /// `scratch` is memory for intermediate values. It has at least [`block_cell_scratch`] elements, of
 /// which neither the values before the call nor those after it matter.
@@ -26,8 +20,8 @@ pub use crate::ops::gru::{BlockCellInputs, BlockCellOutputs};
 /// A tensor of the wrong shape or layout, too short a `scratch`; nothing is written then.
 pub fn block_cell(
     context: &Context<'_>,
-    inputs: BlockCellInputs<'_>,
-    outputs: BlockCellOutputs<'_>,
+    inputs: BlockCellInputs<'_, f32>,
+    outputs: BlockCellOutputs<'_, f32>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let sizes = GRU_BLOCK_CELL.check_call(false, &inputs, &outputs, Keeps::All)?;
@@ -46,8 +40,8 @@ pub fn block_cell_scratch(sizes: &Sizes) -> usize {
 fn compute(
     context: &Context<'_>,
     sizes: Sizes,
-    inputs: BlockCellInputs<'_>,
-    outputs: BlockCellOutputs<'_>,
+    inputs: BlockCellInputs<'_, f32>,
+    outputs: BlockCellOutputs<'_, f32>,
     scratch: &mut [f32],
 ) {
     let BlockCellInputs { x, h_prev, w_ru, w_c, b_ru, b_c } = inputs;

@@ -3,7 +3,14 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
 
 op! {
-    /// One step of a gated recurrent unit (Cho et al., 2014), with the reset gate applied before the matrix product.
+    /// One step of a gated recurrent unit (Cho et al., 2014), with the reset gate applied before the matrix product:
+    ///
+    /// ```text
+    /// [r_bar | u_bar] = [x | h_prev] @ w_ru + b_ru
+    /// r = S(r_bar)    u = S(u_bar)
+    /// c = tanh([x | r * h_prev] @ w_c + b_c)
+    /// h = u * h_prev + (1 - u) * c
+    /// ```
     static GRU_BLOCK_CELL = {
         name: "GRUBlockCell", types: [Float], is_stock: true
     };
@@ -11,31 +18,31 @@ op! {
     /// Inputs of [`block_cell`](crate::gru::block_cell), named and ordered as in
     /// `tf.raw_ops.GRUBlockCell`.
     #[derive(Clone, Copy, Debug)]
-    struct BlockCellInputs<'a> {
+    struct BlockCellInputs<'a, E> {
         /// Input of the step.
-        x: ArrayView2<'a, f32> = [Batch, Input],
+        x: ArrayView2<'a, E> = [Batch, Input],
         /// State before the step.
-        h_prev: ArrayView2<'a, f32> = [Batch, Cell],
+        h_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Weights of the reset and update gates, in this order of columns.
-        w_ru: ArrayView2<'a, f32> = [InputCell, Gates(2)],
+        w_ru: ArrayView2<'a, E> = [InputCell, Gates(2)],
         /// Weights of the candidate.
-        w_c: ArrayView2<'a, f32> = [InputCell, Cell],
+        w_c: ArrayView2<'a, E> = [InputCell, Cell],
         /// Biases of the gates, in the order of the columns of `w_ru`.
-        b_ru: ArrayView1<'a, f32> = [Gates(2)],
+        b_ru: ArrayView1<'a, E> = [Gates(2)],
         /// Bias of the candidate.
-        b_c: ArrayView1<'a, f32> = [Cell],
+        b_c: ArrayView1<'a, E> = [Cell],
     }
 
     /// Outputs of [`block_cell`](crate::gru::block_cell). Previous contents do not matter.
-    struct BlockCellOutputs<'a> {
+    struct BlockCellOutputs<'a, E> {
         /// Reset gate.
-        r: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        r: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// Update gate.
-        u: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        u: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// Candidate state.
-        c: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        c: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// State after the step.
-        h: ArrayViewMut2<'a, f32> = [Batch, Cell],
+        h: ArrayViewMut2<'a, E> = [Batch, Cell],
     }
 }
 

@@ -2,6 +2,8 @@
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD};
 
+use super::{DataType, GRU_BLOCK_CELL, Op};
+
 op! {
     /// One step of a plain LSTM cell, on tensors that broadcast.
     ///
@@ -144,50 +146,13 @@ op! {
     }
 }
 
-op! {
-    /// The forward step of a plain GRU cell.
-    ///
-    /// ```text
-    /// [r_bar | u_bar] = [x | h_prev] @ w_ru + b_ru
-    /// r = S(r_bar)    u = S(u_bar)
-    /// c = tanh([x | r * h_prev] @ w_c + b_c)
-    /// h = u * h_prev + (1 - u) * c
-    /// ```
-    ///
-    /// It is what graphs in half get in place of the small operations of a cell; others get `GRUBlockCell`.
-    static UNFUSED_GRU_CELL = {
-        name: "BlockcellGRUCell", types: [Half, Float], is_stock: false
-    };
-
-    /// Inputs of [`gru_cell`](crate::unfused::gru_cell).
-    #[derive(Clone, Debug)]
-    struct GruCellInputs<'a, E> {
-        /// Input.
-        x: ArrayView2<'a, E> = [Batch, Input],
-        /// State before the step.
-        h_prev: ArrayView2<'a, E> = [Batch, Cell],
-        /// Weights of the reset and update gates, in this order of columns.
-        w_ru: ArrayView2<'a, E> = [InputCell, Gates(2)],
-        /// Weights of the candidate.
-        w_c: ArrayView2<'a, E> = [InputCell, Cell],
-        /// Biases of the gates, in the order of the columns of `w_ru`.
-        b_ru: ArrayView1<'a, E> = [Gates(2)],
-        /// Bias of the candidate.
-        b_c: ArrayView1<'a, E> = [Cell],
-    }
-
-    /// Outputs of [`gru_cell`](crate::unfused::gru_cell). Previous contents do not matter.
-    struct GruCellOutputs<'a, E> {
-        /// Reset gate.
-        r: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// Update gate.
-        u: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// Candidate.
-        c: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// State after the step.
-        h: ArrayViewMut2<'a, E> = [Batch, Cell],
-    }
-}
+/// `BlockcellGRUCell`: what graphs in half get in place of the small operations of a GRU cell; others get `GRUBlockCell`.
+pub static UNFUSED_GRU_CELL: Op = Op {
+    name: "BlockcellGRUCell",
+    types: &[DataType::Half, DataType::Float],
+    is_stock: false,
+    ..GRU_BLOCK_CELL
+};
 
 op! {
     /// The backward step of a plain GRU cell, down to the candidate and the update gate.

@@ -9,7 +9,7 @@ use crate::ops::{Keeps, Sizes, UNFUSED_GRU_CELL};
 use crate::recurrence::Lengths;
 use crate::{Context, Element, Error, Storage};
 
-pub use crate::ops::unfused::{GruCellInputs, GruCellOutputs};
+pub use crate::ops::gru::{BlockCellInputs as GruCellInputs, BlockCellOutputs as GruCellOutputs};
 
 /// How much scratch memory [`gru_cell`] needs: so many numbers, and so many elements.
 #[must_use]

@@ -121,9 +121,9 @@ class GRUBlockCell(GRU, RNNCell):
             )
         self._num_units = given[0]
 
-    def call(self, inputs: Any, state: Any) -> Tuple[Any, Any]:
+    def call(self, inputs: Any, h_prev: Any) -> Tuple[Any, Any]:
         """A step, as `__call__` says."""
-        h_prev = self._checked("the state", state)
+        h_prev = self._checked("the state", h_prev)
         h = tf.raw_ops.GRUBlockCell(x=inputs, h_prev=h_prev, **self._op_arguments()).h
         return h, h
 
