@@ -1,6 +1,6 @@
 """Every op of a cell or a sequence: its tensors with shapes in symbols, its types and attributes.
 
-The declarations are those of the library, `kernels/src/ops`, which a test of it writes to `ops.json`.
+The declarations are those of the library, in `kernels/src/ops`; `make generated` writes `ops.json`.
 Names and order are those of `tf.raw_ops`; `docs/ops.md` defines the ops. A symbolic dimension is a
 sum of products such as `"input_size + cell_size"` or `"2 * cell_size"`; `size_of` evaluates it.
 """

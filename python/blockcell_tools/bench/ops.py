@@ -21,6 +21,7 @@ from blockcell.op_table import (
     Tensor,
     size_of,
 )
+from blockcell_tools.bench.products import PRODUCTS
 
 DTYPES = {"float32": np.dtype(np.float32), "half": np.dtype(np.float16)}
 """NumPy's name of each dtype."""

@@ -1,4 +1,4 @@
-"""The matrix products that an op cannot do without: rows, columns and inner size of each, in symbols."""
+"""The matrix products that an op cannot do without: rows, columns and inner size, in symbols."""
 
 from blockcell.op_table import (
     BLOCK_GRU,
@@ -22,7 +22,7 @@ def _forward(rows, *gates):
 
 
 def _backward(*gates):
-    """The gradients with respect to x and the state, and those with respect to weights, of all steps."""
+    """The gradients of all steps: those of x and the state, and those of weights."""
     pairs = [((_STEPS, _ROWS, columns), (_ROWS, columns, _STEPS)) for columns in gates]
     return tuple(product for pair in pairs for product in pair)
 

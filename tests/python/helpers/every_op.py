@@ -132,8 +132,16 @@ def _of_lists(sizes):
             ("lstm_cell", dict(lstm, cs_prev=[some(1, cell)], peepholes=[])),
             ("lstm_cell", dict(lstm, cs_prev=[some(*gate)], peepholes=peepholes)),
             ("lstm_cell_grad", dict(lstm_grad, peepholes=[], cs=[]), dict(num_through_peepholes=0)),
-            ("lstm_cell_grad", dict(lstm_grad, peepholes=peepholes, cs=[some(*gate)]), dict(num_through_peepholes=2)),
-            ("lstm_cell_grad", dict(lstm_grad, peepholes=[], cs=[]), dict(num_through_peepholes=0, cell_clip=0.3)),
+            (
+                "lstm_cell_grad",
+                dict(lstm_grad, peepholes=peepholes, cs=[some(*gate)]),
+                dict(num_through_peepholes=2),
+            ),
+            (
+                "lstm_cell_grad",
+                dict(lstm_grad, peepholes=[], cs=[]),
+                dict(num_through_peepholes=0, cell_clip=0.3),
+            ),
             ("gru_cell", dict(x=x, h_prev=some(*gate), **gru)),
             ("gru_cell_grad_c", {name: some(*gate) for name in ("u", "h_prev", "c", "d_h")}),
             (

@@ -101,7 +101,10 @@ def _gradient_calls():
         inputs = dict(gates, co=state, **dict(zip(("cs_prev", "cs_grad", "h_grad"), lists)))
         without = {"peepholes": [], "cs": []}
         yield Call(
-            "BlockcellLSTMCellGrad", {**inputs, **without}, {"num_through_peepholes": 0, **attributes}, [all_names]
+            "BlockcellLSTMCellGrad",
+            {**inputs, **without},
+            {"num_through_peepholes": 0, **attributes},
+            [all_names],
         )
     inputs.update(co=(batch, cell), cs_prev=[(batch, cell)], cs_grad=[(cell,)])
     inputs.update(h_grad=[(batch, cell)], peepholes=[(cell,)] * 3, cs=[(batch, cell)])
