@@ -81,10 +81,10 @@ fn every_size_is_checked() {
 #[test]
 fn weights_of_another_cell_are_refused() {
     let [mut call, ..] = calls();
-    for (columns, tensor) in [(29, "w"), (32, "w")] {
+    for columns in [29, 32] {
         call.inputs[3] = ArrayD::zeros(IxDyn(&[12, columns]));
         call.inputs[4] = ArrayD::zeros(IxDyn(&[columns]));
-        expect_shape(&call, Some(tensor));
+        expect_shape(&call, Some("w"));
     }
 }
 
