@@ -14,8 +14,8 @@ mod twice;
 mod unfused;
 mod unfused_layers;
 
-use blockcell_kernels::{Element, Error};
 use blockcell_kernels::ops::{Inferred, Lists, Op, PartialShape};
+use blockcell_kernels::{Element, Error};
 use half::f16;
 
 use choices::Choices;
@@ -35,7 +35,10 @@ pub fn call(bytes: &[u8]) -> arbitrary::Result<()> {
     }
 }
 
-fn call_of<E: Element + tensor::Held>(kind: usize, choices: &mut Choices<'_>) -> arbitrary::Result<()> {
+fn call_of<E: Element + tensor::Held>(
+    kind: usize,
+    choices: &mut Choices<'_>,
+) -> arbitrary::Result<()> {
     match kind {
         0..=2 => block_ops::call::<E>(choices),
         3 => products::add_n::<E>(choices),

@@ -2,15 +2,15 @@
 
 use arbitrary::Result;
 use blockcell_kernels::ops::{
-    Lists, Op, UNFUSED_GRU_CELL, UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU, UNFUSED_LSTM_CELL,
-    UNFUSED_LSTM_CELL_GRAD,
+    Lists, Op, UNFUSED_GRU_CELL, UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU,
+    UNFUSED_LSTM_CELL, UNFUSED_LSTM_CELL_GRAD,
 };
-use blockcell_kernels::{Element, Error};
 use blockcell_kernels::unfused::{
     self, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
     GruCellInputs, GruCellOutputs, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs,
     LstmCellInputs, LstmCellOutputs,
 };
+use blockcell_kernels::{Element, Error};
 
 use crate::choices::{Choices, elements};
 use crate::tensor::{Held, Tensor, views};
@@ -85,7 +85,8 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             co: co.view_mut(),
             h: h.view_mut(),
         };
-        let ended = unfused::lstm_cell(context, &attributes, inputs, outputs, scratch.elements_mut());
+        let ended =
+            unfused::lstm_cell(context, &attributes, inputs, outputs, scratch.elements_mut());
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
@@ -129,8 +130,7 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_grad_shapes(sums_to_gates, shapes);
     let counts = [1, 1, through(count), count];
     let found = known_outputs(with_lists(&UNFUSED_LSTM_CELL_GRAD, &all, &counts, infer));
-    let mut wanted =
-        found.clone().unwrap_or_else(|_| any_lstm_grads([batch, cell], &co[0], count));
+    let mut wanted = found.clone().unwrap_or_else(|_| any_lstm_grads([batch, cell], &co[0], count));
     choices.disturb(16, &mut wanted);
     let needed = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let needed = needed.each_ref().map(Vec::as_slice);

@@ -83,8 +83,11 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     }
     choices.disturb(16, &mut outputs);
     let sizes = [time, batch, input, cell];
-    let needed =
-        if is_lstm { unfused::lstm_layer_scratch(sizes) } else { unfused::gru_layer_scratch(sizes) };
+    let needed = if is_lstm {
+        unfused::lstm_layer_scratch(sizes)
+    } else {
+        unfused::gru_layer_scratch(sizes)
+    };
     let [numbers, memory] = needed.map(|needed| scratch_len(choices, needed));
     let inputs = Tensor::all::<E>(choices, &shapes)?;
     let mut written = Vec::new();

@@ -66,7 +66,11 @@ fn every_size_is_checked() {
     for call in calls() {
         run(&call).expect("it is right");
         for inputs in resized(&call.inputs) {
-            expect_shape(&Call { inputs, ..call.clone() }, None);
+            let mut call = Call { inputs, ..call.clone() };
+            // Numbers that are not those of x would be another error.
+            let time = call.inputs[0].shape()[0] as i32;
+            (call.steps.time, call.steps.rounds) = (time, time);
+            expect_shape(&call, None);
         }
         for outputs in resized(&call.outputs) {
             expect_shape(&Call { outputs, ..call.clone() }, None);
@@ -77,10 +81,10 @@ fn every_size_is_checked() {
 #[test]
 fn weights_of_another_cell_are_refused() {
     let [mut call, ..] = calls();
-    for (columns, tensor) in [(29, "b"), (32, "h_prev")] {
+    for columns in [29, 32] {
         call.inputs[3] = ArrayD::zeros(IxDyn(&[12, columns]));
         call.inputs[4] = ArrayD::zeros(IxDyn(&[columns]));
-        expect_shape(&call, Some(tensor));
+        expect_shape(&call, Some("w"));
     }
 }
 
