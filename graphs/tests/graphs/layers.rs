@@ -66,7 +66,7 @@ const LOOP: &str = "zero = Const() T=int32 value=0
 const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) R=1 L=1 \
     x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false P=0 forget_bias=1.0 cell_clip=-1.0";
 
-fn with(changes: &[(&str, &str)]) -> String {
+pub(super) fn with(changes: &[(&str, &str)]) -> String {
     let mut text = LOOP.to_owned();
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
@@ -177,23 +177,25 @@ fn layers_take_the_outputs_of_those_before() {
     }
 }
 
+/// The changes that make a loop of a GRU cell.
+pub(super) const GRU: [(&str, &str); 9] = [
+    (
+        "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) C=1 P=0 forget_bias=1.0 cell_clip=-1.0",
+        "cell = GRUBlockCell(x_t, h_switch:1, w_in, w_in, b_in, b_in)",
+    ),
+    ("c_first = Enter(c0) frame_name=\"loop\" is_constant=false", ""),
+    ("c_merge = Merge(c_first, c_next)", ""),
+    ("c_switch = Switch(c_merge, more)", ""),
+    ("c_next = NextIteration(c_new)", ""),
+    ("c_last = Exit(c_switch)", ""),
+    ("c_new = Select(has_ended, c_switch:1, cell:1)", ""),
+    ("Pack(all, c_last,", "Pack(all,"),
+    ("cell:6", "cell:3"),
+];
+
 #[test]
 fn a_loop_of_gru_cells_becomes_a_layer() {
-    let text = rewriting(&with(&[
-        (
-            "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) C=1 P=0 forget_bias=1.0 cell_clip=-1.0",
-            "cell = GRUBlockCell(x_t, h_switch:1, w_in, w_in, b_in, b_in)",
-        ),
-        ("c_first = Enter(c0) frame_name=\"loop\" is_constant=false", ""),
-        ("c_merge = Merge(c_first, c_next)", ""),
-        ("c_switch = Switch(c_merge, more)", ""),
-        ("c_next = NextIteration(c_new)", ""),
-        ("c_last = Exit(c_switch)", ""),
-        ("c_new = Select(has_ended, c_switch:1, cell:1)", ""),
-        ("Pack(all, c_last,", "Pack(all,"),
-        ("cell:6", "cell:3"),
-    ]))
-    .text();
+    let text = rewriting(&with(&GRU)).text();
     assert!(
         text.contains("cell = BlockcellGRULayer(time, time, lengths, x, h0, w, w, b, b) R=1"),
         "{text}"
@@ -238,7 +240,7 @@ const LISTS: [(&str, &str); 6] = [
 ];
 
 /// A loop of TensorFlow 2 has none of the arrays.
-fn with_lists(changes: &[(&str, &str)]) -> String {
+pub(super) fn with_lists(changes: &[(&str, &str)]) -> String {
     let text = with(&[&LISTS[..], changes].concat());
     let arrays = ["in_array", "in_range", "filled", "in_handle", "in_flow", "out_handle"];
     let is_array = |line: &&str| {
