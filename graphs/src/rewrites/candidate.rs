@@ -97,19 +97,20 @@ impl Candidate {
 
     fn check_places(&self, graph: &Graph) -> Result<(), Reason> {
         let root = graph.node(self.root);
+        check_replaceable(root)?;
         for &id in &self.nodes {
             let node = graph.node(id);
             if node.is_target && !self.outputs.contains(&id) {
                 return Err(Reason::Target(node.name.clone()));
             }
-            if node.device != root.device || !root.device.is_local_cpu {
+            if node.device != root.device {
                 return Err(Reason::Device(node.name.clone()));
             }
             if is_claimed(node) {
                 return Err(Reason::Kernel(node.name.clone()));
             }
         }
-        check_replaceable(root)
+        Ok(())
     }
 
     fn check_order(&self, graph: &Graph, levels: &Levels) -> Result<(), Reason> {

@@ -56,6 +56,11 @@ impl Rewriting {
         }
     }
 
+    /// The lines of the report.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.report.lines().collect()
+    }
+
     /// The graph now.
     pub(crate) fn text(&self) -> String {
         self.after.to_string()

@@ -96,7 +96,7 @@ fn other_processes_and_gpus_are_left_alone() {
     }
 }
 
-const CLAIMS: [&str; 6] = [
+pub(super) const CLAIMS: [&str; 6] = [
     "_XlaCompile=true",
     "_XlaCluster=\"c\"",
     "_xla_compile_id=\"c\"",

@@ -75,7 +75,7 @@ const AROUND: &str = "zero = Const() T=int32 value=0
     recurrent = VarHandleOp()
     bias = VarHandleOp()\n";
 
-const LSTM: &str = "c_in = Enter(zeros) frame_name=\"loop\" is_constant=false
+pub(super) const LSTM: &str = "c_in = Enter(zeros) frame_name=\"loop\" is_constant=false
     c_merge = Merge(c_in, c_next)
     c_switch = Switch(c_merge, more)
     c_next = NextIteration(c_new, ^done)
@@ -98,7 +98,7 @@ const LSTM: &str = "c_in = Enter(zeros) frame_name=\"loop\" is_constant=false
     h_new = Identity(h)
     y = Identity(h)\n";
 
-const GRU: &str = "parts_axis = Const(^pivot) T=int32 value=0
+pub(super) const GRU: &str = "parts_axis = Const(^pivot) T=int32 value=0
     columns = Const(^pivot) T=int32 value=-1
     biases = Split(parts_axis, b) num_split=2
     b_x = Squeeze(biases)
@@ -140,7 +140,7 @@ const MASK: &str = "mask_shape = Const() T=int32 value=[-1,1]
     before_switch = Switch(before_merge, more)
     before_next = NextIteration(y, ^done)\n";
 
-fn with(step: &str, changes: &[(&str, &str)]) -> String {
+pub(super) fn with(step: &str, changes: &[(&str, &str)]) -> String {
     let mut text = AROUND.to_owned() + step;
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");

@@ -66,7 +66,7 @@ const LOOP: &str = "zero = Const() T=int32 value=0
 const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) num_rounds=1 num_sequence_length=1 \
     x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0";
 
-fn with(changes: &[(&str, &str)]) -> String {
+pub(super) fn with(changes: &[(&str, &str)]) -> String {
     let mut text = LOOP.to_owned();
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
@@ -182,27 +182,25 @@ fn layers_take_the_outputs_of_those_before() {
     }
 }
 
-/// The same loop around TensorFlow's own step of a GRU cell.
-fn of_block_cells() -> String {
-    with(&[
-        (
-            "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0",
-            "cell = GRUBlockCell(x_t, h_switch:1, w_in, w_in, b_in, b_in)",
-        ),
-        ("c_first = Enter(c0) frame_name=\"loop\" is_constant=false", ""),
-        ("c_merge = Merge(c_first, c_next)", ""),
-        ("c_switch = Switch(c_merge, more)", ""),
-        ("c_next = NextIteration(c_new)", ""),
-        ("c_last = Exit(c_switch)", ""),
-        ("c_new = Select(has_ended, c_switch:1, cell:1)", ""),
-        ("Pack(all, c_last,", "Pack(all,"),
-        ("cell:6", "cell:3"),
-    ])
-}
+/// The changes that make a loop of a GRU cell.
+pub(super) const GRU: [(&str, &str); 9] = [
+    (
+        "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0",
+        "cell = GRUBlockCell(x_t, h_switch:1, w_in, w_in, b_in, b_in)",
+    ),
+    ("c_first = Enter(c0) frame_name=\"loop\" is_constant=false", ""),
+    ("c_merge = Merge(c_first, c_next)", ""),
+    ("c_switch = Switch(c_merge, more)", ""),
+    ("c_next = NextIteration(c_new)", ""),
+    ("c_last = Exit(c_switch)", ""),
+    ("c_new = Select(has_ended, c_switch:1, cell:1)", ""),
+    ("Pack(all, c_last,", "Pack(all,"),
+    ("cell:6", "cell:3"),
+];
 
 #[test]
 fn a_loop_of_gru_cells_becomes_a_layer() {
-    let text = rewriting(&of_block_cells()).text();
+    let text = rewriting(&with(&GRU)).text();
     assert!(
         text.contains(
             "cell = BlockcellGRULayer(time, time, lengths, x, h0, w, w, b, b) num_rounds=1"
@@ -216,7 +214,7 @@ fn a_loop_of_gru_cells_becomes_a_layer() {
 #[test]
 fn a_loop_of_block_cells_beside_a_split_becomes_a_layer() {
     let split = "\nparts = Split(split_axis, all) num_split=2\nboth = Apply(parts, parts:1)";
-    let text = rewriting(&(of_block_cells() + split)).text();
+    let text = rewriting(&(with(&GRU) + split)).text();
     assert!(text.contains("BlockcellGRULayer(") && text.contains("both = Apply("), "{text}");
 }
 
@@ -257,7 +255,7 @@ const LISTS: [(&str, &str); 6] = [
 ];
 
 /// A loop of TensorFlow 2 has none of the arrays.
-fn with_lists(changes: &[(&str, &str)]) -> String {
+pub(super) fn with_lists(changes: &[(&str, &str)]) -> String {
     let text = with(&[&LISTS[..], changes].concat());
     let arrays = ["in_array", "in_range", "filled", "in_handle", "in_flow", "out_handle"];
     let is_array = |line: &&str| {

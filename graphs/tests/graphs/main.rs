@@ -6,6 +6,7 @@
 mod common;
 
 mod accumulators;
+mod candidates;
 mod cells;
 mod cells_gru;
 mod cells_parts;

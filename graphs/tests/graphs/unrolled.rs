@@ -28,7 +28,7 @@ fn steps() -> String {
     text
 }
 
-fn with(changes: &[(&str, &str)], more: &str) -> String {
+pub(super) fn with(changes: &[(&str, &str)], more: &str) -> String {
     let mut text = steps();
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");

@@ -26,7 +26,6 @@ use super::layers::{Layer, Loop};
 use super::lists::{Input, Written};
 use super::rounds::Rounds;
 use super::weights::Weight;
-use crate::facts::placement::check_replaceable;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, Graph, NodeId};
 use crate::reading::neighbours::parts;
@@ -52,7 +51,6 @@ pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
     let other = |part: &'static str| Reason::Loop { part, node: node.clone() };
     let counters = Counters::read(graph, &frame).ok_or_else(|| other("condition"))?;
     let step = step_of(graph, &frame).ok_or_else(|| other("step"))?;
-    check_replaceable(graph.node(step.root))?;
     let counts = |t| counters.is_count(graph, t);
     let input = Input::of_list(graph, &frame, step.x, counts).ok_or_else(|| other("input"))?;
     let written = Written::of_list(graph, &frame, counts)
