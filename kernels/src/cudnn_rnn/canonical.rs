@@ -60,7 +60,7 @@ pub fn canonical_to_params<E: Copy>(
 ///
 /// # Errors
 ///
-/// [`Error::Count`] for a list of another length, [`Error::ListShape`] for the first part of another size.
+/// [`Error::Count`] for a list of another length, [`Error::Shape`] for the first part of another size.
 pub fn check_canonical(
     op: &'static str,
     layout: &Layout,

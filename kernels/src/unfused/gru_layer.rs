@@ -6,7 +6,7 @@ use super::loops::{self, Loop, Numbers};
 use super::memory::{self, Pieces};
 use crate::block_gru::forward::{Sequence, forward_scratch};
 use crate::gru::step::GruStep;
-use crate::ops::{GRU_LAYER, Inferred, Lists, Op, PartialShape, Sizes};
+use crate::ops::{GRU_LAYER, Inferred, KnownSizes, Lists, Op, PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
 use crate::{Context, Element, Error, Storage};
 
@@ -36,8 +36,10 @@ pub(super) fn layer_shapes(
 ) -> Result<Inferred, Error> {
     let mut inferred = op.infer(false, inputs)?;
     loops::infer_lengths(op, inputs, &mut inferred)?;
-    let state = vec![inferred.sizes.batch, inferred.sizes.cell_size];
-    inferred.outputs.fill(state);
+    let KnownSizes { batch, input_size, cell_size, .. } = inferred.sizes;
+    inferred.outputs.fill(vec![batch, cell_size]);
+    // Other tensors may tell more of an x whose own shape is not known.
+    kind.check_x(op, &[None, batch, input_size])?;
     kind.infer(op, numbers, inputs, &mut inferred)?;
     Ok(inferred)
 }
@@ -54,8 +56,8 @@ pub fn gru_layer_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [u
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, more rounds than x or h have steps, or too short a scratch memory; nothing is
-/// written then.
+/// A tensor of the wrong shape or layout, more rounds than x or h have steps, a loop without a round whose outputs have no
+/// known shape, or too short a scratch memory; nothing is written then.
 pub fn gru_layer<E: Element>(
     context: &Context<'_>,
     kind: &Loop,
@@ -67,6 +69,7 @@ pub fn gru_layer<E: Element>(
     let infer = |shapes: &Lists<'_, _>| gru_layer_shapes(kind, Some(numbers), shapes);
     let Sizes { time, batch, input_size, cell_size, .. } =
         GRU_LAYER.check_lists(&inputs, &outputs, infer)?;
+    kind.without_rounds(&GRU_LAYER, numbers, inputs.x.shape())?;
     let needed = gru_layer_scratch([time, batch, input_size, cell_size]);
     memory::check(GRU_LAYER.name, needed, [scratch.len(), elements.len()])?;
     if batch > 0 && cell_size > 0 {

@@ -4,7 +4,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
 use super::loops::{Loop, Numbers};
 use super::memory::Pieces;
-use crate::ops::{Inferred, Lists, Op, PartialShape};
+use crate::ops::{Inferred, Lists, Op, PartialShape, Tensor};
 use crate::{Error, Storage};
 
 /// What follows from what is known of the shapes of the inputs, and of the numbers, for an operation with these states.
@@ -16,12 +16,17 @@ pub(super) fn infer(
     states: &[&'static str],
 ) -> Result<Inferred, Error> {
     let mut inferred = op.infer(false, inputs)?;
+    let [masks, before] = ["mask", "before"].map(|name| inputs.of(name).len());
+    if masks != before {
+        let what = "tensors in before";
+        return Err(Error::Count { op: op.name, what, expected: masks, got: before });
+    }
     if let [Some(mask)] = inputs.of("mask") {
         check_mask(op, numbers, mask)?;
     }
-    let with_time = ["x", "mask"].map(|name| (name, 1));
-    let without = states.iter().copied().chain(["before"]).map(|name| (name, 0));
-    let batch = one_batch(op, inputs, with_time.into_iter().chain(without))?;
+    let states_with_axes = states.iter().map(|&name| (name, 0));
+    let tensors = [("x", 1)].into_iter().chain(states_with_axes);
+    let batch = one_batch(op, inputs, tensors.chain([("mask", 1), ("before", 0)]))?;
     inferred.sizes.batch = batch;
     kind.infer(op, numbers, inputs, &mut inferred)?;
     // While a graph is built, nobody knows whether there will be a round; without one, the last states are as small as
@@ -68,7 +73,9 @@ fn one_batch(
             (Some(_), Some(1)) => batch = rows,
             (rows, batch) if rows == batch => {}
             (_, batch) => {
-                let expected = format!("a batch of 1 or {}", batch.unwrap_or(1));
+                let declared = op.inputs.iter().find(|declared| declared.name == tensor);
+                let symbols = declared.and_then(Tensor::symbols).unwrap_or_default();
+                let expected = format!("{symbols} with a batch of 1 or {}", batch.unwrap_or(1));
                 let got = shape.clone().unwrap_or_default();
                 return Err(Error::Shape { op: op.name, tensor, index: None, expected, got });
             }

@@ -116,7 +116,8 @@ impl Loop {
         Ok(())
     }
 
-    fn check_x(&self, op: &'static Op, x: &[Option<usize>]) -> Result<(), Error> {
+    /// Checks what is known of the shape of x against what a step of it must be.
+    pub(super) fn check_x(&self, op: &'static Op, x: &[Option<usize>]) -> Result<(), Error> {
         check_element(op, "x", "[time, batch, input_size]", self.x.as_deref(), x)
     }
 

@@ -44,8 +44,7 @@ pub fn lstm_cell_grad_shapes(
         let is_gate = name == "cs_prev" && has_peepholes && sums_to_gates;
         for (index, shape) in list.iter().enumerate() {
             let index = (list.len() > 1).then_some(index);
-            let fits: fn(&[Option<usize>], &[Option<usize>]) -> bool =
-                if is_gate { may_be_same } else { may_broadcast };
+            let fits = if is_gate { may_be_same } else { may_broadcast };
             if let Some(got) = shape.as_ref().filter(|got| !fits(got, &state)) {
                 let or = if is_gate { "" } else { ", or one that broadcasts to it" };
                 let expected = format!("the shape of cs, {}{or}", error::shape(&state));

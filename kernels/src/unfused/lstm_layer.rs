@@ -69,8 +69,8 @@ fn sizes([time, batch, input_size, cell_size]: [usize; 4]) -> Sizes {
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, more rounds than x or h have steps, or too short a scratch memory; nothing is
-/// written then.
+/// A tensor of the wrong shape or layout, more rounds than x or h have steps, a loop without a round whose outputs have no
+/// known shape, or too short a scratch memory; nothing is written then.
 pub fn lstm_layer<E: Element>(
     context: &Context<'_>,
     attributes: &Attributes,
@@ -88,6 +88,7 @@ pub fn lstm_layer<E: Element>(
     let infer = |shapes: &Lists<'_, _>| lstm_layer_shapes(kind, Some(numbers), shapes);
     let Sizes { time, batch, input_size, cell_size, .. } =
         op.check_lists(&inputs, &outputs, infer)?;
+    kind.without_rounds(op, numbers, inputs.x.shape())?;
     let needed = lstm_layer_scratch([time, batch, input_size, cell_size]);
     memory::check(op.name, needed, [scratch.len(), elements.len()])?;
     if batch > 0 && cell_size > 0 {
