@@ -29,7 +29,7 @@ fn input<E: Element + Held>(
     shape: &[usize],
     time: usize,
 ) -> Result<Tensor> {
-    if !tensor.is_steps {
+    if !tensor.is_steps() {
         return Tensor::of::<E>(choices, shape);
     }
     let steps = (0..elements(shape)?).map(|_| choices.steps(time)).collect();
@@ -49,7 +49,7 @@ fn scratch(op: &Op, sizes: &Sizes, is_apart: bool) -> usize {
 }
 
 pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
-    let op = ops::ALL[choices.below(ops::ALL.len())];
+    let op = ops::BLOCK[choices.below(ops::BLOCK.len())];
     let is_half = size_of::<E>() == 2 && op.types.contains(&DataType::Half);
     let use_optional = choices.flag();
     let keeps = if choices.flag() { Keeps::All } else { Keeps::WhatIsRead };

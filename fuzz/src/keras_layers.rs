@@ -1,36 +1,26 @@
 //! Calls of the loops of Keras's layers.
 
 use arbitrary::Result;
-use blockcell_kernels::plain::{
-    self, ElementShapes, KerasGruInputs, KerasGruOutputs, KerasLstmInputs, KerasLstmOutputs,
-    KerasMask, KerasSteps,
+use blockcell_kernels::unfused::{
+    self, KerasGruInputs, KerasGruOutputs, KerasLstmInputs, KerasLstmOutputs, Loop,
 };
 use blockcell_kernels::{Context, Element, Error};
 
 use crate::choices::{Choices, elements as number_of};
-use crate::plain_layers::element_shapes;
 use crate::tensor::{Held, Tensor};
 use crate::twice::{Role, scratch_len, twice};
+use crate::unfused_layers::any_loop;
 
 /// The tensors of a call, and what is known of it.
 struct Given {
     is_lstm: bool,
-    steps: KerasSteps,
-    elements: ElementShapes,
+    kind: Loop,
+    size: i32,
+    rounds: i32,
     /// Which rows take part in which steps, and the output before.
     mask: Option<[Tensor; 2]>,
     /// x, the states, and the weights.
     inputs: Vec<Tensor>,
-}
-
-/// What a loop is known to do: mostly a round for each step.
-fn steps(choices: &mut Choices<'_>, time: usize) -> KerasSteps {
-    KerasSteps {
-        size: if choices.once_in(8) { choices.steps(time) } else { time as i64 },
-        rounds: choices.steps(time),
-        last_only: choices.flag(),
-        repeats: choices.flag(),
-    }
 }
 
 /// Mostly as many rows as the batch has; one may stand for all.
@@ -52,20 +42,19 @@ impl Given {
         shapes.extend((0..biases).map(|_| vec![gates]));
         let mut mask = [vec![time, rows(choices, batch), 1], vec![rows(choices, batch), cell]];
         choices.disturb(4, shapes.iter_mut().chain(&mut mask));
-        let steps = steps(choices, time);
-        let elements = element_shapes(choices, [batch, input], [batch, cell]);
+        let whole = i32::try_from(time).unwrap_or(i32::MAX);
+        let size = if choices.once_in(8) { choices.short_steps(time) } else { whole };
+        let rounds = choices.short_steps(time);
+        let [last_only, repeats] = [(); 2].map(|()| choices.flag());
+        let kind = any_loop(choices, [batch, input], [batch, cell]);
+        let kind = Loop { lists: true, last_only, repeats, ..kind };
         let [valid, before] = mask;
         let mask = has_mask.then(|| {
             let flags = (0..number_of(&valid)?).map(|_| choices.flag().into());
             Ok([Tensor::new::<u8>(&valid, flags.collect()), Tensor::of::<E>(choices, &before)?])
         });
         let inputs = Tensor::all::<E>(choices, &shapes)?;
-        Ok(Given { is_lstm, steps, elements, mask: mask.transpose()?, inputs })
-    }
-
-    fn mask<E: Element + Held>(&self) -> Option<KerasMask<'_, E>> {
-        let mask = self.mask.as_ref();
-        mask.map(|[valid, before]| KerasMask { valid: valid.view(), before: before.view() })
+        Ok(Given { is_lstm, kind, size, rounds, mask: mask.transpose()?, inputs })
     }
 
     fn run<E: Element + Held>(
@@ -76,37 +65,46 @@ impl Given {
         let (outputs, memory) = written.split_at_mut(if self.is_lstm { 3 } else { 2 });
         let [numbers, elements_memory] = memory else { unreachable!("two kinds") };
         let memory = (numbers.elements_mut(), elements_memory.elements_mut());
-        let loops = (&self.steps, &self.elements);
+        let (kind, size, rounds) = (&self.kind, self.size, vec![self.rounds]);
+        let mask = self.mask.as_ref();
+        let (mask, before) =
+            (mask.map(|[mask, _]| mask.view()), mask.map(|[_, before]| before.view()));
         match (outputs, &self.inputs[..]) {
             ([h, h_last, cs_last], [x, h_prev, cs_prev, w_x, w_h, b]) => {
                 let inputs = KerasLstmInputs::<E> {
-                    mask: self.mask(),
+                    size,
+                    rounds,
                     x: x.view(),
                     h_prev: h_prev.view(),
                     cs_prev: cs_prev.view(),
                     w_x: w_x.view(),
                     w_h: w_h.view(),
                     b: b.view(),
+                    mask,
+                    before,
                 };
                 let outputs = KerasLstmOutputs {
                     h: h.view_mut(),
                     h_last: h_last.view_mut(),
                     cs_last: cs_last.view_mut(),
                 };
-                plain::keras_lstm(context, loops, inputs, outputs, memory)
+                unfused::keras_lstm(context, kind, inputs, outputs, memory)
             }
             ([h, h_last], [x, h_prev, w_x, w_h, b_x, b_h]) => {
                 let inputs = KerasGruInputs::<E> {
-                    mask: self.mask(),
+                    size,
+                    rounds,
                     x: x.view(),
                     h_prev: h_prev.view(),
                     w_x: w_x.view(),
                     w_h: w_h.view(),
                     b_x: b_x.view(),
                     b_h: b_h.view(),
+                    mask,
+                    before,
                 };
                 let outputs = KerasGruOutputs { h: h.view_mut(), h_last: h_last.view_mut() };
-                plain::keras_gru(context, loops, inputs, outputs, memory)
+                unfused::keras_gru(context, kind, inputs, outputs, memory)
             }
             _ => unreachable!("an LSTM or a GRU"),
         }
@@ -117,16 +115,16 @@ impl Given {
 pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     let sizes @ [time, batch, _, cell] = [(); 4].map(|()| choices.size());
     let given = Given::new::<E>(choices, sizes)?;
-    let size = usize::try_from(given.steps.size).unwrap_or(time);
+    let size = usize::try_from(given.size).unwrap_or(time);
     let mut outputs = vec![vec![size, batch, cell], vec![batch, cell]];
     if given.is_lstm {
         outputs.push(vec![batch, cell]);
     }
     choices.disturb(16, &mut outputs);
     let needed = if given.is_lstm {
-        plain::keras_lstm_scratch(sizes)
+        unfused::keras_lstm_scratch(sizes)
     } else {
-        plain::keras_gru_scratch(sizes)
+        unfused::keras_gru_scratch(sizes)
     };
     let [numbers, memory] = needed.map(|needed| scratch_len(choices, needed));
     let mut written = Vec::new();

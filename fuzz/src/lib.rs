@@ -8,15 +8,14 @@ mod choices;
 mod graphs;
 mod keras_layers;
 mod networks;
-mod plain;
-mod plain_layers;
 mod products;
 mod tensor;
 mod twice;
+mod unfused;
+mod unfused_layers;
 
-use arbitrary::Result;
-use blockcell_kernels::Element;
-use blockcell_kernels::ops::PartialShape;
+use blockcell_kernels::ops::{Inferred, Lists, Op, PartialShape};
+use blockcell_kernels::{Element, Error};
 use half::f16;
 
 use choices::Choices;
@@ -26,7 +25,7 @@ use choices::Choices;
 /// # Errors
 ///
 /// If the bytes stand for no call that is small enough.
-pub fn call(bytes: &[u8]) -> Result<()> {
+pub fn call(bytes: &[u8]) -> arbitrary::Result<()> {
     let mut choices = Choices::new(bytes);
     let kind = choices.below(15);
     if choices.flag() {
@@ -36,21 +35,24 @@ pub fn call(bytes: &[u8]) -> Result<()> {
     }
 }
 
-fn call_of<E: Element + tensor::Held>(kind: usize, choices: &mut Choices<'_>) -> Result<()> {
+fn call_of<E: Element + tensor::Held>(
+    kind: usize,
+    choices: &mut Choices<'_>,
+) -> arbitrary::Result<()> {
     match kind {
         0..=2 => block_ops::call::<E>(choices),
         3 => products::add_n::<E>(choices),
         4 => products::slice::<E>(choices),
         5 => products::bias::<E>(choices),
-        6 => plain::lstm_cell::<E>(choices),
-        7 => plain::lstm_cell_grad::<E>(choices),
-        8 => plain::gru_cell_grad::<E>(choices),
-        9 => plain_layers::call::<E>(choices),
+        6 => unfused::lstm_cell::<E>(choices),
+        7 => unfused::lstm_cell_grad::<E>(choices),
+        8 => unfused::gru_cell_grad::<E>(choices),
+        9 => unfused_layers::call::<E>(choices),
         10 => networks::forward::<E>(choices),
         11 => networks::backprop::<E>(choices),
         12 => networks::canonical::<E>(choices),
         13 => keras_layers::call::<E>(choices),
-        _ => plain::gru_cell::<E>(choices),
+        _ => unfused::gru_cell::<E>(choices),
     }
 }
 
@@ -61,7 +63,23 @@ fn known(shape: &impl AsRef<[usize]>) -> PartialShape {
     Some(shape.as_ref().iter().copied().map(Some).collect())
 }
 
-/// A shape of which all is known.
-fn sizes(shape: &[Option<usize>]) -> Vec<usize> {
-    shape.iter().map(|size| size.expect("a size that is known")).collect()
+/// The shapes of a call's inputs, which are so many of each single tensor or list, for an operation that has so many
+/// outputs of each.
+fn with_lists<R>(
+    op: &'static Op,
+    inputs: &[&[Vec<usize>]],
+    outputs: &[usize],
+    read: impl FnOnce(&Lists<'_, PartialShape>) -> R,
+) -> R {
+    let lengths: Vec<_> = inputs.iter().map(|list| list.len()).collect();
+    let shapes: Vec<_> = inputs.iter().copied().flatten().map(known).collect();
+    read(&Lists::new(op, &lengths, outputs, &shapes))
+}
+
+/// The shapes of outputs of which all is known.
+fn known_outputs(inferred: Result<Inferred, Error>) -> Result<Vec<Vec<usize>>, Error> {
+    let sizes = |shape: Vec<Option<usize>>| {
+        shape.into_iter().map(|size| size.expect("a size that is known")).collect()
+    };
+    inferred.map(|inferred| inferred.outputs.into_iter().map(sizes).collect())
 }

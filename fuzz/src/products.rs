@@ -3,14 +3,15 @@
 use arbitrary::Result;
 use blockcell_kernels::Element;
 use blockcell_kernels::mat_mul::{
-    self, AddNInputs, BiasInputs, Part, SliceInputs, add_n_shape, bias_add_grad_add_n_shape,
-    slice_shapes,
+    self, AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, Part, SliceInputs, SliceOutputs,
+    add_n_shapes, bias_add_grad_add_n_shapes, slice_shapes,
 };
+use blockcell_kernels::ops::{BIAS_ADD_GRAD_ADD_N, Lists, MAT_MUL_ADD_N, MAT_MUL_SLICE};
 
 use crate::choices::Choices;
 use crate::tensor::{Held, Tensor, views};
 use crate::twice::{Role, twice};
-use crate::{known, sizes};
+use crate::{known_outputs, with_lists};
 
 /// `BlockcellMatMulAddN`: products of lists of matrices, and other summands.
 pub(crate) fn add_n<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
@@ -31,9 +32,9 @@ pub(crate) fn add_n<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> 
     if choices.once_in(16) {
         a.pop();
     }
-    let known = |shapes: &[Vec<usize>]| shapes.iter().map(known).collect::<Vec<_>>();
-    let shape = add_n_shape(&known(&addends), &known(&a), &known(&b));
-    let mut sum = vec![shape.as_ref().map_or_else(|_| vec![height, columns], |shape| sizes(shape))];
+    let lists = [&a[..], &b, &addends];
+    let shape = known_outputs(with_lists(&MAT_MUL_ADD_N, &lists, &[1], add_n_shapes));
+    let mut sum = shape.clone().unwrap_or_else(|_| vec![vec![height, columns]]);
     choices.disturb(16, &mut sum);
     let holds_addend = choices.flag();
     let role = if holds_addend { Role::Updated } else { Role::Output };
@@ -41,8 +42,9 @@ pub(crate) fn add_n<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> 
     let [a, b, addends] = [a, b, addends].map(|shapes| Tensor::all::<E>(choices, &shapes));
     let (a, b, addends) = (a?, b?, addends?);
     twice(choices, vec![(role, sum)], |context, written| {
-        let inputs = AddNInputs { addends: &views(&addends), a: &views(&a), b: &views(&b) };
-        let ended = mat_mul::add_n::<E>(context, inputs, holds_addend, written[0].view_mut());
+        let inputs = AddNInputs { a: views(&a), b: views(&b), addends: views(&addends) };
+        let outputs = AddNOutputs { sum: written[0].view_mut() };
+        let ended = mat_mul::add_n::<E>(context, inputs, holds_addend, outputs);
         assert!(shape.is_ok() || ended.is_err(), "{shape:?}");
         ended
     })
@@ -63,19 +65,19 @@ pub(crate) fn slice<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> 
             Part { begin, size: if choices.flag() { -1 } else { choices.steps(rest) } }
         })
         .collect();
-    let found = slice_shapes(&known(&shapes[0]), &known(&shapes[1]), rows, &columns);
-    let mut parts: Vec<_> = match &found {
-        Ok(parts) => parts.iter().map(|shape| sizes(shape)).collect(),
-        Err(_) => vec![vec![k, m]; count],
-    };
+    let (lists, infer) = ([&shapes[..1], &shapes[1..]], |shapes: &Lists<'_, _>| {
+        slice_shapes(rows, &columns, shapes)
+    });
+    let found = known_outputs(with_lists(&MAT_MUL_SLICE, &lists, &[count], infer));
+    let mut parts = found.clone().unwrap_or_else(|_| vec![vec![k, m]; count]);
     choices.disturb(16, &mut parts);
     let inputs = Tensor::all::<E>(choices, &shapes)?;
     let written: Result<Vec<_>> = parts.iter().map(|shape| Tensor::zeros::<E>(shape)).collect();
     let written = written?.into_iter().map(|part| (Role::Output, part)).collect();
     twice(choices, written, |context, written| {
         let inputs = SliceInputs { a: inputs[0].view(), b: inputs[1].view() };
-        let parts = written.iter_mut().map(Tensor::view_mut).collect();
-        let ended = mat_mul::slice::<E>(context, inputs, rows, &columns, parts);
+        let outputs = SliceOutputs { parts: written.iter_mut().map(Tensor::view_mut).collect() };
+        let ended = mat_mul::slice::<E>(context, inputs, rows, &columns, outputs);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
@@ -88,17 +90,18 @@ pub(crate) fn bias<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     let mut out_backprop: Vec<_> = (0..matrices).map(|_| vec![choices.size(), columns]).collect();
     let mut addends = vec![vec![columns]; addends];
     choices.disturb(4, out_backprop.iter_mut().chain(&mut addends));
-    let known = |shapes: &[Vec<usize>]| shapes.iter().map(known).collect::<Vec<_>>();
-    let shape = bias_add_grad_add_n_shape(&known(&addends), &known(&out_backprop));
-    let mut sum = vec![shape.as_ref().map_or_else(|_| vec![columns], |shape| sizes(shape))];
+    let (op, lists) = (&BIAS_ADD_GRAD_ADD_N, [&out_backprop[..], &addends]);
+    let shape = known_outputs(with_lists(op, &lists, &[1], bias_add_grad_add_n_shapes));
+    let mut sum = shape.clone().unwrap_or_else(|_| vec![vec![columns]]);
     choices.disturb(16, &mut sum);
     let sum = Tensor::zeros::<E>(&sum[0])?;
     let [gradients, addends] =
         [out_backprop, addends].map(|shapes| Tensor::all::<E>(choices, &shapes));
     let (gradients, addends) = (gradients?, addends?);
     twice(choices, vec![(Role::Output, sum)], |context, written| {
-        let inputs = BiasInputs { addends: &views(&addends), out_backprop: &views(&gradients) };
-        let ended = mat_mul::bias_add_grad_add_n::<E>(context, inputs, written[0].view_mut());
+        let inputs = BiasInputs { out_backprop: views(&gradients), addends: views(&addends) };
+        let outputs = BiasOutputs { sum: written[0].view_mut() };
+        let ended = mat_mul::bias_add_grad_add_n::<E>(context, inputs, outputs);
         assert!(shape.is_ok() || ended.is_err(), "{shape:?}");
         ended
     })

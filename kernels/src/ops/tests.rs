@@ -14,9 +14,23 @@ fn all_of(shapes: &[Vec<usize>]) -> Vec<PartialShape> {
     shapes.iter().map(|shape| Some(shape.iter().map(|&n| Some(n)).collect())).collect()
 }
 
+/// The operations whose tensors have exactly the shapes of their declarations, and are in no list.
+fn exact() -> impl Iterator<Item = &'static Op> {
+    let is_exact = |tensor: &Tensor| tensor.shape == Shape::Exact && tensor.list.is_none();
+    all().filter(move |op| op.inputs.iter().chain(op.outputs).all(is_exact))
+}
+
+/// [`Op::infer`] of an operation without lists.
+fn infer(op: &'static Op, use_optional: bool, shapes: &[PartialShape]) -> Result<Inferred, Error> {
+    let [inputs, outputs] = [op.inputs, op.outputs].map(|tensors| vec![1; tensors.len()]);
+    op.infer(use_optional, &Lists::new(op, &inputs, &outputs, shapes))
+}
+
 #[test]
 fn known_shapes_give_known_outputs() {
-    for op in ALL {
+    assert!(BLOCK.into_iter().all(|op| exact().any(|exact| exact.name == op.name)));
+    assert!(exact().any(|op| op.name == UNFUSED_GRU_CELL.name));
+    for op in exact() {
         for (use_optional, length) in [(false, 9), (true, 5)] {
             let shapes = known(op, &sizes(length));
             let views: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
@@ -26,7 +40,10 @@ fn known_shapes_give_known_outputs() {
                 .iter()
                 .map(|t| t.dims.iter().map(|&d| Some(sizes.of(d))).collect())
                 .collect();
-            assert_eq!(op.infer(use_optional, &all_of(&shapes)), Ok(want), "{}", op.name);
+            let inferred = infer(op, use_optional, &all_of(&shapes)).expect("right shapes");
+            assert_eq!(inferred.outputs, want, "{}", op.name);
+            let known = Sizes { optional: sizes.optional, ..inferred.sizes.in_numbers() };
+            assert_eq!(known, sizes, "{}", op.name);
         }
     }
 }
@@ -34,7 +51,7 @@ fn known_shapes_give_known_outputs() {
 /// So [`Op::check`] need not multiply them.
 #[test]
 fn tensors_of_small_sizes_can_be_addressed() {
-    for op in ALL {
+    for op in exact() {
         let mut bound = Bound::new(false);
         let tensors = || op.inputs.iter().chain(op.outputs);
         for dim in tensors().flat_map(|tensor| tensor.dims) {
@@ -52,9 +69,9 @@ fn tensors_of_small_sizes_can_be_addressed() {
 /// Whatever is left out of right shapes, what is inferred is right, and all ranks are known.
 #[test]
 fn what_is_inferred_from_less_is_right() {
-    for op in ALL {
+    for op in exact() {
         let full = all_of(&known(op, &sizes(5)));
-        let want = op.infer(true, &full).expect("right shapes");
+        let want = infer(op, true, &full).expect("right shapes").outputs;
         for seed in 0..200_u64 {
             // A multiplicative hash of the place decides what is left out.
             let hash = |n: u64| (seed * 1_000 + n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
@@ -66,7 +83,7 @@ fn what_is_inferred_from_less_is_right() {
                     (hash(10 * n + 9) % 3 > 0).then(|| dims.collect())
                 })
                 .collect();
-            let got = op.infer(true, &shapes).expect("parts of right shapes");
+            let got = infer(op, true, &shapes).expect("parts of right shapes").outputs;
             assert_eq!(got.len(), want.len());
             for (got, want) in got.iter().zip(&want) {
                 assert_eq!(got.len(), want.len());
@@ -84,7 +101,7 @@ fn complaint(inputs: &[(&str, &[Option<usize>])]) -> Option<String> {
         let at = BLOCK_GRU.inputs.iter().position(|tensor| tensor.name == *name);
         shapes[at.expect("an input")] = Some(shape.to_vec());
     }
-    BLOCK_GRU.infer(true, &shapes).err().map(|error| error.to_string())
+    infer(&BLOCK_GRU, true, &shapes).err().map(|error| error.to_string())
 }
 
 /// An input's name, and what is known of its shape.
@@ -135,7 +152,7 @@ fn contradictions_of_partial_shapes_are_errors() {
 #[test]
 fn numbers_of_steps_are_checked() {
     let sizes = sizes(5);
-    for op in ALL {
+    for op in all() {
         assert_eq!(op.check_steps(&sizes, [0, 11, 1]), Ok(()));
     }
     let message = |op: &'static Op, steps: &[i128]| {
@@ -162,4 +179,119 @@ fn numbers_of_steps_are_checked() {
         assert_eq!(message(op, steps), Err(want.to_owned()));
     }
     assert_eq!(message(&GRU_BLOCK_CELL, &[99]), Ok(()));
+}
+
+#[test]
+fn tensors_have_positions() {
+    for op in all() {
+        for tensors in [op.inputs, op.outputs] {
+            let lists = tensors.iter().take_while(|tensor| tensor.list.is_none()).count();
+            for (n, tensor) in tensors.iter().enumerate().take(lists + 1) {
+                assert_eq!(
+                    position_of(op, tensors, tensor.name),
+                    n,
+                    "{} of {}",
+                    tensor.name,
+                    op.name
+                );
+            }
+        }
+        let count = |list: &'static str| usize::from(list.as_bytes()[0]) % 3;
+        let mut begin = 0;
+        for tensor in op.inputs {
+            let end = begin + tensor.list.map_or(1, count);
+            assert_eq!(op.input_range(tensor.name, count), begin..end);
+            begin = end;
+        }
+        let lengths = op.lengths(|list| Ok::<_, Error>(count(list))).expect("no error");
+        assert_eq!(lengths.inputs.iter().sum::<usize>(), begin);
+    }
+    let op = &UNFUSED_LSTM_CELL_GRAD;
+    assert_eq!([op.input("i"), op.input("co"), op.input("cs_prev")], [0, 4, 5]);
+    assert_eq!([op.output("dicfo"), op.output("through_peepholes")], [1, 2]);
+    let count = |list: &str| match list {
+        "C" | "S" => 1,
+        "A" => 0,
+        "P" => 3,
+        _ => 2,
+    };
+    assert_eq!(op.input_range("cs_grad", count), 6..6);
+    assert_eq!(op.input_range("h_grad", count), 6..8);
+    assert_eq!(op.input_range("cs", count), 11..12);
+    assert_eq!(KERAS_GRU.input_range("rounds", |_| 2), 1..3);
+    assert_eq!(KERAS_GRU.input_range("before", |_| 1), 9..10);
+}
+
+fn position_of(op: &Op, tensors: &[Tensor], name: &str) -> usize {
+    if std::ptr::eq(tensors, op.inputs) { op.input(name) } else { op.output(name) }
+}
+
+#[test]
+#[should_panic(expected = "a list comes before the tensor")]
+fn tensors_after_a_list_have_no_position() {
+    let _ = LSTM_LAYER.input("x");
+}
+
+#[test]
+#[should_panic(expected = "no tensor of this name")]
+fn unknown_tensors_have_no_position() {
+    let _ = GRU_BLOCK_CELL.output("hc");
+}
+
+/// Counts of tensors have no documentation: the lists' own says how many there are.
+#[test]
+fn help_names_what_is_documented() {
+    for op in all().filter(|op| !op.is_stock) {
+        let help = op.help();
+        let describes = |name: &str| {
+            let start = format!("{name}: ");
+            help.lines().any(|line| line.strip_prefix(&start).is_some_and(|text| !text.is_empty()))
+        };
+        for Tensor { name, doc, .. } in op.inputs.iter().chain(op.outputs) {
+            assert!(!doc.is_empty() && describes(name), "{name} of {}", op.name);
+        }
+        for Attribute { name, doc, .. } in op.attributes {
+            assert_eq!(describes(name), !doc.is_empty(), "{name} of {}", op.name);
+            assert!(!doc.is_empty() || name.len() == 1, "{name} of {}", op.name);
+        }
+        assert!(!op.doc.is_empty(), "{}", op.name);
+    }
+}
+
+#[test]
+fn definitions_are_in_the_words_of_tensorflow() {
+    let op = &UNFUSED_LSTM_CELL_GRAD;
+    let inputs = [
+        "i: T",
+        "f: T",
+        "o: T",
+        "ci: T",
+        "co: T",
+        "cs_prev: C * T",
+        "cs_grad: A * T",
+        "h_grad: H * T",
+        "peepholes: P * T",
+        "cs: S * T",
+    ];
+    assert_eq!(op.op_def_inputs(), inputs);
+    let outputs =
+        ["cs_prev_grad: T", "dicfo: T", "through_peepholes: Q * T", "peephole_grads: P * T"];
+    assert_eq!(op.op_def_outputs(), outputs);
+    let attributes = [
+        "T: {half, float}",
+        "C: int >= 0",
+        "A: int >= 0",
+        "H: int >= 0",
+        "P: int >= 0",
+        "Q: int >= 0",
+        "S: int >= 0",
+        "sums_to_gates: bool = false",
+        "cell_clip: float = -1.0",
+    ];
+    assert_eq!(op.op_def_attributes(), attributes);
+    assert_eq!(KERAS_LSTM.op_def_inputs()[..2], ["size: int32", "rounds: R * int32"]);
+    assert_eq!(KERAS_LSTM.op_def_inputs()[8..], ["mask: M * bool", "before: M * T"]);
+    assert_eq!(BLOCK_GRU.op_def_inputs()[0], "sequence_length: int64");
+    assert_eq!(INFO.op_def_outputs(), ["info: string"]);
+    assert!(INFO.op_def_attributes().is_empty());
 }

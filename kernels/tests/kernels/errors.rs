@@ -62,10 +62,10 @@ fn is_shape_error<T>(
     let start = format!("{}: {tensor} must have shape [", op.name);
     let end = format!(", got {got:?}");
     match &error {
-        Error::Shape { op: in_op, tensor: of, got: shape, .. }
+        Error::Shape { op: in_op, tensor: of, index: None, got: shape, .. }
             if *in_op == op.name
                 && *of == tensor
-                && shape == got
+                && shape.iter().copied().eq(got.iter().copied().map(Some))
                 && message.starts_with(&start)
                 && message.ends_with(&end) =>
         {
@@ -86,14 +86,14 @@ fn tables_are_those_of_tensorflow() {
         assert_eq!(names(op.outputs), own_names(&kernel.output_rows()), "{}", op.name);
         for tensor in op.inputs.iter().chain(op.outputs) {
             let steps = ["seq_len_max", "sequence_length"].contains(&tensor.name);
-            assert_eq!(tensor.is_steps, steps, "{}", tensor.name);
+            assert_eq!(tensor.is_steps(), steps, "{}", tensor.name);
         }
         let numbers = kernels().into_iter().filter(|other| std::ptr::eq(other.op(), op));
         let half = numbers.into_iter().any(|other| other.is_half());
         assert_eq!(op.types.contains(&DataType::Half), half, "{}", op.name);
         assert!(op.types.contains(&DataType::Float), "{}", op.name);
     }
-    let all: Vec<_> = ops::ALL.iter().map(|op| (op.name, op.is_stock)).collect();
+    let all: Vec<_> = ops::BLOCK.iter().map(|op| (op.name, op.is_stock)).collect();
     let want = [
         ("GRUBlockCell", true),
         ("GRUBlockCellGrad", true),
@@ -107,7 +107,7 @@ fn tables_are_those_of_tensorflow() {
         ("BlockGRUGrad", false),
     ];
     assert_eq!(all, want);
-    for op in ops::ALL {
+    for op in ops::all() {
         assert!(std::ptr::eq(Op::by_name(op.name).expect("its own name"), op));
     }
     assert!(Op::by_name("GRUBlockCell2").is_none());
@@ -116,7 +116,7 @@ fn tables_are_those_of_tensorflow() {
 /// What the tests below vary must be right to begin with, and every operation must be there.
 #[test]
 fn right_shapes_pass() {
-    for op in ops::ALL {
+    for op in ops::BLOCK {
         assert!(kernels().iter().any(|kernel| kernel.op().name == op.name), "{}", op.name);
     }
     for kernel in kernels() {

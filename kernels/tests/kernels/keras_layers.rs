@@ -1,8 +1,9 @@
 //! Loops of Keras's layers, against steps in float64, with and without masks.
 
-use blockcell_kernels::plain::{
-    ElementShapes, KerasGruInputs, KerasGruOutputs, KerasLstmInputs, KerasLstmOutputs, KerasMask,
-    KerasSteps, keras_gru, keras_gru_scratch, keras_lstm, keras_lstm_scratch,
+use blockcell_kernels::ops::KERAS_LSTM;
+use blockcell_kernels::unfused::{
+    KerasGruInputs, KerasGruOutputs, KerasLstmInputs, KerasLstmOutputs, Loop, Numbers, keras_gru,
+    keras_gru_scratch, keras_lstm, keras_lstm_scratch,
 };
 use blockcell_kernels::{Context, Element, Error, Isa, Serial};
 use half::f16;
@@ -25,10 +26,14 @@ const CELLS: [Cell; 2] = [Cell::Lstm, Cell::Gru];
 #[derive(Clone, Debug)]
 struct Call {
     cell: Cell,
-    steps: KerasSteps,
-    elements: ElementShapes,
+    kind: Loop,
+    /// How many steps h has.
+    size: i32,
+    rounds: i32,
     /// Whether rows take part in steps, `[time, batch, 1]`.
     mask: Option<Array3<u8>>,
+    /// Whether a call with a mask has the output before.
+    has_before: bool,
     /// The output before, x, the states, and the weights as the operation takes them.
     inputs: Tensors,
     outputs: Tensors,
@@ -52,14 +57,11 @@ impl Call {
         inputs.extend((0..biases).map(|_| data.uniform(&[gates * cell_size], 0.5)));
         let mut call = Call {
             cell,
-            steps: KerasSteps {
-                size: time as i64,
-                rounds: time as i64,
-                last_only: false,
-                repeats: true,
-            },
-            elements: ElementShapes::default(),
+            kind: Loop { lists: true, needs_h: false, ..Loop::default() },
+            size: time as i32,
+            rounds: time as i32,
             mask: None,
+            has_before: true,
             inputs,
             outputs: Vec::new(),
             scratch: [0; 2],
@@ -74,7 +76,7 @@ impl Call {
     }
 
     fn make_outputs(&mut self, batch: usize, cell: usize) {
-        let h = vec![usize::try_from(self.steps.size).unwrap_or(0), batch, cell];
+        let h = vec![usize::try_from(self.size).unwrap_or(0), batch, cell];
         let states = vec![vec![batch, cell]; self.states()];
         let shapes = [vec![h], states].concat();
         self.outputs =
@@ -103,15 +105,15 @@ impl Call {
                 _ => false,
             })
         }));
-        self.steps.repeats = kind != 1 || seed.is_multiple_of(2);
+        self.kind.repeats = kind != 1 || seed.is_multiple_of(2);
         self
     }
 
     /// Only the last output is left.
     fn last_only(mut self) -> Call {
         let [batch, cell] = [1, 2].map(|axis| self.outputs[0].shape()[axis]);
-        self.steps.last_only = true;
-        self.steps.size = 1;
+        self.kind.last_only = true;
+        self.size = 1;
         self.make_outputs(batch, cell);
         self
     }
@@ -122,37 +124,41 @@ impl Call {
         let mut numbers = vec![f32::NAN; self.scratch[0]];
         let mut elements = vec![E::from_f32(f32::NAN); self.scratch[1]];
         let memory = (&mut numbers[..], &mut elements[..]);
-        let steps = (&self.steps, &self.elements);
-        let mask = self
-            .mask
-            .as_ref()
-            .map(|valid| KerasMask { valid: valid.view(), before: view(&inputs[0]) });
+        let (kind, size, rounds) = (&self.kind, self.size, vec![self.rounds]);
+        let mask = self.mask.as_ref().map(|mask| mask.view());
+        let before = mask.filter(|_| self.has_before).map(|_| view(&inputs[0]));
         let ran = match self.cell {
             Cell::Lstm => {
                 let inputs = KerasLstmInputs {
-                    mask,
+                    size,
+                    rounds,
                     x: view(&inputs[1]),
                     h_prev: view(&inputs[2]),
                     cs_prev: view(&inputs[3]),
                     w_x: view(&inputs[4]),
                     w_h: view(&inputs[5]),
                     b: view(&inputs[6]),
+                    mask,
+                    before,
                 };
                 let outputs = views_mut!(KerasLstmOutputs, &mut results, [h, h_last, cs_last]);
-                keras_lstm(context, steps, inputs, outputs, memory)
+                keras_lstm(context, kind, inputs, outputs, memory)
             }
             Cell::Gru => {
                 let inputs = KerasGruInputs {
-                    mask,
+                    size,
+                    rounds,
                     x: view(&inputs[1]),
                     h_prev: view(&inputs[2]),
                     w_x: view(&inputs[3]),
                     w_h: view(&inputs[4]),
                     b_x: view(&inputs[5]),
                     b_h: view(&inputs[6]),
+                    mask,
+                    before,
                 };
                 let outputs = views_mut!(KerasGruOutputs, &mut results, [h, h_last]);
-                keras_gru(context, steps, inputs, outputs, memory)
+                keras_gru(context, kind, inputs, outputs, memory)
             }
         };
         let results = restored(&results);
@@ -206,7 +212,7 @@ impl Call {
             let mut states: Vec<_> = states.map(|state| row_of(state, row)).collect();
             let before = row_of(&self.inputs[0], row);
             let mut output = before.clone();
-            for t in 0..usize::try_from(self.steps.rounds).unwrap_or(0) {
+            for t in 0..usize::try_from(self.rounds).unwrap_or(0) {
                 let from = if x.dim().1 == 1 { 0 } else { row };
                 let is_valid = self
                     .mask
@@ -216,10 +222,10 @@ impl Call {
                     let next = self.step(&x.slice(s![t, from, ..]).to_owned(), &states);
                     states = next.into_iter().map(|state| state.mapv(round::<E>)).collect();
                     output = states[0].clone();
-                } else if !self.steps.repeats {
+                } else if !self.kind.repeats {
                     output = before.clone();
                 }
-                let place = if self.steps.last_only { 0 } else { t };
+                let place = if self.kind.last_only { 0 } else { t };
                 outputs[0].slice_mut(s![place, row, ..]).assign(&output);
             }
             for (last, state) in outputs[1..].iter_mut().zip(states) {
@@ -237,7 +243,7 @@ fn calls<E: Element>(cell: Cell, sizes: Sizes, seed: u64) -> Vec<Call> {
     all.extend((0..4).map(|kind| whole.clone().masked(kind, seed)));
     let mut fewer = all.clone();
     for call in &mut fewer {
-        call.steps.rounds = (sizes.time as i64 - 1).max(1);
+        call.rounds = (sizes.time as i32 - 1).max(1);
     }
     all.extend(fewer);
     let last: Vec<_> = all.iter().cloned().map(Call::last_only).collect();
@@ -256,7 +262,7 @@ fn check<E: Element>(tolerance: f64) {
                     let same = got.iter().zip(&want).try_for_each(|(got, want)| {
                         close_to_scale("output", got, want, tolerance, scale(want).max(0.1))
                     });
-                    failures.note_as(|| format!("{cell:?} {:?} {:?}", call.steps, call.mask), same);
+                    failures.note_as(|| format!("{call:?}"), same);
                 }
             }
         }
@@ -349,44 +355,47 @@ fn wrong_calls_say_what_is_wrong() {
                 call.inputs[tensor] = longer.as_standard_layout().to_owned();
             })
         };
-        let before = "before[0] must have shape [batch, cell] with a batch of 1 or 2";
+        let before = "before must have shape [batch, cell_size] with a batch of 1 or 2";
         assert!(add(0, 0).contains(before), "{}", add(0, 0));
-        assert!(add(1, 1).contains("[batch, cell] with a batch of 1 or 3"), "{}", add(1, 1));
-        assert!(add(1, 2).contains("w_x[0] must have shape [input, "), "{}", add(1, 2));
+        assert!(add(1, 1).contains("[batch, cell_size] with a batch of 1 or 3"), "{}", add(1, 1));
+        assert!(add(1, 2).contains("w_x must have shape [input_size, "), "{}", add(1, 2));
         assert!(add(2, 1).contains("must have shape"), "{}", add(2, 1));
-        for (tensor, name) in [(w_x, "w_x[0] must have"), (w_x + 1, "w_h[0] must have")] {
+        for (tensor, name) in [(w_x, "w_x must have"), (w_x + 1, "w_h must have")] {
             assert!(add(tensor, 1).contains(name), "{}", add(tensor, 1));
         }
-        let wrong = error_of(cell, |call| call.steps.rounds = 4);
+        let wrong = error_of(cell, |call| call.rounds = 4);
         assert!(wrong.contains("rounds"), "{wrong}");
-        let wrong = error_of(cell, |call| call.steps.size = -1);
+        let wrong = error_of(cell, |call| call.size = -1);
         assert!(wrong.contains("size"), "{wrong}");
         let wrong = error_of(cell, |call| call.scratch[1] -= 1);
         assert!(wrong.contains("scratch"), "{wrong}");
-        let wrong = error_of(cell, |call| call.elements.x = Some(vec![None, Some(3)]));
-        assert!(wrong.contains("x[0] must have shape"), "{wrong}");
-        let wrong = error_of(cell, |call| call.elements.h = Some(vec![None, Some(3)]));
-        assert!(wrong.contains("h[0] must have shape"), "{wrong}");
+        let wrong = error_of(cell, |call| call.kind.x = Some(vec![None, Some(3)]));
+        assert!(wrong.contains(" x must have shape"), "{wrong}");
+        let wrong = error_of(cell, |call| call.kind.h = Some(vec![None, Some(3)]));
+        assert!(wrong.contains(" h must have shape"), "{wrong}");
         let wrong = error_of(cell, |call| {
             let mask = call.mask.take().expect("there is one");
             call.mask = Some(mask.slice(s![..2, .., ..]).to_owned());
         });
         assert!(wrong.contains("rounds"), "{wrong}");
+        let wrong = error_of(cell, |call| call.has_before = false);
+        assert!(wrong.contains("expected 1 tensors in before, got 0"), "{wrong}");
     }
 }
 
 #[test]
 fn without_rounds_the_sizes_of_the_outputs_must_be_known() {
-    let steps = KerasSteps { size: 2, rounds: -1, last_only: false, repeats: true };
+    let op = &KERAS_LSTM;
+    let numbers = Numbers { size: 2, rounds: -1 };
     let sizes =
-        |rows, columns| ElementShapes { x: None, h: Some(vec![rows, columns]), needs_h: true };
-    let known = |elements: &ElementShapes| steps.without_rounds("op", elements, &[0, 3, 4]);
+        |rows, columns| Loop { h: Some(vec![rows, columns]), lists: true, ..Loop::default() };
+    let known = |kind: &Loop| kind.without_rounds(op, numbers, &[0, 3, 4]);
     assert_eq!(known(&sizes(Some(3), Some(5))), Ok(Some(vec![2, 3, 5])));
     assert!(known(&sizes(None, Some(5))).is_err());
-    let unread = ElementShapes { needs_h: false, ..sizes(None, None) };
+    let unread = Loop { needs_h: false, ..sizes(None, None) };
     assert_eq!(known(&unread), Ok(Some(vec![2, 0, 0])));
-    let narrow = ElementShapes { x: Some(vec![None, Some(9)]), ..sizes(Some(3), Some(5)) };
+    let narrow = Loop { x: Some(vec![None, Some(9)]), ..sizes(Some(3), Some(5)) };
     assert!(known(&narrow).is_err());
-    let rounds = KerasSteps { rounds: 1, ..steps };
-    assert_eq!(rounds.without_rounds("op", &sizes(None, None), &[1, 3, 4]), Ok(None));
+    let rounds = Numbers { rounds: 1, ..numbers };
+    assert_eq!(sizes(None, None).without_rounds(op, rounds, &[1, 3, 4]), Ok(None));
 }

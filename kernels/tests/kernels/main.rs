@@ -15,14 +15,14 @@ mod guards;
 mod keras_layers;
 mod oracle_gradients;
 mod overflow;
-mod plain;
-mod plain_gru;
-mod plain_layers;
-mod plain_lstm_grad;
-mod plain_numbers;
 mod products;
 mod properties;
 mod sequences;
+mod unfused;
+mod unfused_gru;
+mod unfused_layers;
+mod unfused_lstm_grad;
+mod unfused_numbers;
 mod values;
 
 /// For `guards`; it is the system's everywhere else.

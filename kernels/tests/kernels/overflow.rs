@@ -7,10 +7,11 @@ use crate::common::kernels::{
     LstmBlockCellGrad, kernels,
 };
 use crate::errors::check;
-use blockcell_kernels::mat_mul::{AddNInputs, BiasInputs, add_n, bias_add_grad_add_n};
-use blockcell_kernels::plain::{
-    ElementShapes, GruLayerShapes, LstmCellShapes, gru_layer_shapes, lstm_cell_shapes,
+use blockcell_kernels::mat_mul::{
+    AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, add_n, bias_add_grad_add_n,
 };
+use blockcell_kernels::ops::Lists;
+use blockcell_kernels::unfused::{Loop, gru_layer_shapes, lstm_cell_shapes};
 use blockcell_kernels::{Context, Error, block_gru, block_lstm, gru, ops};
 use ndarray::{Array1, Array2};
 
@@ -124,13 +125,16 @@ fn dimensions_of_plain_cells_that_overflow_are_errors() {
         let fixed = [[1, huge], [1, huge]].map(|dims| known(&dims));
         let [x, h_prev] = fixed.clone();
         let fixed = [x, h_prev, known(&[3, 4]), known(&[4])];
-        let shapes = LstmCellShapes { fixed: &fixed, cs_prev: None, peepholes: &[] };
+        let cell = &ops::UNFUSED_LSTM_CELL;
+        let shapes = Lists::new(cell, &[1, 1, 1, 1, 0, 0], &[1; 7], &fixed);
         assert!(lstm_cell_shapes(&shapes).is_err(), "{huge}");
         let (x, h_prev) = (known(&[1, 1, huge]), known(&[1, huge]));
-        let fixed = [x, h_prev, known(&[3, 4]), known(&[3, 2]), known(&[4]), known(&[2])];
-        let elements = &ElementShapes::default();
-        let shapes = GruLayerShapes { scalars: &[], sequence_length: &[], fixed: &fixed, elements };
-        assert!(gru_layer_shapes(&shapes).is_err(), "{huge}");
+        let weights = [known(&[3, 4]), known(&[3, 2]), known(&[4]), known(&[2])];
+        let fixed = [vec![known(&[]), known(&[]), x, h_prev], weights.to_vec()].concat();
+        let lengths = [1, 1, 0, 1, 1, 1, 1, 1, 1];
+        let shapes = Lists::new(&ops::GRU_LAYER, &lengths, &[1; 2], &fixed);
+        let kind = Loop { needs_h: false, ..Loop::default() };
+        assert!(gru_layer_shapes(&kind, None, &shapes).is_err(), "{huge}");
     }
 }
 
@@ -141,9 +145,11 @@ fn rows_of_products_that_overflow_are_no_work() {
     let (context, tall) = (Context::default(), Array2::<f32>::zeros((MANY, 0)));
     let tall = vec![tall.view(); 5];
     let mut sum = Array1::zeros(0);
-    let inputs = BiasInputs { addends: &[], out_backprop: &tall };
-    assert_eq!(bias_add_grad_add_n(&context, inputs, sum.view_mut()), Ok(()));
+    let inputs = BiasInputs { addends: Vec::new(), out_backprop: tall.clone() };
+    let outputs = BiasOutputs { sum: sum.view_mut() };
+    assert_eq!(bias_add_grad_add_n(&context, inputs, outputs), Ok(()));
     let mut sum = Array2::zeros((0, 0));
-    let inputs = AddNInputs { addends: &[], a: &tall, b: &tall };
-    assert_eq!(add_n(&context, inputs, false, sum.view_mut()), Ok(()));
+    let inputs = AddNInputs { addends: Vec::new(), a: tall.clone(), b: tall };
+    let outputs = AddNOutputs { sum: sum.view_mut() };
+    assert_eq!(add_n(&context, inputs, false, outputs), Ok(()));
 }

@@ -2,7 +2,8 @@
 //! `BlockcellBiasAddGradAddN`, against sums in float64.
 
 use blockcell_kernels::mat_mul::{
-    AddNInputs, BiasInputs, Part, SliceInputs, add_n, bias_add_grad_add_n, slice,
+    AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, Part, SliceInputs, SliceOutputs, add_n,
+    bias_add_grad_add_n, slice,
 };
 use blockcell_kernels::{Context, Element, Error, Isa, Serial};
 use half::f16;
@@ -111,8 +112,10 @@ fn sums<E: Element>(failures: &mut Failures) {
                     true => (addends[0].to_owned(), &addends[1..]),
                     false => (Array2::from_elem(want.dim(), E::from_f32(f32::NAN)), &addends[..]),
                 };
-                let inputs = AddNInputs { addends: others, a: &a, b: &b };
-                add_n(context, inputs, in_place, sum.view_mut()).expect("a right call");
+                let (a, b, addends) = (a.clone(), b.clone(), others.to_vec());
+                let (inputs, outputs) =
+                    (AddNInputs { a, b, addends }, AddNOutputs { sum: sum.view_mut() });
+                add_n(context, inputs, in_place, outputs).expect("a right call");
                 sum
             });
         }
@@ -164,7 +167,8 @@ fn slices<E: Element>(failures: &mut Failures) {
                 let mut parts: Vec<_> =
                     wanted.iter().map(|want| Array2::from_elem(want.dim(), nan)).collect();
                 let inputs = SliceInputs { a: a.view(), b: b.view() };
-                let outputs = parts.iter_mut().map(|part| part.view_mut()).collect();
+                let parts_of_call = parts.iter_mut().map(|part| part.view_mut()).collect();
+                let outputs = SliceOutputs { parts: parts_of_call };
                 slice(context, inputs, rows, &columns, outputs).expect("a right call");
                 parts.swap_remove(p)
             });
@@ -200,8 +204,9 @@ fn biases<E: Element>(failures: &mut Failures) {
         let (gradients, addends) = (views(&gradients), views(&addends));
         check(failures, &format!("bias {n}"), &want, |context| {
             let mut sum = Array1::from_elem(columns, E::from_f32(f32::NAN));
-            let inputs = BiasInputs { addends: &addends, out_backprop: &gradients };
-            bias_add_grad_add_n(context, inputs, sum.view_mut()).expect("a right call");
+            let inputs = BiasInputs { addends: addends.clone(), out_backprop: gradients.clone() };
+            let outputs = BiasOutputs { sum: sum.view_mut() };
+            bias_add_grad_add_n(context, inputs, outputs).expect("a right call");
             sum
         });
     }
@@ -215,6 +220,10 @@ pub(crate) fn sums_of_rows() {
     failures.finish();
 }
 
+fn outputs(part: &mut Array2<f32>) -> SliceOutputs<'_, f32> {
+    SliceOutputs { parts: vec![part.view_mut()] }
+}
+
 #[test]
 fn wrong_calls_are_errors() {
     let context = Context::default();
@@ -223,8 +232,9 @@ fn wrong_calls_are_errors() {
     let call = |addends: &[&Array2<f32>], a: &[&Array2<f32>], b: &[&Array2<f32>]| {
         let [addends, a, b] =
             [addends, a, b].map(|list| list.iter().map(|m| m.view()).collect::<Vec<_>>());
-        let inputs = AddNInputs { addends: &addends, a: &a, b: &b };
-        add_n(&context, inputs, false, zeros(4, 5).view_mut()).map_err(|error| error.to_string())
+        let mut sum = zeros(4, 5);
+        let (inputs, outputs) = (AddNInputs { a, b, addends }, AddNOutputs { sum: sum.view_mut() });
+        add_n(&context, inputs, false, outputs).map_err(|error| error.to_string())
     };
     assert_eq!(call(&[], &[&four], &[&five]), Ok(()));
     let name = "BlockcellMatMulAddN";
@@ -252,12 +262,13 @@ fn wrong_calls_are_errors() {
     }
     let inputs = SliceInputs { a: four.view(), b: tall.view() };
     let part = Part { begin: 2, size: 2 };
-    let refused = slice(&context, inputs, -1, &[part], vec![zeros(2, 2).view_mut()]);
+    let mut out = zeros(2, 2);
+    let refused = slice(&context, inputs, -1, &[part], outputs(&mut out));
     assert_eq!(
         refused.map_err(|error| error.to_string()),
         Err("BlockcellMatMulSlice: columns 2 to 2 + 2 are not inside of 0 to 3".to_owned())
     );
     let inputs = SliceInputs { a: four.view(), b: five.view() };
-    let refused = slice(&context, inputs, -1, &[part], vec![zeros(2, 2).view_mut()]);
-    assert!(matches!(refused, Err(Error::ListShape { tensor: "b", .. })));
+    let refused = slice(&context, inputs, -1, &[part], outputs(&mut out));
+    assert!(matches!(refused, Err(Error::Shape { tensor: "b", .. })));
 }

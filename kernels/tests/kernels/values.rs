@@ -85,7 +85,7 @@ fn nan_and_infinities_go_where_the_equations_send_them() {
             let before: Vec<_> =
                 contexts().map(|context| kernel.outputs(&context, sizes, &clean)).collect();
             for (n, input) in kernel.op().inputs.iter().enumerate() {
-                if kernel.unread().contains(&input.name) || input.is_steps {
+                if kernel.unread().contains(&input.name) || input.is_steps() {
                     continue;
                 }
                 for (at, value) in special_values(clean[n].shape()) {

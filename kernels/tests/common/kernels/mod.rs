@@ -163,7 +163,7 @@ impl dyn Kernel + '_ {
 
     /// The place of the input that has the numbers of time steps.
     pub(crate) fn steps(&self) -> Option<usize> {
-        self.op().inputs.iter().position(|tensor| tensor.is_steps)
+        self.op().inputs.iter().position(|tensor| tensor.is_steps())
     }
 
     /// Rounds to the element type.

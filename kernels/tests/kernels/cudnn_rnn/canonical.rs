@@ -101,7 +101,7 @@ pub(crate) fn there_and_back() {
         let wrong = [&weights[..], &vec![&[0.0][..]; biases.len()]];
         let error = canonical_to_params(OP, &layout, wrong[0], wrong[1], back.view_mut());
         assert!(
-            matches!(error, Err(Error::ListShape { tensor: "biases", index: 0, .. })),
+            matches!(error, Err(Error::Shape { tensor: "biases", index: Some(0), .. })),
             "{error:?}"
         );
     }

@@ -17,8 +17,8 @@ use crate::common::Tensors;
 use crate::common::data::Sizes;
 use crate::common::kernels::kernels;
 use crate::cudnn_rnn;
-use crate::plain_layers::call::{Call, Cell};
-use crate::{plain, plain_gru, products};
+use crate::unfused_layers::call::{Call, Cell};
+use crate::{products, unfused, unfused_gru};
 use allocator::{Side, guarded, limited};
 
 /// Few and many rows, whole vectors and parts of them, sums longer than a slice, cells of more than one tile, and
@@ -104,7 +104,7 @@ fn layers<E: Element>() {
     for cell in Cell::all() {
         for sizes in SIZES {
             let mut ending = Call::new::<E>(cell, sizes, 1);
-            ending.end_rows(sizes.time as i64);
+            ending.end_rows(sizes.time as i32);
             for call in [Call::new::<E>(cell, sizes, 1), ending] {
                 same_on_both_sides(&format!("layer of {cell:?}, {sizes:?}"), |context| {
                     call.run::<E>(context).map(bits)
@@ -148,11 +148,11 @@ fn products_and_plain_cells() {
     on_both_sides("sums of products", products::sums_of_products);
     on_both_sides("slices of products", products::slices_of_products);
     on_both_sides("sums of rows", products::sums_of_rows);
-    on_both_sides("forward steps of plain LSTMs", plain::a_state_broadcasts_or_is_left_out);
-    on_both_sides("backward steps", plain::gradients_are_lists_of_summands);
-    on_both_sides("sums in backward steps", plain::a_state_larger_than_the_gates_is_added_up);
-    on_both_sides("backward steps of plain GRUs, c", plain_gru::candidate_and_update_gate);
-    on_both_sides("backward steps of plain GRUs, r", plain_gru::reset_gate);
+    on_both_sides("forward steps of plain LSTMs", unfused::a_state_broadcasts_or_is_left_out);
+    on_both_sides("backward steps", unfused::gradients_are_lists_of_summands);
+    on_both_sides("sums in backward steps", unfused::a_state_larger_than_the_gates_is_added_up);
+    on_both_sides("backward steps of plain GRUs, c", unfused_gru::candidate_and_update_gate);
+    on_both_sides("backward steps of plain GRUs, r", unfused_gru::reset_gate);
 }
 
 /// The memory of a tile, which no caller passes: a call without it panics with what it lacks, and the next one works.

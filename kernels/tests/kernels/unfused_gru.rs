@@ -1,6 +1,6 @@
 //! The steps of a plain GRU cell against float64.
 
-use blockcell_kernels::plain::{
+use blockcell_kernels::unfused::{
     GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
     GruCellInputs, GruCellOutputs, gru_cell, gru_cell_grad_c, gru_cell_grad_ru,
     gru_cell_grad_scratch, gru_cell_scratch,
@@ -9,7 +9,7 @@ use blockcell_kernels::{Context, Element, Error};
 use half::f16;
 use ndarray::{Array1, Array2, ArrayD, Axis, concatenate, s};
 
-use super::plain_numbers::{self, assert_close, wide};
+use super::unfused_numbers::{self, assert_close, wide};
 use crate::common::executors::contexts;
 
 /// The largest error.
@@ -17,7 +17,7 @@ const TOLERANCE: f64 = 1e-6;
 
 /// Numbers between 0 and 1 that depend on `seed`.
 fn numbers(seed: u32, shape: &[usize]) -> ArrayD<f32> {
-    plain_numbers::numbers(seed, shape).mapv(|number| (number + 1.0) / 2.0)
+    unfused_numbers::numbers(seed, shape).mapv(|number| (number + 1.0) / 2.0)
 }
 
 fn matrix(seed: u32, size: [usize; 2]) -> Array2<f32> {
@@ -46,7 +46,9 @@ pub(crate) fn candidate_and_update_gate() {
             let mut got = [(); 3].map(|()| Array2::from_elem(size, f32::NAN));
             let [d_c_bar, d_u_bar, d_h_u] = got.each_mut().map(|output| output.view_mut());
             let inputs = GruCellGradCInputs {
-                saved: [&u, &h_prev, &c].map(|input| input.view()),
+                u: u.view(),
+                h_prev: h_prev.view(),
+                c: c.view(),
                 d_h: d_h.view(),
             };
             let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
@@ -71,7 +73,9 @@ pub(crate) fn reset_gate() {
             let mut both = Array2::from_elem([size[0], 2 * size[1]], f32::NAN);
             let mut d_hr_r = Array2::from_elem(size, f32::NAN);
             let inputs = GruCellGradRuInputs {
-                saved: [&r, &h_prev, &d_u_bar].map(|input| input.view()),
+                r: r.view(),
+                h_prev: h_prev.view(),
+                d_u_bar: d_u_bar.view(),
                 d_hr: d_hr.view(),
             };
             let outputs =
@@ -96,23 +100,25 @@ fn other_shapes_are_refused() {
         let d_h = numbers(2, &shape);
         let mut outputs = [(); 3].map(|()| Array2::zeros([3, 4]));
         let [d_c_bar, d_u_bar, d_h_u] = outputs.each_mut().map(|output| output.view_mut());
-        let inputs = GruCellGradCInputs { saved: [(); 3].map(|()| gate.view()), d_h: d_h.view() };
+        let [u, h_prev, c] = [(); 3].map(|()| gate.view());
+        let inputs = GruCellGradCInputs { u, h_prev, c, d_h: d_h.view() };
         let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
         let refused = gru_cell_grad_c(&Context::default(), inputs, outputs, &mut []);
         let message = refused.expect_err("of another shape").to_string();
-        assert!(message.starts_with("BlockcellGRUCellGradC: d_h[0] must have shape"), "{message}");
+        assert!(message.starts_with("BlockcellGRUCellGradC: d_h must have shape"), "{message}");
     }
     let (d_hr, narrow) = (numbers(2, &[3, 4]), matrix(1, [3, 3]));
-    let inputs =
-        GruCellGradRuInputs { saved: [gate.view(), narrow.view(), gate.view()], d_hr: d_hr.view() };
+    let [r, h_prev, d_u_bar] = [&gate, &narrow, &gate].map(|input| input.view());
+    let inputs = GruCellGradRuInputs { r, h_prev, d_u_bar, d_hr: d_hr.view() };
     let (mut both, mut d_hr_r) = (Array2::zeros([3, 8]), Array2::zeros([3, 4]));
     let outputs =
         GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
     let refused = gru_cell_grad_ru(&Context::default(), inputs, outputs, &mut []);
     let message = refused.expect_err("of another shape").to_string();
-    assert!(message.starts_with("BlockcellGRUCellGradRU: h_prev[0] must have shape"), "{message}");
+    assert!(message.starts_with("BlockcellGRUCellGradRU: h_prev must have shape"), "{message}");
     let number = numbers(5, &[]);
-    let inputs = GruCellGradRuInputs { saved: [(); 3].map(|()| gate.view()), d_hr: number.view() };
+    let [r, h_prev, d_u_bar] = [(); 3].map(|()| gate.view());
+    let inputs = GruCellGradRuInputs { r, h_prev, d_u_bar, d_hr: number.view() };
     let mut both = Array2::zeros([3, 8]);
     let outputs =
         GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
@@ -193,5 +199,5 @@ fn other_shapes_are_refused_in_the_forward_step() {
     let mut all = tensors([3, 5, 7]);
     all.0[3] = matrix(1, [12, 6]);
     let message = forward(&all).expect_err("six columns for seven").to_string();
-    assert!(message.starts_with("BlockcellGRUCell: w_c[0] must have shape"), "{message}");
+    assert!(message.starts_with("BlockcellGRUCell: w_c must have shape"), "{message}");
 }

@@ -2,13 +2,12 @@
 
 use std::iter;
 
-use blockcell_kernels::plain::{
-    ElementShapes, GruLayerInputs, GruLayerOutputs, LstmCellInputs, LstmCellOutputs,
-    LstmLayerInputs, LstmLayerOutputs, Steps, gru_layer, gru_layer_scratch, lstm_cell, lstm_layer,
-    lstm_layer_scratch,
+use blockcell_kernels::unfused::{
+    GruLayerInputs, GruLayerOutputs, Loop, LstmCellInputs, LstmCellOutputs, LstmLayerInputs,
+    LstmLayerOutputs, gru_layer, gru_layer_scratch, lstm_cell, lstm_layer, lstm_layer_scratch,
 };
 use blockcell_kernels::{Context, Element, Error};
-use ndarray::{Array2, Array3, ArrayD, Axis, Ix2, IxDyn, s};
+use ndarray::{Array2, Array3, ArrayD, ArrayView1, ArrayViewD, Axis, Ix2, IxDyn, s};
 
 use crate::common::Tensors;
 use crate::common::compare::same_bits;
@@ -41,11 +40,24 @@ impl Cell {
     }
 }
 
+/// The steps of a loop: `rounds` of at most `time`, and how many each row takes part in, if they differ.
+#[derive(Clone, Debug)]
+pub(crate) struct Steps {
+    pub(crate) time: i32,
+    pub(crate) rounds: i32,
+    pub(crate) sequence_length: Option<Vec<i32>>,
+}
+
+/// A loop of which nothing is known, and whose outputs nobody reads in steps that it does not reach.
+pub(crate) fn any_loop() -> Loop {
+    Loop { needs_h: false, ..Loop::default() }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) cell: Cell,
     pub(crate) steps: Steps,
-    pub(crate) elements: ElementShapes,
+    pub(crate) kind: Loop,
     /// x, h_prev, cs_prev, w, b and the peephole weights; of a GRU x, h_prev, w_ru, w_c, b_ru and b_c.
     pub(crate) inputs: Tensors,
     /// The contents of h, h_last, and of an LSTM cs_last before the call.
@@ -81,8 +93,8 @@ impl Call {
         let outputs = shapes.iter().map(|shape| ArrayD::from_elem(IxDyn(shape), f64::NAN));
         Call {
             cell,
-            steps: Steps { time: time as i64, rounds: time as i64, sequence_length: None },
-            elements: ElementShapes::default(),
+            steps: Steps { time: time as i32, rounds: time as i32, sequence_length: None },
+            kind: any_loop(),
             inputs,
             outputs: outputs.collect(),
             scratch: cell.scratch(sizes),
@@ -90,8 +102,8 @@ impl Call {
     }
 
     /// Makes `rounds`, and lets rows end after different numbers of them.
-    pub(crate) fn end_rows(&mut self, rounds: i64) {
-        let all = rounds.max(0) as i32;
+    pub(crate) fn end_rows(&mut self, rounds: i32) {
+        let all = rounds.max(0);
         let lengths = [all, all / 2, i32::MAX, 0, -3, 1, all + 1, i32::MIN, all - 1];
         let batch = self.outputs[1].shape()[0];
         self.steps.rounds = rounds;
@@ -104,7 +116,7 @@ impl Call {
             tensor.shape()[1..].iter().copied().map(Some).collect()
         };
         let x = Some(vec![None, sizes(&self.inputs[0])[1]]);
-        self.elements = ElementShapes { x, h: Some(sizes(&self.outputs[0])), needs_h: true };
+        self.kind = Loop { x, h: Some(sizes(&self.outputs[0])), ..Loop::default() };
     }
 
     /// How many steps a row takes part in.
@@ -121,17 +133,17 @@ impl Call {
         let mut numbers = vec![f32::NAN; self.scratch[0]];
         let mut elements = vec![E::from_f32(f32::NAN); self.scratch[1]];
         let memory = (&mut numbers[..], &mut elements[..]);
-        let steps = (&self.steps, &self.elements);
         let ran = match self.cell {
             Cell::Lstm(attributes) => {
                 let outputs = views_mut!(LstmLayerOutputs, &mut results, [h, h_last, cs_last]);
                 // The tensors say whether there are peepholes.
                 let attributes = Attributes { use_peephole: false, ..attributes }.of_call();
-                lstm_layer(context, &attributes, steps, lstm(&inputs), outputs, memory)
+                let inputs = lstm(&self.steps, &inputs);
+                lstm_layer(context, &attributes, &self.kind, inputs, outputs, memory)
             }
             Cell::Gru => {
                 let outputs = views_mut!(GruLayerOutputs, &mut results, [h, h_last]);
-                gru_layer(context, steps, gru(&inputs), outputs, memory)
+                gru_layer(context, &self.kind, gru(&self.steps, &inputs), outputs, memory)
             }
         };
         let results = restored(&results);
@@ -242,24 +254,31 @@ impl Call {
     }
 }
 
-fn lstm<E: Element>(inputs: &[ArrayD<E>]) -> LstmLayerInputs<'_, E> {
+impl Steps {
+    fn sequence_length(&self) -> Option<ArrayViewD<'_, i32>> {
+        self.sequence_length.as_ref().map(|lengths| ArrayView1::from(lengths).into_dyn())
+    }
+}
+
+fn lstm<'a, E: Element>(steps: &'a Steps, inputs: &'a [ArrayD<E>]) -> LstmLayerInputs<'a, E> {
     LstmLayerInputs {
+        time: steps.time,
+        rounds: vec![steps.rounds],
+        sequence_length: steps.sequence_length(),
         x: view(&inputs[0]),
         h_prev: view(&inputs[1]),
         cs_prev: inputs[2].view(),
         w: view(&inputs[3]),
         b: view(&inputs[4]),
-        peepholes: peepholes(&inputs[5..]),
+        peepholes: inputs[5..].iter().map(view).collect(),
     }
 }
 
-fn peepholes<E>(weights: &[ArrayD<E>]) -> Option<[ndarray::ArrayView1<'_, E>; 3]> {
-    let views: Vec<_> = weights.iter().map(view).collect();
-    views.try_into().ok()
-}
-
-fn gru<E: Element>(inputs: &[ArrayD<E>]) -> GruLayerInputs<'_, E> {
+fn gru<'a, E: Element>(steps: &'a Steps, inputs: &'a [ArrayD<E>]) -> GruLayerInputs<'a, E> {
     GruLayerInputs {
+        time: steps.time,
+        rounds: vec![steps.rounds],
+        sequence_length: steps.sequence_length(),
         x: view(&inputs[0]),
         h_prev: view(&inputs[1]),
         w_ru: view(&inputs[2]),

@@ -1,14 +1,14 @@
 //! The steps of plain cells against sums in float64 that broadcast.
 
 use blockcell_kernels::lstm::Attributes;
-use blockcell_kernels::plain::{
+use blockcell_kernels::unfused::{
     LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs,
     LstmCellOutputs, lstm_cell, lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_scratch,
 };
 use blockcell_kernels::{Context, Error};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, concatenate};
 
-use super::plain_numbers::{assert_close, matrix, numbers, wide};
+use super::unfused_numbers::{assert_close, matrix, numbers, wide};
 use crate::common::executors::contexts;
 
 const SIZES: [[usize; 4]; 8] = [
@@ -184,7 +184,7 @@ fn peepholes_look_at_a_state_that_broadcasts() {
         assert_eq!(call(&c).expect("right"), call(&whole).expect("right"));
     }
     let message = call(&numbers(2, &[2, 3, 7])).expect_err("larger").to_string();
-    assert!(message.starts_with("BlockcellLSTMCell: cs_prev[0] must have"), "{message}");
+    assert!(message.starts_with("BlockcellLSTMCell: cs_prev must have"), "{message}");
 }
 
 #[test]
@@ -197,12 +197,12 @@ fn other_shapes_are_refused() {
     let views = [x.view(), h.view(), w.view()];
     let refused = call(context, &attributes, views, &b, Some(&c), &[], &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
-    assert!(message.starts_with("BlockcellLSTMCell: cs_prev[0] must have shape"), "{message}");
+    assert!(message.starts_with("BlockcellLSTMCell: cs_prev must have shape"), "{message}");
     let fewer = matrix(2, 2, 7);
     let views = [x.view(), fewer.view(), w.view()];
     let refused = call(context, &attributes, views, &b, None, &[], &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
-    assert!(message.starts_with("BlockcellLSTMCell: h_prev[0] must have shape"), "{message}");
+    assert!(message.starts_with("BlockcellLSTMCell: h_prev must have shape"), "{message}");
 }
 
 /// The gradient of a state before it was clipped: none where it was.
@@ -268,17 +268,22 @@ fn check_backward(
         let mut cs_prev_grad = ArrayD::from_elem(state, f32::NAN);
         let mut got = Array2::from_elem([size[0], 4 * size[1]], f32::NAN);
         let inputs = LstmCellGradInputs {
-            gates: gates.each_ref().map(|one| one.view()),
+            i: gates[0].view(),
+            f: gates[1].view(),
+            o: gates[2].view(),
+            ci: gates[3].view(),
             co: co.view(),
             cs_prev: cs_prev.as_ref().map(|cs_prev| cs_prev.view()),
             cs_grad: cs_grad.iter().map(|one| one.view()).collect(),
             h_grad: h_grad.iter().map(|one| one.view()).collect(),
-            peepholes: None,
+            peepholes: Vec::new(),
+            cs: None,
         };
         let outputs = LstmCellGradOutputs {
             cs_prev_grad: cs_prev_grad.view_mut(),
             dicfo: got.view_mut(),
-            peepholes: None,
+            through_peepholes: Vec::new(),
+            peephole_grads: Vec::new(),
         };
         let mut scratch =
             vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists, 0)];
@@ -313,24 +318,30 @@ pub(crate) fn a_state_larger_than_the_gates_is_added_up() {
 #[test]
 fn other_states_are_refused_in_the_backward_step() {
     let (gate, state) = (matrix(1, 1, 4), numbers(2, &[3, 4]));
+    let [i, f, o, ci] = [(); 4].map(|()| gate.view());
     let inputs = LstmCellGradInputs {
-        gates: [(); 4].map(|()| gate.view()),
+        i,
+        f,
+        o,
+        ci,
         co: state.view(),
         cs_prev: Some(state.view()),
         cs_grad: Vec::new(),
         h_grad: vec![state.view()],
-        peepholes: None,
+        peepholes: Vec::new(),
+        cs: None,
     };
     let (mut cs_prev_grad, mut dicfo) = (numbers(3, &[3, 4]), matrix(3, 1, 16));
     let outputs = LstmCellGradOutputs {
         cs_prev_grad: cs_prev_grad.view_mut(),
         dicfo: dicfo.view_mut(),
-        peepholes: None,
+        through_peepholes: Vec::new(),
+        peephole_grads: Vec::new(),
     };
     let refused =
         lstm_cell_grad(&Context::default(), &attributes(false, -1.0), inputs, outputs, &mut []);
     let message = refused.expect_err("three rows for one").to_string();
-    assert!(message.starts_with("BlockcellLSTMCellGrad: co[0] must have shape"), "{message}");
+    assert!(message.starts_with("BlockcellLSTMCellGrad: co must have shape"), "{message}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn grid() -> impl Iterator<Item = Sizes> {
 /// Calls on `sizes`: all rows in all steps, and fewer rounds, by `seed`, and rows that end.
 fn calls<E: Element>(cell: Cell, sizes: Sizes, seed: u64) -> Vec<Call> {
     let whole = Call::new::<E>(cell, sizes, seed);
-    let time = sizes.time as i64;
+    let time = sizes.time as i32;
     let mut all = vec![whole.clone()];
     for rounds in [time, [(time - 1).max(0), time / 2, -2][seed as usize % 3]] {
         let mut ending = whole.clone();
@@ -150,7 +150,7 @@ fn check_broadcast<E: Element>(sizes: Sizes, tolerance: f64) {
     let Sizes { time, batch, cell_size, .. } = sizes;
     let mut failures = Failures::default();
     for shape in [&[1, cell_size][..], &[cell_size], &[], &[1], &[batch, 1], &[1, 1]] {
-        for rounds in [time as i64, 1, 0] {
+        for rounds in [time as i32, 1, 0] {
             let mut call = Call::new::<E>(Cell::Lstm(attributes), sizes, 7);
             call.inputs[2] = Data::new(8, round::<E>).uniform(shape, 1.0);
             call.steps.rounds = rounds;
@@ -234,7 +234,7 @@ fn a_nan_stays_in_its_row() {
                 let mut call = Call::new::<f32>(cell, sizes, 1);
                 check_poisoned::<f32>(&call, row);
                 check_poisoned::<f16>(&call, row);
-                call.end_rows(sizes.time as i64);
+                call.end_rows(sizes.time as i32);
                 if call.length(row) > 0 {
                     check_poisoned::<f32>(&call, row);
                     check_poisoned::<f16>(&call, row);
@@ -268,7 +268,7 @@ fn executors_agree() {
         ] {
             let mut call = Call::new::<f16>(cell, sizes, 3);
             check_executors::<f32>(&call, sizes);
-            call.end_rows(sizes.time as i64 - 1);
+            call.end_rows(sizes.time as i32 - 1);
             check_executors::<f32>(&call, sizes);
             check_executors::<f16>(&call, sizes);
         }
@@ -279,7 +279,7 @@ fn executors_agree() {
 #[test]
 fn huge_sizes_without_elements_are_nothing() {
     const HUGE: usize = 1 << 55;
-    const LONG: usize = 1 << 40;
+    const LONG: usize = i32::MAX as usize;
     let sizes = [[3, 0, HUGE, 0], [0, HUGE, 0, 0], [3, HUGE, 0, 0]];
     let long = [[LONG, 0, 3, 4], [LONG, 0, 0, 4], [LONG, 3, 0, 0]];
     for [time, batch, input_size, cell_size] in sizes.into_iter().chain(long) {

@@ -1,13 +1,11 @@
 //! What the operations on loops refuse. `Call::run` sees that nothing is written then.
 
-use blockcell_kernels::plain::{
-    ElementShapes, GRU_LAYER, GruLayerShapes, LSTM_LAYER, LstmLayerShapes, gru_layer_shapes,
-    lstm_layer_shapes,
-};
+use blockcell_kernels::ops::{GRU_LAYER, LSTM_LAYER, Lists, PartialShape};
+use blockcell_kernels::unfused::{Loop, gru_layer_shapes, lstm_layer_shapes};
 use blockcell_kernels::{Context, Error};
 use ndarray::{ArrayD, IxDyn, ShapeBuilder};
 
-use super::call::{Call, Cell};
+use super::call::{Call, Cell, any_loop};
 use crate::common::Tensors;
 use crate::common::data::Sizes;
 use crate::common::kernels::Attributes;
@@ -18,7 +16,7 @@ const PEEPHOLE: Attributes = Attributes { use_peephole: true, ..PLAIN };
 const CELLS: [Cell; 3] = [Cell::Lstm(PLAIN), Cell::Lstm(PEEPHOLE), Cell::Gru];
 
 fn name(call: &Call) -> &'static str {
-    if matches!(call.cell, Cell::Gru) { GRU_LAYER } else { LSTM_LAYER }
+    if matches!(call.cell, Cell::Gru) { GRU_LAYER.name } else { LSTM_LAYER.name }
 }
 
 /// Valid calls.
@@ -38,7 +36,7 @@ fn refused(call: &Call) -> Error {
 #[track_caller]
 fn expect_shape(call: &Call, wanted: Option<&str>) {
     match refused(call) {
-        Error::ListShape { op, tensor, .. } => {
+        Error::Shape { op, tensor, .. } => {
             assert_eq!(op, name(call));
             assert!(wanted.is_none_or(|wanted| wanted == tensor), "{tensor}, not {wanted:?}");
         }
@@ -68,7 +66,11 @@ fn every_size_is_checked() {
     for call in calls() {
         run(&call).expect("it is right");
         for inputs in resized(&call.inputs) {
-            expect_shape(&Call { inputs, ..call.clone() }, None);
+            let mut call = Call { inputs, ..call.clone() };
+            // Numbers that are not those of x would be another error.
+            let time = call.inputs[0].shape()[0] as i32;
+            (call.steps.time, call.steps.rounds) = (time, time);
+            expect_shape(&call, None);
         }
         for outputs in resized(&call.outputs) {
             expect_shape(&Call { outputs, ..call.clone() }, None);
@@ -79,10 +81,10 @@ fn every_size_is_checked() {
 #[test]
 fn weights_of_another_cell_are_refused() {
     let [mut call, ..] = calls();
-    for (columns, tensor) in [(29, "b"), (32, "h_prev")] {
+    for columns in [29, 32] {
         call.inputs[3] = ArrayD::zeros(IxDyn(&[12, columns]));
         call.inputs[4] = ArrayD::zeros(IxDyn(&[columns]));
-        expect_shape(&call, Some(tensor));
+        expect_shape(&call, Some("w"));
     }
 }
 
@@ -141,16 +143,16 @@ fn other_layouts_are_refused() {
 #[test]
 fn numbers_of_steps_are_checked() {
     for call in calls() {
-        let expect = |call: &Call, tensor, got: i64| {
+        let expect = |call: &Call, tensor, got: i32| {
             let (op, got) = (name(call), got.into());
             assert_eq!(refused(call), Error::Value { op, tensor, index: None, time: 4, got });
         };
-        for rounds in [5, 6, i64::MAX] {
+        for rounds in [5, 6, i32::MAX] {
             let mut call = call.clone();
             call.steps.rounds = rounds;
             expect(&call, "rounds", rounds);
         }
-        for time in [3, 5, 0, -1, i64::MAX] {
+        for time in [3, 5, 0, -1, i32::MAX] {
             let mut call = call.clone();
             call.steps.time = time;
             expect(&call, "time", time);
@@ -167,20 +169,20 @@ fn numbers_of_steps_are_checked() {
 fn outputs_without_a_round_need_a_known_shape() {
     let unknown = [None, Some(vec![None, Some(7)]), Some(vec![Some(3), None])];
     for mut call in calls() {
-        for rounds in [0, -1, i64::MIN] {
+        for rounds in [0, -1, i32::MIN] {
             call.steps.rounds = rounds;
             for h in unknown.clone() {
-                call.elements = ElementShapes { x: None, h, needs_h: true };
+                call.kind = Loop { h, ..Loop::default() };
                 assert_eq!(refused(&call), Error::NoSteps { op: name(&call), time: 4 });
-                call.elements.needs_h = false;
+                call.kind.needs_h = false;
                 assert_eq!(run(&call).expect("nobody needs h"), call.want::<f32>());
             }
-            call.elements = ElementShapes { h: Some(vec![Some(3), Some(7)]), ..call.elements };
-            call.elements.needs_h = true;
+            call.kind = Loop { h: Some(vec![Some(3), Some(7)]), ..call.kind };
+            call.kind.needs_h = true;
             assert_eq!(run(&call).expect("h is known"), call.want::<f32>());
         }
         // A round of no row is one.
-        call.elements = ElementShapes { needs_h: true, ..ElementShapes::default() };
+        call.kind = Loop::default();
         call.steps.rounds = 1;
         call.steps.sequence_length = Some(vec![0; 3]);
         assert_eq!(run(&call).expect("a round"), call.want::<f32>());
@@ -196,12 +198,12 @@ fn elements_of_another_shape_are_refused() {
             (vec![Some(4), None], false),
             (vec![None, Some(6)], false),
         ] {
-            call.elements = ElementShapes { x: Some(sizes), ..ElementShapes::default() };
+            call.kind = Loop { x: Some(sizes), ..any_loop() };
             if is_right { drop(run(&call).expect("right")) } else { expect_shape(&call, Some("x")) }
         }
         for sizes in [[Some(2), None], [None, Some(5)], [Some(7), Some(3)]] {
             let h = Some(sizes.to_vec());
-            call.elements = ElementShapes { h, ..ElementShapes::default() };
+            call.kind = Loop { h, ..any_loop() };
             expect_shape(&call, Some("h"));
         }
     }
@@ -219,17 +221,34 @@ fn scratch_memory_is_checked() {
     }
 }
 
+/// What is known of the shapes of a call's numbers, of its lengths, and of its other tensors, from x on.
+type Known<'s> = (&'s [PartialShape], &'s [PartialShape], &'s [PartialShape]);
+
+/// The shapes of the outputs of an LSTM without peepholes, or of a GRU. There are two numbers at least.
+fn inferred(
+    (cell, kind): (Cell, &Loop),
+    (scalars, lengths, fixed): Known<'_>,
+) -> Result<Vec<Vec<Option<usize>>>, Error> {
+    let mut scalars = scalars.to_vec();
+    scalars.resize(scalars.len().max(2), None);
+    let all = [&scalars, lengths, fixed].concat();
+    let counts = [vec![1, scalars.len() - 1, lengths.len()], vec![1; fixed.len()]].concat();
+    let found = if matches!(cell, Cell::Gru) {
+        gru_layer_shapes(kind, None, &Lists::new(&GRU_LAYER, &counts, &[1; 2], &all))
+    } else {
+        let counts = [counts, vec![0]].concat();
+        lstm_layer_shapes(kind, None, &Lists::new(&LSTM_LAYER, &counts, &[1; 3], &all))
+    };
+    found.map(|found| found.outputs)
+}
+
 #[test]
 fn unknown_shapes_are_checked_as_far_as_they_are_known() {
-    let elements = ElementShapes::default();
-    let lstm = |scalars: &[_], sequence_length: &[_], fixed| {
-        let (fixed, peepholes) = (&fixed, &[][..]);
-        let elements = &elements;
-        lstm_layer_shapes(&LstmLayerShapes { scalars, sequence_length, fixed, peepholes, elements })
+    let lstm = |scalars: &[_], lengths: &[_], fixed: [PartialShape; 5]| {
+        inferred((Cell::Lstm(PLAIN), &any_loop()), (scalars, lengths, &fixed))
     };
-    let gru = |scalars: &[_], sequence_length: &[_], fixed| {
-        let (fixed, elements) = (&fixed, &elements);
-        gru_layer_shapes(&GruLayerShapes { scalars, sequence_length, fixed, elements })
+    let gru = |scalars: &[_], lengths: &[_], fixed: [PartialShape; 6]| {
+        inferred((Cell::Gru, &any_loop()), (scalars, lengths, &fixed))
     };
     let number = || Some(Vec::new());
     let matrix = |rows: usize, columns: usize| Some(vec![Some(rows), Some(columns)]);
@@ -242,7 +261,7 @@ fn unknown_shapes_are_checked_as_far_as_they_are_known() {
     let got = lstm(&[], &[number()], [None, matrix(3, 7), None, None, None]).expect("right");
     assert_eq!(got[0], [None, Some(3), Some(7)]);
     for (scalars, name) in [
-        (vec![lengths[0].clone()], "time[0]"),
+        (vec![lengths[0].clone()], "time must"),
         (vec![None, number(), lengths[0].clone()], "rounds[1]"),
     ] {
         let errors = [
@@ -257,4 +276,12 @@ fn unknown_shapes_are_checked_as_far_as_they_are_known() {
     assert!(matches!(error, Err(Error::Overflow { tensor: "h", .. })), "{error:?}");
     let error = gru(&[], &[], [x, h_prev, None, None, None, None]);
     assert!(matches!(error, Err(Error::Overflow { tensor: "h", .. })), "{error:?}");
+    // What other tensors tell of x is checked, too.
+    let kind = Loop { x: Some(vec![Some(4), None]), ..any_loop() };
+    let fixed = [None, matrix(3, 7), None, None, None, None];
+    for (cell, fixed) in [(Cell::Lstm(PLAIN), &fixed[..5]), (Cell::Gru, &fixed[..])] {
+        let error = inferred((cell, &kind), (&[], &[], fixed)).expect_err("three rows for four");
+        let wanted = "x must have shape [time, batch, input_size] = [?, 4, ?], got [?, 3, ?]";
+        assert!(error.to_string().ends_with(wanted), "{error}");
+    }
 }

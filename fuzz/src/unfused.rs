@@ -1,18 +1,21 @@
 //! Calls of the steps of plain cells, whose tensors broadcast.
 
 use arbitrary::Result;
-use blockcell_kernels::Element;
-use blockcell_kernels::plain::{
+use blockcell_kernels::ops::{
+    Lists, Op, UNFUSED_GRU_CELL, UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU,
+    UNFUSED_LSTM_CELL, UNFUSED_LSTM_CELL_GRAD,
+};
+use blockcell_kernels::unfused::{
     self, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
     GruCellInputs, GruCellOutputs, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs,
-    LstmCellGradShapes, LstmCellInputs, LstmCellOutputs, LstmCellShapes, LstmPeepholeGrads,
-    LstmPeepholes,
+    LstmCellInputs, LstmCellOutputs,
 };
+use blockcell_kernels::{Element, Error};
 
 use crate::choices::{Choices, elements};
 use crate::tensor::{Held, Tensor, views};
 use crate::twice::{Role, scratch_len, twice};
-use crate::{known, sizes};
+use crate::{known_outputs, with_lists};
 
 /// A shape that is, or broadcasts to, or is broadcast with `[batch, cell]`.
 fn broadcasting(choices: &mut Choices<'_>, [batch, cell]: [usize; 2]) -> Vec<usize> {
@@ -51,25 +54,17 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
     let mut peepholes = vec![vec![cell]; count_of_peepholes(choices, has_peepholes, has_state)];
     choices.disturb(4, shapes.iter_mut().chain(&mut state).chain(&mut peepholes));
     let attributes = choices.lstm_attributes(has_peepholes);
-    let fixed: Vec<_> = shapes.iter().map(known).collect();
-    let (state_known, peepholes_known) =
-        (state.first().map(known), peepholes.iter().map(known).collect::<Vec<_>>());
-    let found = plain::lstm_cell_shapes(&LstmCellShapes {
-        fixed: fixed.first_chunk().expect("four"),
-        cs_prev: state_known.as_ref(),
-        peepholes: &peepholes_known,
-    });
-    let mut wanted: Vec<_> = match &found {
-        Ok(shapes) => shapes.iter().map(|shape| sizes(shape)).collect(),
-        Err(_) => vec![vec![batch, cell]; 7],
-    };
+    let lists: Vec<_> = shapes.chunks(1).chain([&state[..], &peepholes]).collect();
+    let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_shapes(shapes);
+    let found = known_outputs(with_lists(&UNFUSED_LSTM_CELL, &lists, &[1; 7], infer));
+    let mut wanted = found.clone().unwrap_or_else(|_| vec![vec![batch, cell]; 7]);
     choices.disturb(16, &mut wanted);
     let inputs = Tensor::all::<E>(choices, &shapes)?;
     let cs_prev = Tensor::all::<E>(choices, &state)?;
     let peepholes = Tensor::all::<E>(choices, &peepholes)?;
     let mut written = outputs::<E>(&wanted)?;
     let needed =
-        plain::lstm_cell_scratch(batch, shapes[3][0] / 4, state.first().map(Vec::as_slice));
+        unfused::lstm_cell_scratch(batch, shapes[3][0] / 4, state.first().map(Vec::as_slice));
     written.push(scratch::<E>(choices, if found.is_ok() { needed } else { 0 })?);
     twice(choices, written, |context, written| {
         let [i, cs, f, o, ci, co, h, scratch] = written else { unreachable!("as many") };
@@ -90,7 +85,8 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             co: co.view_mut(),
             h: h.view_mut(),
         };
-        let ended = plain::lstm_cell(context, &attributes, inputs, outputs, scratch.elements_mut());
+        let ended =
+            unfused::lstm_cell(context, &attributes, inputs, outputs, scratch.elements_mut());
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
@@ -128,27 +124,18 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let summands = lists.iter_mut().flatten();
     let more = summands.chain(&mut peepholes).chain(&mut cs);
     choices.disturb(4, gates.iter_mut().chain(&mut co).chain(more));
-    let all_known = |list: &[Vec<usize>]| list.iter().map(known).collect::<Vec<_>>();
-    let saved: Vec<_> = gates.iter().chain(&co).map(known).collect();
-    let [cs_prev, cs_grad, h_grad] = lists.each_ref().map(|list| all_known(list));
-    let found = plain::lstm_cell_grad_shapes(&LstmCellGradShapes {
-        saved: &saved,
-        cs_prev: &cs_prev,
-        cs_grad: &cs_grad,
-        h_grad: &h_grad,
-        peepholes: &all_known(&peepholes),
-        cs: &all_known(&cs),
-        sums_to_gates,
-    });
-    let mut wanted: Vec<_> = match &found {
-        Ok(shapes) => shapes.iter().map(|shape| sizes(shape)).collect(),
-        Err(_) => any_lstm_grads([batch, cell], &co[0], count),
-    };
+    let summands = lists.iter().map(Vec::as_slice);
+    let all: Vec<_> =
+        gates.chunks(1).chain([&co[..]]).chain(summands).chain([&peepholes[..], &cs]).collect();
+    let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_grad_shapes(sums_to_gates, shapes);
+    let counts = [1, 1, through(count), count];
+    let found = known_outputs(with_lists(&UNFUSED_LSTM_CELL_GRAD, &all, &counts, infer));
+    let mut wanted = found.clone().unwrap_or_else(|_| any_lstm_grads([batch, cell], &co[0], count));
     choices.disturb(16, &mut wanted);
     let needed = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let needed = needed.each_ref().map(Vec::as_slice);
     let needed = found.as_ref().map_or(0, |_| {
-        plain::lstm_cell_grad_scratch((gates[0][0], gates[0][1]), &co[0], needed, count)
+        unfused::lstm_cell_grad_scratch((gates[0][0], gates[0][1]), &co[0], needed, count)
     });
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<E>(choices, needed)?);
@@ -161,23 +148,26 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     twice(choices, written, |context, written| {
         let [cs_prev_grad, dicfo, rest @ .., scratch] = written else { unreachable!("as many") };
         let inputs = LstmCellGradInputs::<E> {
-            gates: std::array::from_fn(|n| gates[n].view()),
+            i: gates[0].view(),
+            f: gates[1].view(),
+            o: gates[2].view(),
+            ci: gates[3].view(),
             co: co.view(),
             cs_prev: cs_prev.first().map(Tensor::view),
             cs_grad: views(&cs_grad),
             h_grad: views(&h_grad),
-            peepholes: has_peepholes.then(|| LstmPeepholes {
-                weights: views(&peepholes),
-                cs: cs.first().map(Tensor::view),
-            }),
+            peepholes: views(&peepholes),
+            cs: cs.first().map(Tensor::view),
         };
+        let (of_states, of_weights) = rest.split_at_mut(through(count));
         let outputs = LstmCellGradOutputs {
             cs_prev_grad: cs_prev_grad.view_mut(),
             dicfo: two(dicfo),
-            peepholes: has_peepholes.then(|| peephole_grads(rest, count)),
+            through_peepholes: of_states.iter_mut().map(two).collect(),
+            peephole_grads: of_weights.iter_mut().map(Tensor::view_mut).collect(),
         };
         let scratch = scratch.elements_mut();
-        let ended = plain::lstm_cell_grad(context, &attributes, inputs, outputs, scratch);
+        let ended = unfused::lstm_cell_grad(context, &attributes, inputs, outputs, scratch);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
@@ -187,18 +177,20 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
 fn any_lstm_grads(size: [usize; 2], co: &[usize], peepholes: usize) -> Vec<Vec<usize>> {
     let [batch, cell] = size;
     let mut shapes = vec![co.to_vec(), vec![batch, cell.wrapping_mul(4)]];
-    shapes.extend(vec![vec![batch, cell]; if peepholes == 3 { 2 } else { 0 }]);
+    shapes.extend(vec![vec![batch, cell]; through(peepholes)]);
     shapes.extend(vec![vec![cell]; peepholes]);
     shapes
 }
 
-/// What comes through so many peepholes: the last of these tensors belong to the weights.
-fn peephole_grads<E: Held>(tensors: &mut [Tensor], peepholes: usize) -> LstmPeepholeGrads<'_, E> {
-    let (through, weights) = tensors.split_at_mut(tensors.len() - peepholes);
-    LstmPeepholeGrads {
-        cs_prev: through.iter_mut().map(two).collect(),
-        weights: weights.iter_mut().map(Tensor::view_mut).collect(),
-    }
+/// How many of so many peepholes look at the state before.
+fn through(peepholes: usize) -> usize {
+    if peepholes == 3 { 2 } else { 0 }
+}
+
+/// The shapes of the outputs of an operation without lists.
+fn infer(op: &'static Op, shapes: &[Vec<usize>]) -> std::result::Result<Vec<Vec<usize>>, Error> {
+    let (inputs, outputs) = (shapes.chunks(1).collect::<Vec<_>>(), vec![1; op.outputs.len()]);
+    known_outputs(with_lists(op, &inputs, &outputs, |shapes| op.infer(false, shapes)))
 }
 
 /// `BlockcellGRUCell`.
@@ -208,11 +200,10 @@ pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<(
     let mut shapes = vec![vec![batch, input], vec![batch, cell]];
     shapes.extend([vec![rows, gates], vec![rows, cell], vec![gates], vec![cell]]);
     choices.disturb(4, &mut shapes);
-    let all: Vec<_> = shapes.iter().map(known).collect();
-    let found = plain::gru_cell_shapes(all.first_chunk().expect("six"));
-    let mut wanted = vec![found.as_ref().map_or(vec![batch, cell], |shape| sizes(shape)); 4];
+    let found = infer(&UNFUSED_GRU_CELL, &shapes);
+    let mut wanted = found.clone().unwrap_or_else(|_| vec![vec![batch, cell]; 4]);
     choices.disturb(16, &mut wanted);
-    let needed = plain::gru_cell_scratch([shapes[0][0], shapes[0][1], wanted[3][1]]);
+    let needed = unfused::gru_cell_scratch([shapes[0][0], shapes[0][1], wanted[3][1]]);
     let needed = if found.is_ok() { needed } else { [0; 2] };
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<f32>(choices, needed[0])?);
@@ -230,7 +221,7 @@ pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<(
         };
         let outputs = GruCellOutputs { r: two(r), u: two(u), c: two(c), h: two(h) };
         let memory = (numbers.elements_mut(), memory.elements_mut());
-        let ended = plain::gru_cell(context, inputs, outputs, memory);
+        let ended = unfused::gru_cell(context, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
@@ -243,31 +234,30 @@ pub(crate) fn gru_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Res
     let mut shapes = vec![size.to_vec(); 3];
     shapes.push(broadcasting(choices, size));
     choices.disturb(4, &mut shapes);
-    let all: Vec<_> = shapes.iter().map(known).collect();
-    let found = if is_ru {
-        plain::gru_cell_grad_ru_shapes(&all)
-            .map(|shapes| shapes.map(|shape| sizes(&shape)).to_vec())
-    } else {
-        plain::gru_cell_grad_c_shapes(&all).map(|shape| vec![sizes(&shape); 3])
-    };
+    let op = if is_ru { &UNFUSED_GRU_CELL_GRAD_RU } else { &UNFUSED_GRU_CELL_GRAD_C };
+    let found = infer(op, &shapes);
     let any = || vec![size.to_vec(); if is_ru { 2 } else { 3 }];
     let mut wanted = found.clone().unwrap_or_else(|_| any());
     choices.disturb(16, &mut wanted);
     let needed = found
         .as_ref()
-        .map_or(0, |_| plain::gru_cell_grad_scratch((shapes[0][0], shapes[0][1]), &shapes[3]));
+        .map_or(0, |_| unfused::gru_cell_grad_scratch((shapes[0][0], shapes[0][1]), &shapes[3]));
     elements(&shapes[3])?;
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<E>(choices, needed)?);
     let inputs = Tensor::all::<E>(choices, &shapes)?;
-    let saved = || std::array::from_fn(|n| inputs[n].view());
     twice(choices, written, |context, written| {
         let ended = if is_ru {
             let [d_r_bar_u_bar, d_hr_r, scratch] = written else { unreachable!("as many") };
             let outputs =
                 GruCellGradRuOutputs { d_r_bar_u_bar: two(d_r_bar_u_bar), d_hr_r: two(d_hr_r) };
-            let inputs = GruCellGradRuInputs::<E> { saved: saved(), d_hr: inputs[3].view() };
-            plain::gru_cell_grad_ru(context, inputs, outputs, scratch.elements_mut())
+            let inputs = GruCellGradRuInputs::<E> {
+                r: inputs[0].view(),
+                h_prev: inputs[1].view(),
+                d_u_bar: inputs[2].view(),
+                d_hr: inputs[3].view(),
+            };
+            unfused::gru_cell_grad_ru(context, inputs, outputs, scratch.elements_mut())
         } else {
             let [d_c_bar, d_u_bar, d_h_u, scratch] = written else { unreachable!("as many") };
             let outputs = GruCellGradCOutputs {
@@ -275,8 +265,13 @@ pub(crate) fn gru_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Res
                 d_u_bar: two(d_u_bar),
                 d_h_u: two(d_h_u),
             };
-            let inputs = GruCellGradCInputs::<E> { saved: saved(), d_h: inputs[3].view() };
-            plain::gru_cell_grad_c(context, inputs, outputs, scratch.elements_mut())
+            let inputs = GruCellGradCInputs::<E> {
+                u: inputs[0].view(),
+                h_prev: inputs[1].view(),
+                c: inputs[2].view(),
+                d_h: inputs[3].view(),
+            };
+            unfused::gru_cell_grad_c(context, inputs, outputs, scratch.elements_mut())
         };
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended

@@ -2,33 +2,44 @@
 
 use arbitrary::Result;
 use blockcell_kernels::Element;
-use blockcell_kernels::plain::{
-    self, ElementShapes, GruLayerInputs, GruLayerOutputs, LstmLayerInputs, LstmLayerOutputs, Steps,
+use blockcell_kernels::unfused::{
+    self, GruLayerInputs, GruLayerOutputs, Loop, LstmLayerInputs, LstmLayerOutputs,
 };
 
 use crate::choices::Choices;
 use crate::tensor::{Held, Tensor, views};
 use crate::twice::{Role, scratch_len, twice};
 
-/// What a loop is known to do.
-fn steps(choices: &mut Choices<'_>, time: usize, batch: usize) -> Steps {
-    let exact = !choices.once_in(8);
-    let rows = if exact { batch.min(1 << 13) } else { choices.small() };
-    Steps {
-        time: if exact { time as i64 } else { choices.steps(time) },
-        rounds: choices.steps(time),
-        sequence_length: choices
-            .flag()
-            .then(|| (0..rows).map(|_| choices.short_steps(time)).collect()),
+/// The numbers of a loop.
+struct Steps {
+    time: i32,
+    rounds: Vec<i32>,
+    sequence_length: Option<Tensor>,
+}
+
+impl Steps {
+    fn new(choices: &mut Choices<'_>, time: usize, batch: usize) -> Self {
+        let exact = !choices.once_in(8);
+        let rows = if exact { batch.min(1 << 13) } else { choices.small() };
+        let whole = i32::try_from(time).unwrap_or(i32::MAX);
+        let time_of_h = if exact { whole } else { choices.short_steps(time) };
+        let mut rounds = vec![choices.short_steps(time)];
+        if choices.once_in(4) {
+            rounds.push(choices.short_steps(time));
+        }
+        let sequence_length = choices.flag().then(|| {
+            // A scalar serves all rows.
+            let shape = if choices.once_in(8) { Vec::new() } else { vec![rows] };
+            let lengths = (0..shape.iter().product()).map(|_| choices.short_steps(time));
+            let lengths = lengths.collect();
+            Tensor::new::<i32>(&shape, lengths)
+        });
+        Steps { time: time_of_h, rounds, sequence_length }
     }
 }
 
-/// The shapes of the elements of the arrays of a loop: mostly right, if they are known at all.
-pub(crate) fn element_shapes(
-    choices: &mut Choices<'_>,
-    x: [usize; 2],
-    h: [usize; 2],
-) -> ElementShapes {
+/// What is known of a loop: of the elements of its arrays mostly what is right, if anything at all.
+pub(crate) fn any_loop(choices: &mut Choices<'_>, x: [usize; 2], h: [usize; 2]) -> Loop {
     let mut element = |sizes: [usize; 2]| {
         choices.flag().then(|| {
             let mut known = |size| match choices.below(8) {
@@ -40,7 +51,7 @@ pub(crate) fn element_shapes(
         })
     };
     let (x, h) = (element(x), element(h));
-    ElementShapes { x, h, needs_h: choices.flag() }
+    Loop { x, h, needs_h: choices.flag(), ..Loop::default() }
 }
 
 /// `BlockcellLSTMLayer` or `BlockcellGRULayer`.
@@ -64,12 +75,19 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
         shapes.extend([vec![rows, gates(2)], vec![rows, cell], vec![gates(2)], vec![cell]]);
     }
     choices.disturb(4, &mut shapes);
+    let steps = Steps::new(choices, time, batch);
+    let kind = any_loop(choices, [batch, input], [batch, cell]);
+    let kind = Loop { lists: choices.flag(), ..kind };
+    if kind.lists {
+        outputs[0][0] = usize::try_from(steps.time).unwrap_or(0);
+    }
     choices.disturb(16, &mut outputs);
-    let steps = steps(choices, time, batch);
-    let elements = element_shapes(choices, [batch, input], [batch, cell]);
     let sizes = [time, batch, input, cell];
-    let needed =
-        if is_lstm { plain::lstm_layer_scratch(sizes) } else { plain::gru_layer_scratch(sizes) };
+    let needed = if is_lstm {
+        unfused::lstm_layer_scratch(sizes)
+    } else {
+        unfused::gru_layer_scratch(sizes)
+    };
     let [numbers, memory] = needed.map(|needed| scratch_len(choices, needed));
     let inputs = Tensor::all::<E>(choices, &shapes)?;
     let mut written = Vec::new();
@@ -83,26 +101,33 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
         let (outputs, memory) = written.split_at_mut(outputs.len());
         let [numbers, elements_memory] = memory else { unreachable!("two kinds") };
         let memory = (numbers.elements_mut(), elements_memory.elements_mut());
-        let loops = (&steps, &elements);
+        let (time, rounds) = (steps.time, steps.rounds.clone());
+        let sequence_length = steps.sequence_length.as_ref().map(Tensor::view);
         if is_lstm {
             let [h, h_last, cs_last] = outputs else { unreachable!("three outputs") };
             let inputs = LstmLayerInputs::<E> {
+                time,
+                rounds,
+                sequence_length,
                 x: inputs[0].view(),
                 h_prev: inputs[1].view(),
                 cs_prev: inputs[2].view(),
                 w: inputs[3].view(),
                 b: inputs[4].view(),
-                peepholes: views(&inputs[5..]).try_into().ok(),
+                peepholes: views(&inputs[5..]),
             };
             let outputs = LstmLayerOutputs {
                 h: h.view_mut(),
                 h_last: h_last.view_mut(),
                 cs_last: cs_last.view_mut(),
             };
-            plain::lstm_layer(context, &attributes, loops, inputs, outputs, memory)
+            unfused::lstm_layer(context, &attributes, &kind, inputs, outputs, memory)
         } else {
             let [h, h_last] = outputs else { unreachable!("two outputs") };
             let inputs = GruLayerInputs::<E> {
+                time,
+                rounds,
+                sequence_length,
                 x: inputs[0].view(),
                 h_prev: inputs[1].view(),
                 w_ru: inputs[2].view(),
@@ -111,7 +136,7 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
                 b_c: inputs[5].view(),
             };
             let outputs = GruLayerOutputs { h: h.view_mut(), h_last: h_last.view_mut() };
-            plain::gru_layer(context, loops, inputs, outputs, memory)
+            unfused::gru_layer(context, &kind, inputs, outputs, memory)
         }
     })
 }

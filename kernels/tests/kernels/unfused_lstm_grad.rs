@@ -1,14 +1,14 @@
 //! The backward step of a plain LSTM cell with peepholes and a clip, against float64.
 
-use blockcell_kernels::plain::{
-    LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmPeepholeGrads,
-    LstmPeepholes, lstm_cell_grad, lstm_cell_grad_scratch,
+use blockcell_kernels::unfused::{
+    LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, lstm_cell_grad,
+    lstm_cell_grad_scratch,
 };
 use blockcell_kernels::{Context, Element, Error, Isa};
 use half::f16;
 use ndarray::{Array1, Array2, Axis, concatenate};
 
-use super::plain_numbers::{assert_close, matrix, numbers, wide};
+use super::unfused_numbers::{assert_close, matrix, numbers, wide};
 
 /// The tensors of a step with peepholes.
 struct Step<E> {
@@ -107,27 +107,27 @@ impl<E: Element> Step<E> {
             [(); 3].map(|()| Array2::from_elem((rows, columns), unknown));
         let mut dicfo = Array2::from_elem((rows, 4 * columns), unknown);
         let mut sums = [(); 3].map(|()| Array1::from_elem(columns, unknown));
+        let [i, f, o, ci] = self.gates.each_ref().map(|one| one.view());
         let inputs = LstmCellGradInputs {
-            gates: self.gates.each_ref().map(|one| one.view()),
+            i,
+            f,
+            o,
+            ci,
             co: self.co.view().into_dyn(),
             cs_prev: has_state.then(|| self.cs_prev.view().into_dyn()),
             cs_grad: vec![self.cs_grad.view().into_dyn()],
             h_grad: vec![self.h_grad.view().into_dyn()],
-            peepholes: Some(LstmPeepholes {
-                weights: self.weights[first..].iter().map(|one| one.view()).collect(),
-                cs: has_cs.then(|| self.cs.view()),
-            }),
+            peepholes: self.weights[first..].iter().map(|one| one.view()).collect(),
+            cs: has_cs.then(|| self.cs.view()),
         };
         let outputs = LstmCellGradOutputs {
             cs_prev_grad: cs_prev_grad.view_mut().into_dyn(),
             dicfo: dicfo.view_mut(),
-            peepholes: Some(LstmPeepholeGrads {
-                cs_prev: [through_i.view_mut(), through_f.view_mut()]
-                    .into_iter()
-                    .skip(first)
-                    .collect(),
-                weights: sums[first..].iter_mut().map(|one| one.view_mut()).collect(),
-            }),
+            through_peepholes: [through_i.view_mut(), through_f.view_mut()]
+                .into_iter()
+                .skip(first)
+                .collect(),
+            peephole_grads: sums[first..].iter_mut().map(|one| one.view_mut()).collect(),
         };
         let context = Context { isa, ..Context::default() };
         let (size, whole) = ((rows, columns), &[rows, columns][..]);
@@ -231,7 +231,7 @@ fn other_shapes_are_refused() {
     step.cs_prev = matrix(7, 1, 4);
     let attributes = LstmCellGradAttributes { sums_to_gates: true, cell_clip: -1.0 };
     let message = step.run_with(Isa::get(), attributes, true).expect_err("one row").to_string();
-    assert!(message.starts_with("BlockcellLSTMCellGrad: cs_prev[0] must have"), "{message}");
+    assert!(message.starts_with("BlockcellLSTMCellGrad: cs_prev must have"), "{message}");
     let mut step = Step::random([3, 4]);
     step.weights[1] = Array1::zeros(5);
     let message = step.run(Isa::get(), -1.0, true).expect_err("five").to_string();
