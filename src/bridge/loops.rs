@@ -64,8 +64,8 @@ impl<C: Cell> ListsOp for LoopOf<C> {
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
         attributes.is_given(C::OPTIONAL)?;
-        if attributes.count("R")? == 0 {
-            let (expected, got) = ("R must be at least 1".to_owned(), "0".to_owned());
+        if attributes.count("num_rounds")? == 0 {
+            let (expected, got) = ("num_rounds must be at least 1".to_owned(), "0".to_owned());
             return Err(Error::Attribute { op: C::OP.name, expected, got });
         }
         Ok(LoopOf { kind: read_loop(C::OP, attributes)?, cell: C::read(attributes)? })
