@@ -159,6 +159,7 @@ static TABLE: &[Row] = &[
     row("Pack", 1, &["T", "axis"], 0),
     row("Print", 0, NONE, PROMPT),
     row("PrintV2", 0, NONE, PROMPT),
+    row("Range", 0, NONE, 0),
     row("ReadVariableOp", 1, NONE, PROMPT),
     row("Recv", 0, NONE, APART),
     row("RefEnter", 1, NONE, APART),
