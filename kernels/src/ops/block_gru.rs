@@ -188,7 +188,7 @@ op! {
         u: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
         /// Candidate state; becomes `d_c_bar`.
         c: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
-        /// What [`forward`](crate::block_gru::forward) returned; becomes `d_hc` with `reset_after`,
+        /// What `BlockGRU` returned; becomes `d_hc` with `reset_after`,
         /// and is left as it is without.
         hc: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
     }
