@@ -1,4 +1,6 @@
 use super::*;
+use crate::Error;
+use crate::ops::bound::Bound;
 
 /// Sizes with no two alike, nor alike to a sum or multiple that occurs.
 fn sizes(optional: usize) -> Sizes {
