@@ -100,13 +100,16 @@ struct ListsNode<P> {
     is_half: bool,
 }
 
+/// The shapes of a call's outputs, and the numbers and elements of its scratch memory.
+type Needs = (Vec<Vec<Option<usize>>>, [usize; 2]);
+
 impl<P: ListsOp> ListsNode<P> {
     fn lists<'a, T>(&'a self, all: &'a [T]) -> Lists<'a, T> {
         Lists::new(P::OP, &self.lengths.inputs, &self.lengths.outputs, all)
     }
 
     /// The shapes of the outputs, and how much scratch memory a call needs.
-    fn needs(&self, inputs: &[Input<'_>]) -> Result<(Vec<Vec<Option<usize>>>, [usize; 2]), Error> {
+    fn needs(&self, inputs: &[Input<'_>]) -> Result<Needs, Error> {
         let call = self.lists(inputs);
         if let Some(shapes) = self.op.without_work(&call)? {
             let known = |shape: Vec<usize>| shape.into_iter().map(Some).collect();
