@@ -17,7 +17,7 @@ pub(super) struct StepOrder<'a> {
 }
 
 impl StepOrder<'_> {
-    /// Which step of row `b` is number `n` of this direction, if there are so many. This is its own inverse.
+    /// Which step of row `b` is number `n` of this direction, if the row has more than `n` steps. This is its own inverse.
     fn step(self, b: usize, n: usize) -> Option<usize> {
         let before_end = self.lengths.of(b).checked_sub(n + 1)?;
         Some(if self.reversed { before_end } else { n })

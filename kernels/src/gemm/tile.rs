@@ -85,7 +85,7 @@ impl Tile<'_> {
         let mut rest = Some((0, sums.expect("of this size")));
         let mut places = places(self.strips);
         std::array::from_fn(|_| {
-            let place = places.next().expect("a tile of so many strips");
+            let place = places.next().expect("a tile has a place for each strip");
             let (before, sums) = rest.take().expect("put back each time");
             let (_, sums) = sums.split_at(Axis(1), place.start - before);
             let (strip, after) = sums.split_at(Axis(1), place.len());

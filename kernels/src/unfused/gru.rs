@@ -11,7 +11,7 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::gru::{BlockCellInputs as GruCellInputs, BlockCellOutputs as GruCellOutputs};
 
-/// How much scratch memory [`gru_cell`] needs: so many numbers, and so many elements.
+/// How much scratch memory [`gru_cell`] needs: the length in numbers (`f32`), and the length in elements (`E`).
 #[must_use]
 pub fn gru_cell_scratch([batch, input_size, cell_size]: [usize; 3]) -> [usize; 2] {
     let sizes = Sizes { time: 1, batch, input_size, cell_size, optional: [0; 3] };

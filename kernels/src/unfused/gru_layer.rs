@@ -44,7 +44,7 @@ pub(super) fn layer_shapes(
     Ok(inferred)
 }
 
-/// How much scratch memory [`gru_layer`] needs: so many numbers, and so many elements.
+/// How much scratch memory [`gru_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`).
 #[must_use]
 pub fn gru_layer_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [usize; 2] {
     let sizes = Sizes { time, batch, input_size, cell_size, optional: [0; 3] };

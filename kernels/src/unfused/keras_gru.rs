@@ -29,7 +29,7 @@ pub fn keras_gru_shapes(
     keras::infer(&KERAS_GRU, kind, numbers, inputs, &["h_prev"])
 }
 
-/// How much scratch memory [`keras_gru`] needs: so many numbers, and so many elements.
+/// How much scratch memory [`keras_gru`] needs: the length in numbers (`f32`), and the length in elements (`E`).
 #[must_use]
 pub fn keras_gru_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [usize; 2] {
     let sizes = Sizes { time, batch, input_size, cell_size, optional: [0; 3] };

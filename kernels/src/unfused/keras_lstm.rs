@@ -29,7 +29,7 @@ pub fn keras_lstm_shapes(
     keras::infer(&KERAS_LSTM, kind, numbers, inputs, &["h_prev", "cs_prev"])
 }
 
-/// How much scratch memory [`keras_lstm`] needs: so many numbers, and so many elements.
+/// How much scratch memory [`keras_lstm`] needs: the length in numbers (`f32`), and the length in elements (`E`).
 #[must_use]
 pub fn keras_lstm_scratch([time, batch, input, cell]: [usize; 4]) -> [usize; 2] {
     let states = batch.saturating_mul(cell);

@@ -192,7 +192,7 @@ pub(super) fn infer_lengths(
     }
 }
 
-/// How many rounds each of `batch` rows takes part in, of so many.
+/// How many of the `rounds` each of `batch` rows takes part in.
 pub(super) fn lengths(
     rounds: usize,
     sequence_length: Option<&ArrayViewD<'_, i32>>,

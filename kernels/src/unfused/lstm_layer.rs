@@ -52,7 +52,7 @@ fn check_state(
     Err(Error::Shape { op, tensor, index: None, expected, got })
 }
 
-/// How much scratch memory [`lstm_layer`] needs: so many numbers, and so many elements.
+/// How much scratch memory [`lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`).
 #[must_use]
 pub fn lstm_layer_scratch([time, batch, input, cell]: [usize; 4]) -> [usize; 2] {
     let states = batch.saturating_mul(cell);

@@ -4,7 +4,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis};
 
 use crate::{Error, Storage};
 
-/// Checks that there is as much as is needed: so many numbers, and so many elements.
+/// Checks the lengths of the scratch memory, in numbers (`f32`) and in elements (`E`).
 pub(super) fn check(op: &'static str, needed: [usize; 2], got: [usize; 2]) -> Result<(), Error> {
     let mut both = needed.into_iter().zip(got);
     match both.find(|(needed, got)| got < needed) {
