@@ -63,11 +63,11 @@ def mat_mul_add_n(a, b, addends):
     return {"sum": sum(sums)}
 
 
-def mat_mul_slice(a, b, P, begins, sizes, rows):  # noqa: N803 (the attribute's name)
+def mat_mul_slice(a, b, num_parts, begins, sizes, rows):
     """`BlockcellMatMulSlice`."""
     k, n = shape_of("a", a, (None, None))
     m, _ = shape_of("b", b, (None, n))
-    expect(len(begins) == len(sizes) == P, "begins and sizes have other lengths than P")
+    expect(len(begins) == len(sizes) == num_parts, "begins and sizes have other lengths than parts")
     expect(rows == -1 or 0 <= rows <= k, "rows are outside")
     product = np.asarray(a, np.float64) @ np.asarray(b, np.float64).T
     found = {}
@@ -140,13 +140,16 @@ def lstm_cell_grad(
     h_grad,
     peepholes,
     cs,
-    Q,
+    num_through_peepholes,
     sums_to_gates=False,
     cell_clip=-1.0,
 ):
-    """`BlockcellLSTMCellGrad`. `Q` counts what peepholes add to the outputs."""
+    """`BlockcellLSTMCellGrad`. `num_through_peepholes` counts what peepholes add to the outputs."""
     _expect_peepholes(peepholes, cs_prev)
-    expect((2 if len(peepholes) == 3 else 0) == Q, "Q does not go with the peepholes")
+    expect(
+        (2 if len(peepholes) == 3 else 0) == num_through_peepholes,
+        "outputs do not go with the peepholes",
+    )
     gate = shape_of("i", i, (None, None))
     for name, value in (("f", f), ("o", o), ("ci", ci)):
         shape_of(name, value, gate)
@@ -176,7 +179,7 @@ def lstm_cell_grad(
     dci = _sum_to(dcs, gate) * i * (1 - ci * ci)
     df = _sum_to(dcs * before, gate) * f * (1 - f)
     found = {"cs_prev_grad": dcs * f, "dicfo": np.concatenate([di, dci, df, do], axis=1)}
-    if Q:
+    if num_through_peepholes:
         found.update(through_i=di * wci, through_f=df * wcf)
         found.update(wci=(di * before).sum(0), wcf=(df * before).sum(0))
     if peepholes:
