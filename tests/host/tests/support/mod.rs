@@ -41,7 +41,7 @@ impl<'g> Node<'g> {
     pub(crate) fn add(graph: &'g Graph, kernel: &dyn Kernel, label: Option<&str>) -> Self {
         let (op, data_type) = (kernel.op(), data_type(kernel));
         let placeholder = |input: &ops::Tensor| {
-            let data_type = if input.is_steps { DataType::TF_INT64 } else { data_type };
+            let data_type = if input.is_steps() { DataType::TF_INT64 } else { data_type };
             graph.placeholder(input.name, data_type).expect("a placeholder")
         };
         let inputs: Vec<_> = op.inputs.iter().map(placeholder).collect();
