@@ -47,8 +47,8 @@ impl Gate {
         let mut gate = Gate { tensor, nodes, bias: None, peephole: None };
         let mut has_bar = false;
         for term in terms {
-            if term == bar {
-                has_bar = !has_bar;
+            if term == bar && !has_bar {
+                has_bar = true;
             } else if let (None, Some(bias)) = (gate.bias, scalar(graph, term)) {
                 gate.bias = Some(bias);
             } else {
