@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::graph::order::order;
-use crate::graph::{Attribute, Graph, NodeId, Output};
+use crate::graph::{Attribute, Graph, Node, NodeId, Output};
 use crate::reading::constants::{constant, integers};
 use crate::reading::products::parameter_of_gradient;
 
@@ -29,7 +29,7 @@ enum Shape {
 /// whenever both have a value.
 #[derive(Debug)]
 pub(crate) struct Shapes {
-    /// By node: the shape of its first output, or of both outputs of a `Switch`.
+    /// By node: the shape of its first output, or of all outputs of a `Switch`, `Split` or `Unpack`.
     shapes: Vec<Shape>,
 }
 
@@ -87,10 +87,11 @@ impl Shapes {
     }
 
     fn of_tensor(&self, graph: &Graph, tensor: Output) -> Shape {
-        if tensor.index == 0 || matches!(graph.op(tensor.node), "Switch" | "RefSwitch") {
-            return self.shapes[tensor.node.0].clone();
-        }
-        Shape::Like(tensor)
+        let has_one = |op| matches!(op, "RefSwitch" | "Split" | "Switch" | "Unpack");
+        let is_known = tensor.index == 0 || has_one(graph.op(tensor.node));
+        // Nodes that were added since are not looked at.
+        let shape = self.shapes.get(tensor.node.0).filter(|_| is_known);
+        shape.cloned().unwrap_or(Shape::Like(tensor))
     }
 
     /// The shape of a node's first output, from what is known of its inputs.
@@ -115,13 +116,18 @@ impl Shapes {
                 (left, right) if left == right => left,
                 _ => Shape::Like(tensor),
             },
-            "Identity" | "Enter" | "RefEnter" | "Switch" | "RefSwitch" | "ZerosLike" => input(0),
+            "Identity" | "Enter" | "RefEnter" | "Switch" | "RefSwitch" | "ZerosLike"
+            | "Snapshot" | "Cast" => input(0),
             // The tensor before these may be another one at another time.
             "ReadVariableOp" | "NextIteration" | "Exit" => sizes_or_itself(input(0)),
             "MatMul" | "BiasAddGrad" => match parameter_of_gradient(graph, tensor) {
                 Some(parameter) => self.of_tensor(graph, parameter),
                 None => Shape::Like(tensor),
             },
+            "ConcatV2" | "ExpandDims" | "Reshape" | "Split" | "Squeeze" | "Unpack" => {
+                let of = node.inputs.iter().map(|&one| self.sizes(graph, one));
+                sizes_or_like(rearranged(graph, node, &of.collect::<Vec<_>>()).as_deref(), tensor)
+            }
             _ => Shape::Like(tensor),
         }
     }
@@ -148,6 +154,57 @@ impl Shapes {
             }
         }
         shape
+    }
+}
+
+/// The sizes of what a node makes of tensors by putting them together, cutting them, or counting other axes. `of` has
+/// the sizes of its inputs, as far as they are known.
+fn rearranged(graph: &Graph, node: &Node, of: &[Option<Vec<i64>>]) -> Option<Vec<i64>> {
+    let number = |input: usize| match integers(graph, *node.inputs.get(input)?)? {
+        &[number] => Some(number),
+        _ => None,
+    };
+    let place = |axis: i64, rank: usize| {
+        let rank = i64::try_from(rank).ok()?;
+        usize::try_from(if axis < 0 { axis + rank } else { axis }).ok()
+    };
+    let sizes = |input: usize| of.get(input).cloned().flatten();
+    match node.op.as_str() {
+        "ConcatV2" => {
+            let last = of.len().checked_sub(1)?;
+            let mut whole = sizes(0)?;
+            let axis = place(number(last)?, whole.len())?;
+            for part in 1..last {
+                *whole.get_mut(axis)? += sizes(part)?.get(axis)?;
+            }
+            Some(whole)
+        }
+        "ExpandDims" => {
+            let mut more = sizes(0)?;
+            let axis = place(number(1)?, more.len() + 1).filter(|&axis| axis <= more.len())?;
+            more.insert(axis, 1);
+            Some(more)
+        }
+        "Reshape" => Some(integers(graph, node.inputs[1])?.to_vec()),
+        "Split" => {
+            let mut part = sizes(1)?;
+            let axis = place(number(0)?, part.len())?;
+            *part.get_mut(axis)? /= node.int("num_split").filter(|&count| count > 0)?;
+            Some(part)
+        }
+        // Whether it names the axis or not, it is the only one that can go.
+        "Squeeze" => {
+            let mut rest = sizes(0)?;
+            rest.retain(|&size| size != 1);
+            (rest.len() + 1 == sizes(0)?.len()).then_some(rest)
+        }
+        "Unpack" => {
+            let mut part = sizes(0)?;
+            let axis = place(node.int("axis").unwrap_or(0), part.len())?;
+            (axis < part.len()).then(|| part.remove(axis))?;
+            Some(part)
+        }
+        _ => None,
     }
 }
 

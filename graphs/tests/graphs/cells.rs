@@ -224,6 +224,8 @@ fn other_equations_stay() {
         ("i0 = Sigmoid(", "i0 = HardSigmoid("),
         ("num_split=4", "num_split=3"),
         ("Add(split0:2, forget_bias)", "Sub(split0:2, forget_bias)"),
+        ("Add(split0:2, forget_bias)", "AddN(split0:2, split0:2, split0:2) N=3"),
+        ("Add(split0:2, forget_bias)", "AddN(split0:2, split0:2) N=2"),
         ("[\"BiasAdd\"]", "[\"BiasAdd\",\"Relu\"]"),
         ("_FusedMatMul(concat0, w, b)", "_FusedMatMul(concat0, w, b) transpose_b=true"),
     ] {

@@ -2,6 +2,12 @@
 
 use crate::common::rewriting::{Rewriting, rewriting};
 
+/// Without their shapes, nobody would know that they are vectors.
+const VARIABLES: &str = "b = VariableV2() shape=[28]
+    wci = VariableV2() shape=[7]
+    wcf = VariableV2() shape=[7]
+    wco = VariableV2() shape=[7]\n";
+
 const CONSTANTS: &str = "forget_bias = Const() value=1.0
     most = Const() value=0.5
     least = Const() value=-0.5
@@ -10,7 +16,8 @@ const CONSTANTS: &str = "forget_bias = Const() value=1.0
 
 /// A forward step on x, h and c.
 fn forward() -> String {
-    CONSTANTS.to_owned()
+    VARIABLES.to_owned()
+        + CONSTANTS
         + "concat0 = concat(x, h)
         z = _FusedMatMul(concat0, w, b) fused_ops=[\"BiasAdd\"]
         split = Split(axis, z) num_split=4
@@ -67,6 +74,10 @@ const BACKWARD: &str = "through_h = Mul(dh, o)
 
 const CELL: &str = "h0 = BlockcellLSTMCell(x, h, w, b, c, wci, wcf, wco) num_cs_prev=1 num_peepholes=3 forget_bias=1.0 cell_clip=0.5\n";
 
+fn cell() -> String {
+    VARIABLES.to_owned() + CELL
+}
+
 const OUT: &str = "dc_prev = AddN(dz, dz:2, dz:3) N=3
     out = Pack(dz:1, dc_prev, dz:4, dz:5, dz:6)
     y = Neg(h0:6)\n";
@@ -80,13 +91,13 @@ fn grad(peepholes: &str, sizes: &str, clip: &str) -> String {
 }
 
 fn whole() -> String {
-    CELL.to_owned()
+    cell()
         + &grad(", wci, wcf, wco, h0:1", "num_peepholes=3 num_through_peepholes=2 num_cs=1", "0.5")
         + OUT
 }
 
 /// The step with other lines: pairs of what is there and what is there instead.
-fn changed(changes: &[(&str, &str)]) -> String {
+pub(super) fn changed(changes: &[(&str, &str)]) -> String {
     let mut text = forward() + BACKWARD;
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
@@ -126,7 +137,7 @@ const WITHOUT_CLIP: [(&str, &str); 8] = [
 fn peepholes_without_a_clip() {
     let grad =
         grad(", wci, wcf, wco, h0:1", "num_peepholes=3 num_through_peepholes=2 num_cs=1", "-1.0");
-    let cell = CELL.replace("=0.5", "=-1.0");
+    let cell = cell().replace("=0.5", "=-1.0");
     rewriting(&changed(&WITHOUT_CLIP)).becomes(&(cell + &grad + OUT));
 }
 
@@ -152,7 +163,7 @@ const WITHOUT_PEEPHOLES: [(&str, &str); 17] = [
 
 #[test]
 fn a_clip_without_peepholes() {
-    let cell = CELL.replace(", wci, wcf, wco", "").replace("num_peepholes=3", "num_peepholes=0");
+    let cell = cell().replace(", wci, wcf, wco", "").replace("num_peepholes=3", "num_peepholes=0");
     let out = "dc_prev = Neg(dz)\nout = Pack(dz:1, dc_prev)\ny = Neg(h0:6)\n";
     rewriting(&changed(&WITHOUT_PEEPHOLES)).becomes(
         &(cell + &grad("", "num_peepholes=0 num_through_peepholes=0 num_cs=0", "0.5") + out),
@@ -205,7 +216,7 @@ fn weights_that_are_not_trained() {
         ("Pack(dz, dc_prev, dwci, dwcf, dwco)", "Pack(dz, dc_prev, dwci, dwcf)"),
     ];
     let out = OUT.replace(", dz:6", "");
-    let want = CELL.to_owned()
+    let want = cell()
         + &grad(", wci, wcf, wco", "num_peepholes=3 num_through_peepholes=2 num_cs=0", "0.5")
         + &out;
     rewriting(&changed(&none)).becomes(&want);
@@ -231,6 +242,36 @@ fn other_peepholes_stay() {
     backward_stays(&other, "peepholes");
     let missing = [("AddN(through_co, dc, back_o) N=3", "AddN(through_co, dc) N=2")];
     backward_stays(&missing, "peepholes");
+}
+
+/// Weights of other shapes broadcast in the graph, and so do those of one number beside several cells, or the reverse.
+#[test]
+fn peepholes_of_other_shapes_stay() {
+    let with = |from: &str, to: &str| {
+        let after = rewriting(&changed(&[(from, to)]));
+        after.reports_among_others(
+            "split (Split) stays: the shape of the peepholes of the step at split has another equation than the cells that are known",
+        );
+        after.stays();
+    };
+    for shape in ["[1,7]", "[]", "[1]", "[3,1]", "[3,7]", "[-1]", "?", "[8]"] {
+        for name in ["wci", "wcf", "wco"] {
+            with(
+                &format!("{name} = VariableV2() shape=[7]"),
+                &format!("{name} = VariableV2() shape={shape}"),
+            );
+        }
+    }
+    for shape in ["[4]", "?", "[-1]"] {
+        with("b = VariableV2() shape=[28]", &format!("b = VariableV2() shape={shape}"));
+    }
+}
+
+/// The number of cells may be known by the weights alone.
+#[test]
+fn peepholes_beside_weights_of_known_shape() {
+    let changes = [("b = VariableV2() shape=[28]", "w = VariableV2() shape=[11,28]")];
+    assert!(!rewriting(&changed(&changes)).has("look_i"));
 }
 
 /// What a product is used for besides stays, as it was.

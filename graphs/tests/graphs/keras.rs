@@ -129,7 +129,7 @@ pub(super) const GRU: &str = "parts_axis = Const(^pivot) T=int32 value=0
     y = Identity(h)\n";
 
 /// A mask of the rows in each step, and the output before each.
-const MASK: &str = "mask_shape = Const() T=int32 value=[-1,1]
+pub(super) const MASK: &str = "mask_shape = Const() T=int32 value=[-1,1]
     mask_list = TensorListFromTensor(valid, mask_shape)
     mask_in = Enter(mask_list) frame_name=\"loop\" is_constant=true
     valid = Placeholder()
@@ -156,7 +156,7 @@ fn stays(step: &str, changes: &[(&str, &str)]) -> Rewriting {
     after
 }
 
-fn masked() -> [(&'static str, &'static str); 3] {
+pub(super) fn masked() -> [(&'static str, &'static str); 3] {
     [
         ("c_new = Identity(cs)", "c_new = SelectV2(mask_t, cs, c_switch:1)"),
         ("h_new = Identity(h)", "h_new = SelectV2(mask_t, h, h_switch:1)"),
@@ -343,8 +343,8 @@ fn a_mask_must_be_that_of_all_and_a_column() {
     }
 }
 
-#[test]
-fn two_loops_that_follow_each_other_become_two_layers() {
+/// A loop, and another one of the same cell and weights after it, which begins with these states.
+fn followed(x: &str, states: [&str; 2]) -> String {
     let first = with(LSTM, &[]);
     let names: Vec<_> = first.lines().filter_map(|line| line.split_once(" = ")).collect();
     let mut second = String::new();
@@ -357,18 +357,37 @@ fn two_loops_that_follow_each_other_become_two_layers() {
         let (arguments, attributes) = arguments.split_once(')').expect("arguments");
         let renamed = arguments.split(", ").filter(|one| !one.is_empty()).map(|one| {
             let mark = if one.starts_with('^') { "^" } else { "" };
-            match one.trim_start_matches('^') {
-                "x" => "all".to_owned(),
-                other if matches!(other, "kernel" | "recurrent" | "bias") => other.to_owned(),
-                other => format!("{mark}2_{other}"),
+            match (name, one.trim_start_matches('^')) {
+                (_, "x") => x.to_owned(),
+                ("h_in", _) => states[0].to_owned(),
+                ("c_in", _) => states[1].to_owned(),
+                (_, other) if matches!(other, "kernel" | "recurrent" | "bias") => other.to_owned(),
+                (_, other) => format!("{mark}2_{other}"),
             }
         });
         let attributes = attributes.replace("loop", "second");
         second +=
             &format!("2_{name} = {op}({}){attributes}\n", renamed.collect::<Vec<_>>().join(", "));
     }
-    let text = rewriting(&(first + &second)).text();
+    first + &second
+}
+
+#[test]
+fn two_loops_that_follow_each_other_become_two_layers() {
+    let text = rewriting(&followed("all", ["2_zeros"; 2])).text();
     assert!(text.contains("2_split = BlockcellKerasLSTM(2_time, 2_time, 2_time, split,"), "{text}");
+}
+
+/// A decoder begins where its encoder ends.
+#[test]
+fn a_loop_may_begin_with_the_states_of_another() {
+    let text = rewriting(&followed("other", ["h_exit", "c_exit"])).text();
+    assert!(
+        text.contains(
+            "2_split = BlockcellKerasLSTM(2_time, 2_time, 2_time, other, split:1, split:2,"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -414,6 +433,37 @@ fn other_equations_stay() {
     ] {
         stays(GRU, &[change]);
     }
+}
+
+/// `Add` broadcasts, unlike `BiasAdd`.
+#[test]
+fn a_bias_that_add_adds_is_a_vector_for_certain() {
+    let add = ("biased = BiasAdd(sum, b)", "biased = AddV2(sum, b)");
+    let shaped =
+        |shape: &str| ("bias = VarHandleOp()", format!("bias = VarHandleOp() shape={shape}"));
+    let (from, to) = shaped("[20]");
+    let text = rewriting(&with(LSTM, &[add, (from, &to)])).text();
+    assert!(text.contains("BlockcellKerasLSTM("), "{text}");
+    for shape in ["[1,20]", "[]", "[1]", "[4,20]", "?", "[-1]"] {
+        let (from, to) = shaped(shape);
+        stays(LSTM, &[add, (from, &to)]).reports_among_others(
+            "more (LoopCond) stays: the shape of the bias of the loop at more has another form than those that are known",
+        );
+    }
+    let adds = [
+        (
+            "of_x = _FusedMatMul(x_t, w_x, b_x) fused_ops=[\"BiasAdd\"]",
+            "raw_x = MatMul(x_t, w_x)\nof_x = AddV2(raw_x, b_x)",
+        ),
+        (
+            "of_h = _FusedMatMul(h_switch:1, w_h, b_h) fused_ops=[\"BiasAdd\"]",
+            "raw_h = MatMul(h_switch:1, w_h)\nof_h = AddV2(b_h, raw_h)",
+        ),
+    ];
+    stays(GRU, &adds);
+    let known = [adds[0], adds[1], ("bias = VarHandleOp()", "bias = VarHandleOp() shape=[2,15]")];
+    let text = rewriting(&with(GRU, &known)).text();
+    assert!(text.contains("BlockcellKerasGRU("), "{text}");
 }
 
 #[test]

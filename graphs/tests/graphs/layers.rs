@@ -94,15 +94,19 @@ fn a_loop_becomes_a_layer() {
     after.reports("cell becomes BlockcellLSTMLayer of 1");
 }
 
-#[test]
-fn rows_need_not_end() {
-    let text = rewriting(&with(&[
+/// The changes of a loop whose rows do not end.
+pub(super) fn without_lengths() -> [(&'static str, &'static str); 4] {
+    [
         ("Select(has_ended, c_switch:1, cell:1)", "Identity(cell:1)"),
         ("Select(has_ended, h_switch:1, cell:6)", "Identity(cell:6)"),
         ("Select(has_ended, zeros_in, cell:6)", "Identity(cell:6)"),
         ("has_ended = GreaterEqual(t, ended_in)", ""),
-    ]))
-    .text();
+    ]
+}
+
+#[test]
+fn rows_need_not_end() {
+    let text = rewriting(&with(&without_lengths())).text();
     assert!(
         text.contains(
             "BlockcellLSTMLayer(time, time, x, h0, c0, w, b) num_rounds=1 num_sequence_length=0"

@@ -6,6 +6,7 @@
 mod common;
 
 mod accumulators;
+mod broadcasts;
 mod candidates;
 mod cells;
 mod cells_gru;
@@ -20,6 +21,7 @@ mod layers;
 mod limits;
 mod loops;
 mod memory;
+mod mutations;
 mod older_graphs;
 mod ops;
 mod products;

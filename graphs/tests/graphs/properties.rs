@@ -17,7 +17,7 @@ use crate::common::replay::assert_replays;
 const ENVIRONMENTS: u64 = 8;
 
 /// So many cases, or with `BLOCKCELL_WHOLE=1` ten times as many.
-fn config(cases: u32) -> ProptestConfig {
+pub(super) fn config(cases: u32) -> ProptestConfig {
     let is_whole = std::env::var("BLOCKCELL_WHOLE").is_ok_and(|value| value == "1");
     ProptestConfig {
         cases: if is_whole { 10 * cases } else { cases },

@@ -70,6 +70,55 @@ fn weights_and_summand_may_have_known_shapes() {
     );
 }
 
+/// Weights in parts, of another type, or with other axes.
+#[test]
+fn shapes_follow_from_what_tensors_are_made_of() {
+    let numbers = "minus = Const() value=-1\nnone = Const() value=0\nwhole = Const() value=[5,12]\nopen = Const() value=[5,-1]";
+    let of = |made: &str| {
+        format!(
+            "{numbers}
+            w = VariableV2() shape=[5,12]
+            half = VariableV2() shape=[5,6]
+            twice = VariableV2() shape=[5,24]
+            all = VariableV2() shape=[3,5,12]
+            row = VariableV2() shape=[5,1,12]
+            rows = VariableV2() shape=[1,5,1,12]
+            {made}"
+        )
+    };
+    for made in [
+        "v = Cast(w)",
+        "v = Reshape(fed, whole)",
+        "v = concat(half, half)",
+        "v = ConcatV2(half, half, minus)",
+        "v = Split(axis, twice) num_split=2",
+        "parts = Split(minus, twice) num_split=2\nv = Identity(parts:1)",
+        "v = Unpack(all) num=3 axis=0",
+        "parts = Unpack(all) num=3 axis=-3\nv = Identity(parts:2)",
+        "v = Squeeze(row)",
+        "more = ExpandDims(w, none)\nv = Squeeze(more)",
+    ] {
+        is_sum(&of(made), "v");
+    }
+    for made in [
+        "v = Reshape(fed, open)",
+        "v = Reshape(fed, fed)",
+        "v = concat(half, w)",
+        "v = concat(half, fed)",
+        "v = ConcatV2(half, half, none)",
+        "v = ConcatV2(half, half, fed)",
+        "v = Split(none, twice) num_split=2",
+        "v = Split(axis, twice) num_split=4",
+        "v = Split(fed, twice) num_split=2",
+        "v = Unpack(all) num=5 axis=1",
+        "v = Squeeze(rows)",
+        "v = ExpandDims(w, none)",
+        "v = ExpandDims(w, fed)",
+    ] {
+        may_broadcast(&of(made), "v");
+    }
+}
+
 #[test]
 fn different_or_unknown_sizes_may_broadcast() {
     let w = "w = VariableV2() shape=[5,12]";

@@ -49,7 +49,7 @@ op! {
         /// Output before the first step.
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to that, if there is no
-        /// `sequence_length` and there are no peepholes.
+        /// `sequence_length`.
         cs_prev: ArrayViewD<'a, E> = Checked [],
         /// Weights.
         w: ArrayView2<'a, E> = [InputCell, Gates(4)],

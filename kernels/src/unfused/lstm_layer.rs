@@ -29,13 +29,13 @@ pub fn lstm_layer_shapes(
     inputs: &Lists<'_, PartialShape>,
 ) -> Result<Inferred, Error> {
     let inferred = layer_shapes(&LSTM_LAYER, kind, numbers, inputs)?;
-    let is_whole = ["sequence_length", "peepholes"].iter().any(|list| !inputs.of(list).is_empty());
+    let is_whole = !inputs.of("sequence_length").is_empty();
     let state = [inferred.sizes.batch, inferred.sizes.cell_size];
     check_state(inputs.one("cs_prev"), &state, is_whole)?;
     Ok(inferred)
 }
 
-/// A state broadcasts as in the first round of a loop. Rows that end, and peepholes, need one of full size.
+/// A state broadcasts as in the first round of a loop. Rows that end need one of full size.
 fn check_state(
     cs_prev: &PartialShape,
     state: &[Option<usize>],

@@ -14,6 +14,7 @@
 use super::broadcasts::Size;
 use super::preactivations::Preactivations;
 use super::step::Step;
+use crate::facts::shapes::Shapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{names_columns, scalar};
@@ -47,8 +48,8 @@ impl Gate {
         let mut gate = Gate { tensor, nodes, bias: None, peephole: None };
         let mut has_bar = false;
         for term in terms {
-            if term == bar {
-                has_bar = !has_bar;
+            if term == bar && !has_bar {
+                has_bar = true;
             } else if let (None, Some(bias)) = (gate.bias, scalar(graph, term)) {
                 gate.bias = Some(bias);
             } else {
@@ -203,6 +204,29 @@ impl Forward {
             h,
             peepholes,
         })
+    }
+
+    /// The step, if the weights of its peepholes are certainly vectors of one number for each cell. The graph broadcasts
+    /// others, and may make gates of them that are larger than their pre-activations.
+    pub(super) fn with_known_shapes<'s>(
+        self,
+        graph: &Graph,
+        shapes: impl FnOnce() -> &'s Shapes,
+    ) -> Result<Forward, Reason> {
+        if self.peepholes.is_empty() {
+            return Ok(self);
+        }
+        let shapes = shapes();
+        let columns = |tensor| shapes.sizes(graph, tensor)?.last().copied();
+        let gates = columns(self.z.b).or_else(|| columns(self.z.w));
+        let is_vector = |&weights: &Output| match shapes.sizes(graph, weights).as_deref() {
+            Some(&[cells]) => gates == cells.checked_mul(4),
+            _ => false,
+        };
+        match self.peepholes.iter().all(is_vector) {
+            true => Ok(self),
+            false => Err(Reason::equation(graph, self.split, "shape of the peepholes")),
+        }
     }
 
     /// The forget gate.

@@ -12,6 +12,7 @@
 //! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check`].
 //! * All outputs of the new node have a value at the same time. So whoever takes an inner tensor waits
 //!   for all inputs of the step anyhow: [`step::Step::check_consumers`], [`Availability`](crate::facts::availability::Availability).
+//! * The step has the shapes that the operations take: `lstm::Forward::with_known_shapes`, `gru::Forward::has_one_shape`.
 //! * Nothing that the step takes depends on a part of it: [`Levels`](crate::facts::levels::Levels).
 //! * The new node reads its inputs later than some nodes of the step did. A variable's memory must not be
 //!   written to before: [`Writers`](crate::facts::writers::Writers).
@@ -42,8 +43,12 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let mut context = step::Context::of(graph);
     let shapes = OnceCell::new();
     let shapes_of = |graph: &Graph| shapes.get_or_init(|| Shapes::of(graph));
+    let read_lstm = |graph: &Graph, split| {
+        let forward = lstm::Forward::read(graph, split)?;
+        forward.with_known_shapes(graph, || shapes_of(graph))
+    };
     let mut replaced = 0;
-    let steps = lstm.iter().filter_map(|&split| lstm::Forward::read(graph, split).ok());
+    let steps = lstm.iter().filter_map(|&split| read_lstm(graph, split).ok());
     let known = steps.map(|forward| (forward.i.tensor, forward)).collect();
     for id in places(graph, lstm_grad::looks_like_one) {
         let Some(step) = lstm_grad::read(graph, &known, id) else { continue };
@@ -63,7 +68,7 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         context.remove_unused_stacks(graph);
     }
     for id in lstm {
-        let step = lstm::Forward::read(graph, id).and_then(|forward| forward.step(graph));
+        let step = read_lstm(graph, id).and_then(|forward| forward.step(graph));
         step::replace(graph, &mut context, (id, step), report);
     }
     for id in gru {

@@ -115,8 +115,8 @@ impl Written {
 
 /// The size of an array and what is known of its elements.
 fn definition(graph: &Graph, handle: Output) -> Option<(Output, Vec<i64>)> {
-    let node = graph.node(handle.node);
-    let is_fixed = node.op == "TensorArrayV3" && handle.index == 0 && !node.flag("dynamic_size");
+    let node = Some(graph.node(handle.node)).filter(|node| node.op == "TensorArrayV3")?;
+    let is_fixed = handle.index == 0 && !node.flag("dynamic_size");
     let element = match node.attribute("element_shape")? {
         Attribute::Shape(None) => Vec::new(),
         Attribute::Shape(Some(sizes)) if sizes.len() == 2 => sizes.clone(),

@@ -56,6 +56,13 @@ impl Frame {
         Some(Frame { condition, variables, nodes })
     }
 
+    /// The loop as it is now: what enters may have moved, and what leaves may have gone, with a loop beside it.
+    pub(super) fn current(&self, graph: &Graph) -> Option<Frame> {
+        let is_enter = |id: &NodeId| graph.get(*id).is_some_and(|node| node.op == "Enter");
+        let enters: Vec<_> = self.nodes.iter().copied().filter(is_enter).collect();
+        Frame::of(graph, &enters)
+    }
+
     /// The variable whose value in a round a tensor is.
     pub(super) fn variable(&self, graph: &Graph, tensor: Output) -> Option<&Variable> {
         self.variables.iter().find(|variable| variable.is(graph, tensor))

@@ -28,6 +28,9 @@ mod lists;
 mod rounds;
 mod weights;
 
+use std::cell::OnceCell;
+
+use crate::facts::shapes::Shapes;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId, ops};
 use crate::rewrites::candidate::Facts;
@@ -48,11 +51,15 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         return;
     }
     let mut facts = Facts::of(graph);
+    let shapes = OnceCell::new();
     for frame in frames {
+        let Some(frame) = frame.current(graph) else { continue };
         let condition = frame.condition;
         let is_of_keras = frame.nodes.iter().any(|&id| keras::is_place(graph, id));
-        let read = if is_of_keras { keras::read } else { cells::read };
-        let found = read(graph, frame);
+        let found = match is_of_keras {
+            true => keras::read(graph, frame, || shapes.get_or_init(|| Shapes::of(graph))),
+            false => cells::read(graph, frame),
+        };
         if let Err(reason) = found.and_then(|found| found.rewrite(graph, &mut facts, report)) {
             report.stays(condition, reason);
         }

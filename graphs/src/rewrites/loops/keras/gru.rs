@@ -172,6 +172,7 @@ fn candidate(
         h,
         states: vec![[h_prev, h]],
         weights: vec![w_x, w_h, b_x, b_h],
+        added: [x_terms.added, h_terms.added].concat(),
         units: parts.units,
         nodes,
     })

@@ -41,6 +41,7 @@ pub(super) fn read(graph: &Graph, frame: &Frame, split: NodeId) -> Option<Step> 
         h,
         states: vec![[h_prev, h], [cs_prev, cs]],
         weights: vec![w_x, w_h, b],
+        added: terms.added,
         units: None,
         nodes,
     })

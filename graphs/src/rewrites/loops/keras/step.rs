@@ -18,6 +18,8 @@ pub(super) struct Step {
     pub(super) states: Vec<[Output; 2]>,
     /// Weights and biases, as the operation takes them.
     pub(super) weights: Vec<Output>,
+    /// Those of the biases that may have the shape of something else than one number for each column.
+    pub(super) added: Vec<Output>,
     /// The number of cells, where the step says it.
     pub(super) units: Option<i64>,
     pub(super) nodes: BTreeSet<NodeId>,
@@ -29,6 +31,8 @@ pub(super) struct Terms {
     /// `[left, right]`
     pub(super) products: Vec<[Output; 2]>,
     pub(super) biases: Vec<Output>,
+    /// Those of the biases that `Add` adds, which broadcasts.
+    pub(super) added: Vec<Output>,
     pub(super) nodes: BTreeSet<NodeId>,
 }
 
@@ -58,6 +62,7 @@ impl Terms {
                 ("Add" | "AddV2", &[left, right]) => open.extend([right, left]),
                 _ => {
                     terms.biases.push(next);
+                    terms.added.push(next);
                     continue;
                 }
             }

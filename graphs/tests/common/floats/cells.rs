@@ -1,0 +1,347 @@
+//! What the operations compute that rewrites put into graphs, by their definitions in `docs/graph-ops.md`.
+
+use blockcell_graphs::{Attribute, Node, ops};
+
+use super::tensor::{Tensor, concat, stack};
+
+pub(crate) fn sigmoid(tensor: &Tensor) -> Tensor {
+    tensor.map(|x| 1.0 / (1.0 + (-x).exp()))
+}
+
+pub(crate) fn tanh(tensor: &Tensor) -> Tensor {
+    tensor.map(f64::tanh)
+}
+
+fn rest(tensor: &Tensor) -> Tensor {
+    tensor.map(|x| 1.0 - x)
+}
+
+/// `y * (1 - y)`
+fn slope(tensor: &Tensor) -> Tensor {
+    tensor.map(|y| y * (1.0 - y))
+}
+
+fn count(node: &Node, name: &str) -> usize {
+    ints(node, name).first().map_or(0, |&count| count as usize)
+}
+
+fn ints(node: &Node, name: &str) -> Vec<i64> {
+    match attribute(node, name) {
+        Some(Attribute::Int(value)) => vec![*value],
+        Some(Attribute::Ints(values)) => values.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn flag(node: &Node, name: &str) -> bool {
+    matches!(attribute(node, name), Some(Attribute::Bool(true)))
+}
+
+fn float(node: &Node, name: &str) -> f64 {
+    match attribute(node, name) {
+        Some(Attribute::Float(value)) => f64::from(*value),
+        _ => 0.0,
+    }
+}
+
+fn attribute<'n>(node: &'n Node, name: &str) -> Option<&'n Attribute> {
+    node.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+}
+
+/// Takes inputs one after the other.
+struct Inputs<'i>(&'i [Tensor]);
+
+impl<'i> Inputs<'i> {
+    fn one(&mut self) -> &'i Tensor {
+        &self.some(1)[0]
+    }
+
+    fn some(&mut self, count: usize) -> &'i [Tensor] {
+        let (taken, left) = self.0.split_at(count);
+        self.0 = left;
+        taken
+    }
+}
+
+/// The outputs of a node, None for an error; the outer None if the operation is another one.
+pub(crate) fn compute(node: &Node, inputs: &[Tensor]) -> Option<Option<Vec<Tensor>>> {
+    let mut inputs = Inputs(inputs);
+    Some(match node.op.as_str() {
+        ops::LSTM_CELL => lstm_cell(node, &mut inputs),
+        ops::LSTM_CELL_GRAD => lstm_cell_grad(node, &mut inputs),
+        ops::GRU_CELL | ops::HALF_GRU_CELL => gru_cell(&mut inputs),
+        ops::GRU_CELL_GRAD_C => gru_cell_grad_c(&mut inputs),
+        ops::GRU_CELL_GRAD_RU => gru_cell_grad_ru(&mut inputs),
+        ops::MAT_MUL_ADD_N => mat_mul_add_n(node, &mut inputs),
+        ops::MAT_MUL_SLICE => mat_mul_slice(node, &mut inputs),
+        ops::BIAS_ADD_GRAD_ADD_N => bias_add_grad_add_n(node, &mut inputs),
+        ops::LSTM_LAYER | ops::GRU_LAYER => layer(node, &mut inputs),
+        ops::KERAS_LSTM | ops::KERAS_GRU => keras(node, &mut inputs),
+        _ => return None,
+    })
+}
+
+/// `[x | h_prev] @ w + b`, in parts. The operations take a bias of one number for each column.
+fn gates([x, h_prev, w, b]: [&Tensor; 4], count: usize) -> Option<Vec<Tensor>> {
+    if Some(&b.shape[..]) != w.shape.get(1..) {
+        return None;
+    }
+    let left = concat(&[x.clone(), h_prev.clone()], 1.0)?;
+    left.product(w, [false; 2])?.plus(b)?.split(1.0, count)
+}
+
+fn lstm_cell(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let [x, h_prev, w, b] = [(); 4].map(|()| inputs.one());
+    let cs_prev = inputs.some(count(node, "num_cs_prev")).first();
+    let peepholes = inputs.some(count(node, "num_peepholes"));
+    lstm_step(node, [x, h_prev, w, b], cs_prev, peepholes)
+}
+
+fn lstm_step(
+    node: &Node,
+    parameters: [&Tensor; 4],
+    cs_prev: Option<&Tensor>,
+    peepholes: &[Tensor],
+) -> Option<Vec<Tensor>> {
+    let parts = gates(parameters, 4)?;
+    let [i_bar, ci_bar, f_bar, o_bar] = &parts[..] else { return None };
+    let cells = &i_bar.shape[1..];
+    if peepholes.iter().any(|weights| weights.shape != cells) {
+        return None;
+    }
+    let zero = Tensor::scalar(0.0);
+    let cs_prev = cs_prev.unwrap_or(&zero);
+    let [wci, wcf, wco] = match peepholes {
+        [wci, wcf, wco] => [Some(wci), Some(wcf), Some(wco)],
+        [wco] => [None, None, Some(wco)],
+        _ => [None; 3],
+    };
+    let look = |bar: &Tensor, weights: Option<&Tensor>, state: &Tensor| match weights {
+        Some(weights) => bar.plus(&weights.times(state)?),
+        None => Some(bar.clone()),
+    };
+    // With peepholes, the state must not be larger than the gates.
+    if !peepholes.is_empty() {
+        cs_prev.spread(&i_bar.shape)?;
+    }
+    let i = sigmoid(&look(i_bar, wci, cs_prev)?);
+    let biased = f_bar.map(|x| x + float(node, "forget_bias"));
+    let f = sigmoid(&look(&biased, wcf, cs_prev)?);
+    let ci = tanh(ci_bar);
+    let cs = i.times(&ci)?.plus(&f.times(cs_prev)?)?;
+    let clip = float(node, "cell_clip");
+    let cs = if clip > 0.0 { cs.map(|x| x.clamp(-clip, clip)) } else { cs };
+    let o = sigmoid(&look(o_bar, wco, &cs)?);
+    let co = tanh(&cs);
+    let h = o.times(&co)?;
+    Some(vec![i, cs, f, o, ci, co, h])
+}
+
+/// The sum of tensors that broadcast to a shape.
+fn total(terms: &[Tensor], shape: &[usize]) -> Option<Tensor> {
+    terms.iter().try_fold(Tensor::filled(shape, 0.0), |sum, term| sum.plus(&term.spread(shape)?))
+}
+
+fn lstm_cell_grad(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let [i, f, o, ci, co] = [(); 5].map(|()| inputs.one());
+    let zero = Tensor::filled(&co.shape, 0.0);
+    let cs_prev = inputs.some(count(node, "num_cs_prev")).first().unwrap_or(&zero);
+    let dcs = total(inputs.some(count(node, "num_cs_grad")), &co.shape)?;
+    let dh = total(inputs.some(count(node, "num_h_grad")), &co.shape)?;
+    let peepholes = inputs.some(count(node, "num_peepholes"));
+    let cs = inputs.some(count(node, "num_cs")).first().unwrap_or(&zero);
+    let gate = |tensor: Tensor| tensor.sum_to(&i.shape);
+    let d_o = gate(dh.times(co)?)?.times(&slope(o))?;
+    let mut dcs = dcs.plus(&dh.times(o)?.times(&co.map(|x| 1.0 - x * x))?)?;
+    if let Some(wco) = peepholes.last() {
+        dcs = dcs.plus(&d_o.times(wco)?)?;
+    }
+    let clip = float(node, "cell_clip");
+    if clip > 0.0 {
+        let state = i.times(ci)?.plus(&f.times(cs_prev)?)?;
+        dcs = dcs.zip(&state, |dcs, state| if state.abs() <= clip { dcs } else { 0.0 })?;
+    }
+    let dnew = gate(dcs.clone())?;
+    let di = dnew.times(ci)?.times(&slope(i))?;
+    let dci = dnew.times(i)?.times(&ci.map(|x| 1.0 - x * x))?;
+    let df = gate(dcs.times(cs_prev)?)?.times(&slope(f))?;
+    let mut outputs =
+        vec![dcs.times(f)?, concat(&[di.clone(), dci, df.clone(), d_o.clone()], 1.0)?];
+    if let [wci, wcf, _] = peepholes {
+        outputs.extend([di.times(wci)?, df.times(wcf)?]);
+        outputs
+            .extend([di.times(cs_prev)?.sum(&[0], false)?, df.times(cs_prev)?.sum(&[0], false)?]);
+    }
+    if !peepholes.is_empty() {
+        outputs.push(d_o.times(cs)?.sum(&[0], false)?);
+    }
+    Some(outputs)
+}
+
+fn gru_cell(inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let [x, h_prev, w_ru, w_c, b_ru, b_c] = [(); 6].map(|()| inputs.one());
+    let parts = gates([x, h_prev, w_ru, b_ru], 2)?;
+    let [r, u] = [sigmoid(&parts[0]), sigmoid(&parts[1])];
+    if r.shape != h_prev.shape {
+        return None;
+    }
+    let c = tanh(&gates([x, &r.times(h_prev)?, w_c, b_c], 1)?[0]);
+    let h = u.times(h_prev)?.plus(&rest(&u).times(&c)?)?;
+    Some(vec![r, u, c, h])
+}
+
+fn gru_cell_grad_c(inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let [u, h_prev, c, d_h] = [(); 4].map(|()| inputs.one());
+    let d_h = d_h.spread(&u.shape)?;
+    let d_c_bar = d_h.times(&rest(u))?.times(&c.map(|x| 1.0 - x * x))?;
+    let d_u_bar = d_h.times(&h_prev.plus(&c.map(|x| -x))?)?.times(&slope(u))?;
+    Some(vec![d_c_bar, d_u_bar, d_h.times(u)?])
+}
+
+fn gru_cell_grad_ru(inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let [r, h_prev, d_u_bar, d_hr] = [(); 4].map(|()| inputs.one());
+    let d_hr = d_hr.spread(&r.shape)?;
+    let d_r_bar = d_hr.times(h_prev)?.times(&slope(r))?;
+    Some(vec![concat(&[d_r_bar, d_u_bar.clone()], 1.0)?, d_hr.times(r)?])
+}
+
+fn mat_mul_add_n(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let (lefts, rights) = (inputs.some(count(node, "num_a")), inputs.some(count(node, "num_b")));
+    let mut terms = Vec::new();
+    for (left, right) in lefts.chunks((lefts.len() / rights.len().max(1)).max(1)).zip(rights) {
+        terms.push(concat(left, 1.0)?.product(right, [true, false])?);
+    }
+    sum_of_one_shape(&[&terms, inputs.0].concat())
+}
+
+fn sum_of_one_shape(terms: &[Tensor]) -> Option<Vec<Tensor>> {
+    let are_same = terms.iter().all(|term| term.shape == terms[0].shape);
+    Some(vec![total(terms, &terms[0].shape).filter(|_| are_same)?])
+}
+
+fn bias_add_grad_add_n(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let rows = inputs.some(count(node, "num_out_backprop")).iter();
+    let sums = rows.map(|one| one.sum(&[0], false)).collect::<Option<Vec<_>>>()?;
+    sum_of_one_shape(&[&sums, inputs.0].concat())
+}
+
+fn mat_mul_slice(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let [a, b] = [(); 2].map(|()| inputs.one());
+    let product = a.product(b, [false, true])?;
+    let rows = ints(node, "rows").first().copied().unwrap_or(-1);
+    let parts = ints(node, "begins").into_iter().zip(ints(node, "sizes"));
+    parts.map(|(begin, size)| product.slice(&[0, begin], &[rows, size])).collect()
+}
+
+/// How many rounds a loop has, at most.
+fn rounds(node: &Node, inputs: &mut Inputs<'_>) -> Option<usize> {
+    let bounds = inputs.some(count(node, "num_rounds")).iter();
+    let bounds = bounds.map(Tensor::number).collect::<Option<Vec<_>>>()?;
+    Some(bounds.into_iter().fold(f64::INFINITY, f64::min).max(0.0) as usize)
+}
+
+/// One tensor where `takes`, which broadcasts, is not 0, and another one elsewhere.
+pub(crate) fn choose(takes: &Tensor, one: &Tensor, other: &Tensor) -> Option<Tensor> {
+    let not = takes.map(|takes| if takes == 0.0 { 1.0 } else { 0.0 });
+    let yes = takes.map(|takes| if takes == 0.0 { 0.0 } else { 1.0 });
+    yes.times(one)?.plus(&not.times(other)?)
+}
+
+fn layer(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let is_lstm = node.op == ops::LSTM_LAYER;
+    let time = inputs.one().number()? as usize;
+    let rounds = rounds(node, inputs)?;
+    let lengths = inputs.some(count(node, "num_sequence_length")).first();
+    let x = inputs.one();
+    let mut states = inputs.some(if is_lstm { 2 } else { 1 }).to_vec();
+    let all = inputs.0;
+    let mut outputs = Vec::new();
+    for t in 0..rounds {
+        let x = x.at(t)?;
+        let next = if is_lstm {
+            let found =
+                lstm_step(node, [&x, &states[0], &all[0], &all[1]], Some(&states[1]), &all[2..]);
+            let found = found?;
+            vec![found[6].clone(), found[1].clone()]
+        } else {
+            let parameters = [&[x, states[0].clone()], all].concat();
+            vec![gru_cell(&mut Inputs(&parameters))?.remove(3)]
+        };
+        let Some(lengths) = lengths else {
+            outputs.push(next[0].clone());
+            states = next;
+            continue;
+        };
+        let rows = Tensor::filled(&[next[0].shape[0], 1], 0.0);
+        let lengths = lengths.spread(&rows.shape[..1])?.reshaped(&[-1, 1])?;
+        let runs = lengths.map(|length| if (t as f64) < length { 1.0 } else { 0.0 });
+        outputs.push(choose(&runs, &next[0], &next[0].map(|_| 0.0))?);
+        let kept = next.iter().zip(&states).map(|(next, before)| choose(&runs, next, before));
+        states = kept.collect::<Option<_>>()?;
+    }
+    Some([vec![filled_up(outputs, time)?], states].concat())
+}
+
+/// The outputs of a loop's rounds, and zeros.
+fn filled_up(mut outputs: Vec<Tensor>, time: usize) -> Option<Tensor> {
+    let zeros = outputs.first()?.map(|_| 0.0);
+    (outputs.len() <= time).then_some(())?;
+    outputs.resize(time, zeros);
+    stack(&outputs)
+}
+
+fn keras(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let is_lstm = node.op == ops::KERAS_LSTM;
+    let size = inputs.one().number()? as usize;
+    let rounds = rounds(node, inputs)?;
+    let x = inputs.one();
+    let mut states = inputs.some(if is_lstm { 2 } else { 1 }).to_vec();
+    let weights = inputs.some(if is_lstm { 3 } else { 4 });
+    let mask = inputs.some(count(node, "num_mask")).first();
+    let first = inputs.0.first();
+    let mut before = first.cloned();
+    let mut outputs = Vec::new();
+    for t in 0..rounds {
+        let step = if is_lstm { keras_lstm } else { keras_gru };
+        let mut next = step(&x.at(t)?, &states, weights)?;
+        let mut output = next[0].clone();
+        if let Some(mask) = mask {
+            let takes = mask.at(t)?;
+            output = choose(&takes, &output, before.as_ref()?)?;
+            let kept = next.iter().zip(&states).map(|(next, kept)| choose(&takes, next, kept));
+            next = kept.collect::<Option<_>>()?;
+        }
+        before = if flag(node, "repeats") { Some(output.clone()) } else { first.cloned() };
+        states = next;
+        if flag(node, "last_only") {
+            outputs.clear();
+        }
+        outputs.push(output);
+    }
+    Some([vec![filled_up(outputs, size)?], states].concat())
+}
+
+fn keras_lstm(x: &Tensor, states: &[Tensor], weights: &[Tensor]) -> Option<Vec<Tensor>> {
+    let ([h_prev, cs_prev], [w_x, w_h, b]) = (states, weights) else { return None };
+    if Some(&b.shape[..]) != w_x.shape.get(1..) {
+        return None;
+    }
+    let z = x.product(w_x, [false; 2])?.plus(&h_prev.product(w_h, [false; 2])?)?.plus(b)?;
+    let parts = z.split(1.0, 4)?;
+    let cs = sigmoid(&parts[1]).times(cs_prev)?;
+    let cs = cs.plus(&sigmoid(&parts[0]).times(&tanh(&parts[2]))?)?;
+    Some(vec![sigmoid(&parts[3]).times(&tanh(&cs))?, cs])
+}
+
+fn keras_gru(x: &Tensor, states: &[Tensor], weights: &[Tensor]) -> Option<Vec<Tensor>> {
+    let ([h_prev], [w_x, w_h, b_x, b_h]) = (states, weights) else { return None };
+    if Some(&b_x.shape[..]) != w_x.shape.get(1..) || Some(&b_h.shape[..]) != w_h.shape.get(1..) {
+        return None;
+    }
+    let of_x = x.product(w_x, [false; 2])?.plus(b_x)?.split(1.0, 3)?;
+    let of_h = h_prev.product(w_h, [false; 2])?.plus(b_h)?.split(1.0, 3)?;
+    let z = sigmoid(&of_x[0].plus(&of_h[0])?);
+    let r = sigmoid(&of_x[1].plus(&of_h[1])?);
+    let c = tanh(&of_x[2].plus(&r.times(&of_h[2])?)?);
+    Some(vec![z.times(h_prev)?.plus(&rest(&z).times(&c)?)?])
+}
