@@ -4,6 +4,7 @@
 //! Here the rules of the cells help: their kernels check that the gradient of the weights, as the
 //! product of x and h_prev with the gradient of the gates, has the shape of the weights.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::graph::order::order;
@@ -31,6 +32,16 @@ enum Shape {
 pub(crate) struct Shapes {
     /// By node: the shape of its first output, or of both outputs of a `Switch`.
     shapes: Vec<Shape>,
+}
+
+/// The shapes of a graph, inferred when somebody asks for them. What came into the graph after that has unknown ones.
+#[derive(Debug, Default)]
+pub(crate) struct LazyShapes(OnceCell<Shapes>);
+
+impl LazyShapes {
+    pub(crate) fn of(&self, graph: &Graph) -> &Shapes {
+        self.0.get_or_init(|| Shapes::of(graph))
+    }
 }
 
 impl Shapes {
@@ -87,10 +98,9 @@ impl Shapes {
     }
 
     fn of_tensor(&self, graph: &Graph, tensor: Output) -> Shape {
-        if tensor.index == 0 || matches!(graph.op(tensor.node), "Switch" | "RefSwitch") {
-            return self.shapes[tensor.node.0].clone();
-        }
-        Shape::Like(tensor)
+        let is_known = tensor.index == 0 || matches!(graph.op(tensor.node), "Switch" | "RefSwitch");
+        let shape = self.shapes.get(tensor.node.0).filter(|_| is_known);
+        shape.cloned().unwrap_or(Shape::Like(tensor))
     }
 
     /// The shape of a node's first output, from what is known of its inputs.

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use super::broadcasts::{Broadcasts, Size};
 use super::gru::Forward;
-use super::step::{Context, Step};
+use super::step::{Context, Step, taken};
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId, Output, ops};
@@ -112,7 +112,7 @@ impl Backward {
             root: self.d_c_bar.node,
             nodes: before,
             op: ops::GRU_CELL_GRAD_C,
-            inputs: vec![self.u, self.h_prev, self.c, self.dh],
+            inputs: taken([self.u, self.h_prev, self.c, self.dh]),
             attributes: Vec::new(),
             outputs: vec![vec![self.d_c_bar], Vec::new(), self.d_h_u],
         };
@@ -121,11 +121,12 @@ impl Backward {
         }
         let d_u_bar = Output { node: graph.current(self.d_c_bar).node, index: 1 };
         let inputs = [self.r, self.h_prev, d_u_bar, self.d_hr].map(|input| graph.current(input));
+        let inputs = taken(inputs);
         let second = Step {
             root: self.end,
             nodes: after.into_iter().filter(|&id| graph.get(id).is_some()).collect(),
             op: ops::GRU_CELL_GRAD_RU,
-            inputs: inputs.into(),
+            inputs,
             attributes: Vec::new(),
             outputs: vec![vec![of(self.end)], self.d_hr_r],
         };

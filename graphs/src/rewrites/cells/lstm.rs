@@ -1,7 +1,7 @@
 //! The forward step of `BasicLSTMCell` and `LSTMCell`.
 //!
 //! ```text
-//! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)      also as one _FusedMatMul
+//! z = [x | h_prev] @ w [+ b]                              see `preactivations.rs`
 //! i_bar, ci_bar, f_bar, o_bar = Split(1, z)
 //! i  = Sigmoid(i_bar [+ wci * cs_prev])     f  = Sigmoid(f_bar [+ forget_bias] [+ wcf * cs_prev])
 //! ci = Tanh(ci_bar)                         cs = i * ci + f * cs_prev [Minimum, Maximum]
@@ -13,7 +13,8 @@
 
 use super::broadcasts::Size;
 use super::preactivations::Preactivations;
-use super::step::Step;
+use super::step::{Step, Taken, taken};
+use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{names_columns, scalar};
@@ -148,6 +149,7 @@ pub(super) struct Clip {
 pub(super) struct Forward {
     split: NodeId,
     z: Preactivations,
+    b: Taken,
     pub(super) i: Gate,
     /// None if nobody reads it, which may be where there is no cs_prev.
     f: Option<Gate>,
@@ -168,7 +170,11 @@ pub(super) struct Forward {
 }
 
 impl Forward {
-    pub(super) fn read(graph: &Graph, split: NodeId) -> Result<Forward, Reason> {
+    pub(super) fn read(
+        graph: &Graph,
+        shapes: &LazyShapes,
+        split: NodeId,
+    ) -> Result<Forward, Reason> {
         let other = |part| Reason::equation(graph, split, part);
         let z = Preactivations::read(graph, graph.input(split, 1))
             .ok_or_else(|| other("pre-activations"))?;
@@ -187,9 +193,11 @@ impl Forward {
         if i.bias.is_some() || o.bias.is_some() {
             return Err(other("bias of a gate"));
         }
+        let b = z.b(graph, shapes).ok_or_else(|| other("bias"))?;
         Ok(Forward {
             split,
             z,
+            b,
             i,
             f,
             o,
@@ -261,9 +269,9 @@ impl Forward {
             ("forget_bias", forget_bias.into()),
             ("cell_clip", self.clip.map_or(-1.0, |clip| clip.bound).into()),
         ];
-        let mut inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z.b];
-        inputs.extend(self.cs_prev);
-        inputs.extend(self.peepholes);
+        let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w]);
+        inputs.push(self.b);
+        inputs.extend(taken(self.cs_prev.into_iter().chain(self.peepholes)));
         Ok(Step { root: self.h.node, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs })
     }
 }

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use super::broadcasts::{Broadcasts, Size};
 use super::lstm::Forward;
-use super::step::Step;
+use super::step::{Step, taken};
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, is_zero, names_columns};
@@ -210,6 +210,7 @@ impl<'g> Reader<'g> {
         inputs.extend(weights);
         inputs.extend(cs);
         outputs.extend(through.into_iter().chain(gradients));
+        let inputs = taken(inputs);
         Step { root, nodes: self.nodes, op: ops::LSTM_CELL_GRAD, inputs, attributes, outputs }
     }
 

@@ -25,9 +25,7 @@ mod lstm_grad_parts;
 mod preactivations;
 mod step;
 
-use std::cell::OnceCell;
-
-use crate::facts::shapes::Shapes;
+use crate::facts::shapes::LazyShapes;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId};
 
@@ -40,20 +38,18 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         return;
     }
     let mut context = step::Context::of(graph);
-    let shapes = OnceCell::new();
-    let shapes_of = |graph: &Graph| shapes.get_or_init(|| Shapes::of(graph));
+    let shapes = LazyShapes::default();
     let mut replaced = 0;
-    let steps = lstm.iter().filter_map(|&split| lstm::Forward::read(graph, split).ok());
+    let steps = lstm.iter().filter_map(|&split| lstm::Forward::read(graph, &shapes, split).ok());
     let known = steps.map(|forward| (forward.i.tensor, forward)).collect();
     for id in places(graph, lstm_grad::looks_like_one) {
         let Some(step) = lstm_grad::read(graph, &known, id) else { continue };
         replaced += usize::from(step::replace(graph, &mut context, (id, step), report));
     }
     if !gru.is_empty() {
-        let shapes = shapes_of(graph);
         // Of two splits of the same gates, the first one counts.
         let steps = gru.iter().rev();
-        let steps = steps.filter_map(|&split| gru::Forward::read(graph, shapes, split).ok());
+        let steps = steps.filter_map(|&split| gru::Forward::read(graph, &shapes, split).ok());
         let known = steps.map(|forward| (forward.gates, forward)).collect();
         for id in places(graph, gru_grad::looks_like_one) {
             replaced += usize::from(gru_grad::rewrite(graph, &mut context, &known, id, report));
@@ -63,11 +59,11 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         context.remove_unused_stacks(graph);
     }
     for id in lstm {
-        let step = lstm::Forward::read(graph, id).and_then(|forward| forward.step(graph));
+        let step = lstm::Forward::read(graph, &shapes, id).and_then(|forward| forward.step(graph));
         step::replace(graph, &mut context, (id, step), report);
     }
     for id in gru {
-        let forward = gru::Forward::read(graph, shapes_of(graph), id);
+        let forward = gru::Forward::read(graph, &shapes, id);
         let step = forward.and_then(|forward| forward.step(graph));
         step::replace(graph, &mut context, (id, step), report);
     }

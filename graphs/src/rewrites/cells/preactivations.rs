@@ -2,8 +2,12 @@
 //!
 //! ```text
 //! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)      also as one _FusedMatMul
+//!     Add(MatMul(...), b)                                if b is known to be a vector for the columns of w
+//!     MatMul(...)                                        what optimizers leave where b is zero
 //! ```
 
+use super::step::Taken;
+use crate::facts::shapes::LazyShapes;
 use crate::graph::{Graph, NodeId, Output};
 use crate::reading::constants::names_columns;
 use crate::reading::neighbours::{fuses, has_bias_of_columns, transposes, unary};
@@ -13,21 +17,40 @@ pub(super) struct Preactivations {
     pub(super) x: Output,
     pub(super) h_prev: Output,
     pub(super) w: Output,
-    pub(super) b: Output,
+    bias: Bias,
     /// The nodes from z back to the concatenation. The first one is the activation's if it is fused.
     pub(super) nodes: Vec<NodeId>,
+}
+
+/// What is added to a product.
+#[derive(Clone, Copy)]
+enum Bias {
+    /// A vector, of as many numbers as the product has columns.
+    OfColumns(Output),
+    /// A tensor that the sum may broadcast in other ways.
+    Summand(Output),
+    None,
 }
 
 impl Preactivations {
     /// Reads `z`.
     pub(super) fn read(graph: &Graph, z: Output) -> Option<Preactivations> {
         let node = graph.node(z.node);
-        if node.op != "BiasAdd" {
-            return Preactivations::fused(graph, z, &["BiasAdd"]);
+        let is_product = |tensor: Output| graph.op(tensor.node) == "MatMul";
+        let of_sum = |product: Output, bias| {
+            let nodes = [z.node, product.node];
+            is_product(product).then(|| Preactivations::of(graph, &nodes, bias))?
+        };
+        match (node.op.as_str(), &node.inputs[..]) {
+            ("BiasAdd", &[product, b]) if has_bias_of_columns(node, "BiasAdd") => {
+                of_sum(product, Bias::OfColumns(b))
+            }
+            ("Add" | "AddV2", &[left, right]) => {
+                of_sum(left, Bias::Summand(right)).or_else(|| of_sum(right, Bias::Summand(left)))
+            }
+            ("MatMul", _) => Preactivations::of(graph, &[z.node], Bias::None),
+            _ => Preactivations::fused(graph, z, &["BiasAdd"]),
         }
-        let &[product, b] = node.inputs.first_chunk()?;
-        let is_product = has_bias_of_columns(node, "BiasAdd") && graph.op(product.node) == "MatMul";
-        is_product.then(|| Preactivations::of(graph, &[z.node, product.node], b))?
     }
 
     /// Reads `z`, given `activation(z)`. TensorFlow fuses the two on some processors.
@@ -45,11 +68,12 @@ impl Preactivations {
     fn fused(graph: &Graph, tensor: Output, ops: &[&str]) -> Option<Preactivations> {
         let node = graph.node(tensor.node);
         let is_such = node.inputs.len() == 3 && fuses(node, ops);
-        is_such.then(|| Preactivations::of(graph, &[tensor.node], node.inputs[2]))?
+        let bias = || Bias::OfColumns(node.inputs[2]);
+        is_such.then(|| Preactivations::of(graph, &[tensor.node], bias()))?
     }
 
     /// With the nodes from the product on, the last one first.
-    fn of(graph: &Graph, nodes: &[NodeId], b: Output) -> Option<Preactivations> {
+    fn of(graph: &Graph, nodes: &[NodeId], bias: Bias) -> Option<Preactivations> {
         let mut nodes = nodes.to_vec();
         let product = graph.node(*nodes.last().expect("there is one"));
         let &[left, w] =
@@ -61,6 +85,21 @@ impl Preactivations {
             return None;
         }
         nodes.push(left.node);
-        Some(Preactivations { x, h_prev, w, b, nodes })
+        Some(Preactivations { x, h_prev, w, bias, nodes })
+    }
+
+    /// The bias of the cell: a vector of as many numbers as w has columns, or zeros. None if a summand may have another
+    /// shape, or the number is not known.
+    pub(super) fn b(&self, graph: &Graph, shapes: &LazyShapes) -> Option<Taken> {
+        let sizes = |tensor| shapes.of(graph).sizes(graph, tensor);
+        let columns = || match sizes(self.w)?[..] {
+            [_, columns] => Some(columns),
+            _ => None,
+        };
+        match self.bias {
+            Bias::OfColumns(b) => Some(b.into()),
+            Bias::Summand(b) => (sizes(b)? == [columns()?]).then(|| b.into()),
+            Bias::None => columns().map(Taken::Zeros),
+        }
     }
 }
