@@ -6,6 +6,7 @@
 mod common;
 
 mod accumulators;
+mod biases;
 mod candidates;
 mod cells;
 mod cells_gru;

@@ -87,8 +87,7 @@ impl Forward {
         let (h, kept) = sum
             .or_else(|| starts_with_zeros.then_some((new, None)))
             .ok_or_else(|| other("state"))?;
-        let biases = z.b(graph, shapes).zip(z_c.b(graph, shapes)).ok_or_else(|| other("bias"))?;
-        let biases = biases.into();
+        let biases = [z.b(graph, shapes)?, z_c.b(graph, shapes)?];
         let forward = Forward { split, gates, z, r, u, hr, rest, z_c, c, kept, new, h, biases };
         if forward.has_one_shape(graph, shapes) { Ok(forward) } else { Err(other("shapes")) }
     }
@@ -131,9 +130,8 @@ impl Forward {
         nodes.dedup();
         nodes.retain(|&id| graph.op(id) != "Const");
         // Otherwise the products with the weights would be computed twice.
-        let z = |preactivations: &Preactivations| preactivations.nodes[0];
         // The candidate is an output of the new node, where it is its own product.
-        let products = [z(&self.z), self.gates.node, z(&self.z_c)];
+        let products = [self.z.product(), &[self.gates.node], self.z_c.product()].concat();
         for id in products.into_iter().filter(|&id| id != self.c.node) {
             if let Some(more) = graph.data_consumers(id).find(|id| !nodes.contains(id)) {
                 return Err(Reason::consumer(graph, id, more));

@@ -193,7 +193,7 @@ impl Forward {
         if i.bias.is_some() || o.bias.is_some() {
             return Err(other("bias of a gate"));
         }
-        let b = z.b(graph, shapes).ok_or_else(|| other("bias"))?;
+        let b = z.b(graph, shapes)?;
         Ok(Forward {
             split,
             z,
@@ -241,17 +241,16 @@ impl Forward {
 
     /// The step, and what takes its place.
     pub(super) fn step(self, graph: &Graph) -> Result<Step, Reason> {
-        let z = graph.input(self.split, 1).node;
-        if let Some(more) = graph.data_consumers(z).find(|&id| id != self.split) {
-            return Err(Reason::consumer(graph, z, more));
-        }
+        let products = [self.z.product(), &[self.split]].concat();
         let mut nodes = self.z.nodes;
         nodes.extend([self.split, self.ci.node, self.new.node, self.co.node, self.h.node]);
         nodes.extend(self.i.nodes.iter().chain(&self.o.nodes).chain(&self.state));
         nodes.extend(self.f.iter().flat_map(|f| &f.nodes));
         // Otherwise the product with the weights would be computed twice.
-        if let Some(more) = graph.data_consumers(self.split).find(|id| !nodes.contains(id)) {
-            return Err(Reason::consumer(graph, self.split, more));
+        for id in products {
+            if let Some(more) = graph.data_consumers(id).find(|id| !nodes.contains(id)) {
+                return Err(Reason::consumer(graph, id, more));
+            }
         }
         let outputs = vec![
             vec![self.i.tensor],

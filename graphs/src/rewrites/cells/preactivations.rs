@@ -8,6 +8,7 @@
 
 use super::step::Taken;
 use crate::facts::shapes::LazyShapes;
+use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output};
 use crate::reading::constants::names_columns;
 use crate::reading::neighbours::{fuses, has_bias_of_columns, transposes, unary};
@@ -88,18 +89,28 @@ impl Preactivations {
         Some(Preactivations { x, h_prev, w, bias, nodes })
     }
 
-    /// The bias of the cell: a vector of as many numbers as w has columns, or zeros. None if a summand may have another
-    /// shape, or the number is not known.
-    pub(super) fn b(&self, graph: &Graph, shapes: &LazyShapes) -> Option<Taken> {
+    /// The bias of the cell: a vector of as many numbers as w has columns, or zeros. An error is a tensor that may have
+    /// another shape.
+    pub(super) fn b(&self, graph: &Graph, shapes: &LazyShapes) -> Result<Taken, Reason> {
         let sizes = |tensor| shapes.of(graph).sizes(graph, tensor);
-        let columns = || match sizes(self.w)?[..] {
-            [_, columns] => Some(columns),
-            _ => None,
+        let other = |tensor: Output| Reason::Shape(graph.node(tensor.node).name.clone());
+        let columns = || match sizes(self.w).as_deref() {
+            Some(&[_, columns]) => Ok(columns),
+            _ => Err(other(self.w)),
         };
         match self.bias {
-            Bias::OfColumns(b) => Some(b.into()),
-            Bias::Summand(b) => (sizes(b)? == [columns()?]).then(|| b.into()),
+            Bias::OfColumns(b) => Ok(b.into()),
+            Bias::Summand(b) => {
+                let columns = columns()?;
+                let is_vector = sizes(b).is_some_and(|sizes| sizes == [columns]);
+                if is_vector { Ok(b.into()) } else { Err(other(b)) }
+            }
             Bias::None => columns().map(Taken::Zeros),
         }
+    }
+
+    /// The nodes from z back to the product, which would be computed twice if others took what is in it.
+    pub(super) fn product(&self) -> &[NodeId] {
+        &self.nodes[..self.nodes.len() - 1]
     }
 }
