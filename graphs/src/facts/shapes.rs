@@ -115,8 +115,12 @@ impl Shapes {
         match node.op.as_str() {
             "Const" => sizes_or_like(constant(graph, tensor).map(|value| &value.shape[..]), tensor),
             "VariableV2" | "Variable" | "VarHandleOp" => of_variable(graph, tensor, "shape"),
-            // A function takes the variables that it reads.
-            "_Arg" => of_variable(graph, tensor, "_handle_shapes"),
+            "Placeholder" => of_variable(graph, tensor, "shape"),
+            // A function takes the variables that it reads, and tensors that it was made for.
+            "_Arg" if node.attribute("_handle_shapes").is_some() => {
+                of_variable(graph, tensor, "_handle_shapes")
+            }
+            "_Arg" => of_variable(graph, tensor, "_output_shapes"),
             "Fill" => sizes_or_like(integers(graph, node.inputs[0]), tensor),
             "Merge" => self.of_merge(graph, tensor),
             "AddN" => self.of_add_n(graph, tensor),

@@ -36,14 +36,14 @@ pub(super) struct Forward {
     split: NodeId,
     /// `[r | u]`
     pub(super) gates: Output,
-    z: Preactivations,
+    pub(super) z: Preactivations,
     pub(super) r: Output,
     pub(super) u: Output,
     /// `r * h_prev`, or zeros.
     hr: Output,
     /// `1 - u`
     pub(super) rest: Output,
-    z_c: Preactivations,
+    pub(super) z_c: Preactivations,
     pub(super) c: Output,
     /// `u * h_prev`; None where `h_prev` is known to be zero, and nothing is added to `new`.
     kept: Option<Output>,
@@ -145,7 +145,8 @@ impl Forward {
             true => (ops::HALF_GRU_CELL, Vec::new()),
             false => (ops::GRU_CELL, vec![("_kernel", Attribute::Text("blockcell".to_owned()))]),
         };
-        Ok(Step { root: self.h.node, nodes, op, inputs, attributes, outputs })
+        let (root, row_sums) = (self.h.node, Vec::new());
+        Ok(Step { root, nodes, op, inputs, attributes, outputs, row_sums })
     }
 }
 

@@ -148,7 +148,7 @@ pub(super) struct Clip {
 /// The step that begins with a `Split`.
 pub(super) struct Forward {
     split: NodeId,
-    z: Preactivations,
+    pub(super) z: Preactivations,
     b: Taken,
     pub(super) i: Gate,
     /// None if nobody reads it, which may be where there is no cs_prev.
@@ -271,7 +271,8 @@ impl Forward {
         let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w]);
         inputs.push(self.b);
         inputs.extend(taken(self.cs_prev.into_iter().chain(self.peepholes)));
-        Ok(Step { root: self.h.node, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs })
+        let (root, row_sums) = (self.h.node, Vec::new());
+        Ok(Step { root, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs, row_sums })
     }
 }
 

@@ -16,6 +16,7 @@
 //! * The new node reads its inputs later than some nodes of the step did. A variable's memory must not be
 //!   written to before: [`Writers`](crate::facts::writers::Writers).
 
+mod added_biases;
 mod broadcasts;
 mod gru;
 mod gru_grad;
@@ -43,7 +44,7 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let steps = lstm.iter().filter_map(|&split| lstm::Forward::read(graph, &shapes, split).ok());
     let known = steps.map(|forward| (forward.i.tensor, forward)).collect();
     for id in places(graph, lstm_grad::looks_like_one) {
-        let Some(step) = lstm_grad::read(graph, &known, id) else { continue };
+        let Some(step) = lstm_grad::read(graph, &shapes, &known, id) else { continue };
         replaced += usize::from(step::replace(graph, &mut context, (id, step), report));
     }
     if !gru.is_empty() {
@@ -52,7 +53,8 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         let steps = steps.filter_map(|&split| gru::Forward::read(graph, &shapes, split).ok());
         let known = steps.map(|forward| (forward.gates, forward)).collect();
         for id in places(graph, gru_grad::looks_like_one) {
-            replaced += usize::from(gru_grad::rewrite(graph, &mut context, &known, id, report));
+            replaced +=
+                usize::from(gru_grad::rewrite(graph, &mut context, (&shapes, &known), id, report));
         }
     }
     if replaced > 0 {

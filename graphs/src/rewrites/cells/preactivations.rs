@@ -1,10 +1,13 @@
 //! The pre-activations of gates.
 //!
 //! ```text
-//! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)      also as one _FusedMatMul
-//!     Add(MatMul(...), b)                                if b is known to be a vector for the columns of w
+//! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)
+//!     _FusedMatMul(ConcatV2(x, h_prev, 1), w, b)         if b is known to be a vector
+//!     Add(MatMul(...), b)                                if it is known to be one for the columns of w
 //!     MatMul(...)                                        what optimizers leave where b is zero
 //! ```
+//!
+//! TensorFlow 2 fuses sums, too, also those with a matrix of one row.
 
 use super::step::Taken;
 use crate::facts::shapes::LazyShapes;
@@ -28,6 +31,8 @@ pub(super) struct Preactivations {
 enum Bias {
     /// A vector, of as many numbers as the product has columns.
     OfColumns(Output),
+    /// The same, or a tensor of that many numbers.
+    Fused(Output),
     /// A tensor that the sum may broadcast in other ways.
     Summand(Output),
     None,
@@ -69,7 +74,7 @@ impl Preactivations {
     fn fused(graph: &Graph, tensor: Output, ops: &[&str]) -> Option<Preactivations> {
         let node = graph.node(tensor.node);
         let is_such = node.inputs.len() == 3 && fuses(node, ops);
-        let bias = || Bias::OfColumns(node.inputs[2]);
+        let bias = || Bias::Fused(node.inputs[2]);
         is_such.then(|| Preactivations::of(graph, &[tensor.node], bias()))?
     }
 
@@ -100,12 +105,24 @@ impl Preactivations {
         };
         match self.bias {
             Bias::OfColumns(b) => Ok(b.into()),
+            Bias::Fused(b) => match sizes(b).as_deref() {
+                Some([_]) => Ok(b.into()),
+                _ => Err(other(b)),
+            },
             Bias::Summand(b) => {
                 let columns = columns()?;
                 let is_vector = sizes(b).is_some_and(|sizes| sizes == [columns]);
                 if is_vector { Ok(b.into()) } else { Err(other(b)) }
             }
             Bias::None => columns().map(Taken::Zeros),
+        }
+    }
+
+    /// The bias, if a sum may have added it.
+    pub(super) fn added_bias(&self) -> Option<Output> {
+        match self.bias {
+            Bias::Fused(b) | Bias::Summand(b) => Some(b),
+            Bias::OfColumns(_) | Bias::None => None,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::facts::writers::Writers;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
 use crate::graph::{Attribute, Constant, DataType, Graph, Node, NodeId, Output, Use, Values};
+use crate::reading::gradients::preactivation_grad;
 use crate::reading::{accumulators, stacks};
 
 /// What is known of a graph while its steps are replaced.
@@ -80,6 +81,8 @@ pub(super) struct Step {
     pub(super) attributes: Vec<(&'static str, Attribute)>,
     /// The tensors whose place its outputs take, by number of the output.
     pub(super) outputs: Vec<Vec<Output>>,
+    /// Tensors that are the sums over the rows of the output that is the gradient of pre-activations.
+    pub(super) row_sums: Vec<Output>,
 }
 
 /// Puts the new node of the step at a place into the graph, if there is one. Returns whether it is there.
@@ -239,7 +242,27 @@ impl Step {
                 graph.redirect(tensor, Output { node: new, index });
             }
         }
+        if !self.row_sums.is_empty() {
+            self.emit_row_sum(graph, new, data_type);
+        }
         new
+    }
+
+    /// Adds the node that takes the place of sums over rows.
+    fn emit_row_sum(&self, graph: &mut Graph, new: NodeId, data_type: DataType) {
+        let root = graph.node(new);
+        let is_gradient =
+            |&index: &usize| preactivation_grad(graph, Output { node: new, index }).is_some();
+        let index = (0..self.outputs.len()).find(is_gradient).expect("it has a gradient");
+        let mut sum = root.like("BiasAddGrad", data_type);
+        sum = sum.with("data_format", Attribute::Text("NHWC".to_owned()));
+        sum.name = format!("{}/blockcell/BiasAddGrad", root.name);
+        sum.inputs = vec![Output { node: new, index }];
+        sum.output_types = vec![data_type];
+        let sum = graph.add(sum);
+        for &tensor in &self.row_sums {
+            graph.redirect(tensor, Output { node: sum, index: 0 });
+        }
     }
 
     /// What the new node takes as an input. A constant is added to the graph, in the round of a loop in which the first
@@ -294,7 +317,8 @@ struct Roles {
 
 impl Roles {
     fn of(graph: &Graph, step: &Step) -> Roles {
-        let taken: BTreeSet<_> = step.outputs.iter().flatten().copied().collect();
+        let taken = step.outputs.iter().flatten().chain(&step.row_sums);
+        let taken: BTreeSet<_> = taken.copied().collect();
         let is_after = |after: &BTreeSet<NodeId>, id: NodeId| {
             let mut inputs = graph.node(id).inputs.iter();
             inputs.any(|input| taken.contains(input) || after.contains(&input.node))
