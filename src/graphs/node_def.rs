@@ -293,7 +293,10 @@ fn tensor_of(constant: &Constant) -> TensorProto {
         }
         Values::Floats(numbers) => tensor.float_val.clone_from(numbers),
         Values::Bools(values) => tensor.bool_val.clone_from(values),
-        Values::Zeros | Values::Unknown => unreachable!("rewrites copy only known constants"),
+        // One stands for all.
+        Values::Zeros if constant.data_type == DataType::HALF => tensor.half_val.push(0),
+        Values::Zeros => tensor.float_val.push(0.0),
+        Values::Unknown => unreachable!("rewrites copy only known constants"),
     }
     tensor
 }

@@ -4,6 +4,7 @@
 //! Here the rules of the cells help: their kernels check that the gradient of the weights, as the
 //! product of x and h_prev with the gradient of the gates, has the shape of the weights.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::graph::order::order;
@@ -31,6 +32,16 @@ enum Shape {
 pub(crate) struct Shapes {
     /// By node: the shape of its first output, or of all outputs of a `Switch`, `Split` or `Unpack`.
     shapes: Vec<Shape>,
+}
+
+/// The shapes of a graph, inferred when somebody asks for them. What came into the graph after that has unknown ones.
+#[derive(Debug, Default)]
+pub(crate) struct LazyShapes(OnceCell<Shapes>);
+
+impl LazyShapes {
+    pub(crate) fn of(&self, graph: &Graph) -> &Shapes {
+        self.0.get_or_init(|| Shapes::of(graph))
+    }
 }
 
 impl Shapes {
@@ -106,8 +117,12 @@ impl Shapes {
         match node.op.as_str() {
             "Const" => sizes_or_like(constant(graph, tensor).map(|value| &value.shape[..]), tensor),
             "VariableV2" | "Variable" | "VarHandleOp" => of_variable(graph, tensor, "shape"),
-            // A function takes the variables that it reads.
-            "_Arg" => of_variable(graph, tensor, "_handle_shapes"),
+            "Placeholder" => of_variable(graph, tensor, "shape"),
+            // A function takes the variables that it reads, and tensors that it was made for.
+            "_Arg" if node.attribute("_handle_shapes").is_some() => {
+                of_variable(graph, tensor, "_handle_shapes")
+            }
+            "_Arg" => of_variable(graph, tensor, "_output_shapes"),
             "Fill" => sizes_or_like(integers(graph, node.inputs[0]), tensor),
             "Merge" => self.of_merge(graph, tensor),
             "AddN" => self.of_add_n(graph, tensor),

@@ -51,6 +51,8 @@ pub enum Reason {
         /// Where the step is.
         node: String,
     },
+    /// A tensor may have another shape than that of the cells that are known.
+    Shape(String),
     /// A loop with steps of cells has another part than those that become one node.
     Loop {
         /// Which part.
@@ -126,6 +128,12 @@ impl fmt::Display for Reason {
                 write!(
                     f,
                     "the {part} of the step at {node} has another equation than the cells that are known"
+                )
+            }
+            Reason::Shape(node) => {
+                write!(
+                    f,
+                    "the shape of {node} is not known, or not that of a cell's weights and bias"
                 )
             }
             Reason::Loop { part, node } => {

@@ -101,8 +101,9 @@ fn parse_value(key: &str, value: &str) -> Option<Attribute> {
         list.split(',').filter(|one| !one.is_empty()).map(|one| one.parse().ok()).collect()
     };
     Some(match (key, value) {
-        ("shape" | "element_shape" | "_handle_shapes", "?") => Attribute::Shape(None),
-        ("shape" | "element_shape" | "_handle_shapes", _) => Attribute::Shape(Some(numbers()?)),
+        ("shape" | "element_shape" | "_handle_shapes" | "_output_shapes", _) => {
+            Attribute::Shape(if value == "?" { None } else { Some(numbers()?) })
+        }
         ("value", "zeros") => {
             let (data_type, shape) = (DataType::FLOAT, vec![-1, -1]);
             Attribute::Constant(Constant { data_type, shape, values: Values::Zeros })

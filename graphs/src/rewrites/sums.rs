@@ -12,15 +12,14 @@
 //! * What products and inner sums read is read later then. It must not change meanwhile:
 //!   [`Terms::check`], [`Forest::stays`], [`Product::check_parts`].
 //! * `Add` broadcasts. It counts as a sum only if its summands have the same shape for certain:
-//!   [`Shapes`].
+//!   [`LazyShapes`].
 //! * The sum waits for what the products waited for, and it did before: [`Replacement`].
 
-use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::facts::memory::Memory;
 use crate::facts::placement::{check_only_for, check_replaceable, check_same_device};
-use crate::facts::shapes::Shapes;
+use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId, Output, ops};
@@ -53,7 +52,7 @@ struct Sum {
 /// Finds the sums that can be replaced.
 fn plan(graph: &Graph, report: &mut Report) -> Vec<Sum> {
     let memory = Memory::of(graph);
-    let shapes = LazyShapes { graph, shapes: OnceCell::new() };
+    let shapes = LazyShapes::default();
     let mut forest = Forest::of(graph, &memory, &shapes, report);
     let mut sums = Vec::new();
     while let Some(root) = forest.roots.pop_first() {
@@ -74,18 +73,6 @@ fn plan(graph: &Graph, report: &mut Report) -> Vec<Sum> {
     sums
 }
 
-/// The shapes of a graph, inferred when they are asked for.
-struct LazyShapes<'g> {
-    graph: &'g Graph,
-    shapes: OnceCell<Shapes>,
-}
-
-impl LazyShapes<'_> {
-    fn are_same(&self, left: Output, right: Output) -> bool {
-        self.shapes.get_or_init(|| Shapes::of(self.graph)).are_same(self.graph, left, right)
-    }
-}
-
 /// Sums, and the terms and inner sums that they are for alone.
 struct Forest<'g> {
     graph: &'g Graph,
@@ -100,12 +87,7 @@ struct Forest<'g> {
 
 impl<'g> Forest<'g> {
     /// Climbs from each term through sums.
-    fn of(
-        graph: &'g Graph,
-        memory: &'g Memory,
-        shapes: &LazyShapes<'_>,
-        report: &mut Report,
-    ) -> Self {
+    fn of(graph: &'g Graph, memory: &'g Memory, shapes: &LazyShapes, report: &mut Report) -> Self {
         let (parents, children) = (HashMap::new(), HashMap::new());
         let mut forest = Forest { graph, memory, parents, children, roots: BTreeSet::new() };
         for term in graph.ids() {
@@ -197,7 +179,7 @@ impl<'g> Forest<'g> {
 }
 
 /// The sum that alone depends on a node.
-fn sum_of(graph: &Graph, shapes: &LazyShapes<'_>, id: NodeId) -> Result<NodeId, Reason> {
+fn sum_of(graph: &Graph, shapes: &LazyShapes, id: NodeId) -> Result<NodeId, Reason> {
     let Some(sum) = graph.data_consumers(id).next() else { return Err(Reason::NothingToSave) };
     check_sum(graph, shapes, sum)?;
     check_only_for(graph, id, sum)?;
@@ -205,11 +187,11 @@ fn sum_of(graph: &Graph, shapes: &LazyShapes<'_>, id: NodeId) -> Result<NodeId, 
 }
 
 /// Whether a node adds tensors of one shape.
-fn check_sum(graph: &Graph, shapes: &LazyShapes<'_>, id: NodeId) -> Result<(), Reason> {
+fn check_sum(graph: &Graph, shapes: &LazyShapes, id: NodeId) -> Result<(), Reason> {
     let node = graph.node(id);
     match node.op.as_str() {
         "AddN" => {}
-        "Add" | "AddV2" if shapes.are_same(node.inputs[0], node.inputs[1]) => {}
+        "Add" | "AddV2" if shapes.of(graph).are_same(graph, node.inputs[0], node.inputs[1]) => {}
         "Add" | "AddV2" => return Err(Reason::Broadcast(node.name.clone())),
         _ if is_shield(graph, id) => {}
         _ => return Err(Reason::NothingToSave),
@@ -221,7 +203,7 @@ fn check_sum(graph: &Graph, shapes: &LazyShapes<'_>, id: NodeId) -> Result<(), R
 fn in_parts(
     graph: &Graph,
     memory: &Memory,
-    shapes: &LazyShapes<'_>,
+    shapes: &LazyShapes,
     terms: &Terms,
 ) -> Result<bool, Reason> {
     if !terms.products.is_empty() && !terms.row_sums.is_empty() {
@@ -249,7 +231,7 @@ fn in_parts(
 /// zeros that an optimizer found a state to be, the weights have to.
 fn have_equal_parts(
     graph: &Graph,
-    shapes: &LazyShapes<'_>,
+    shapes: &LazyShapes,
     products: &[Product],
     first: &Product,
 ) -> bool {
@@ -257,7 +239,7 @@ fn have_equal_parts(
     let weights = |product: &Product| cell_tensors(graph, product.dz).map(|cell| cell.weights);
     let have_same = |product: &Product| {
         let both = weights(product).zip(weights(first));
-        both.is_some_and(|(left, right)| shapes.are_same(left, right))
+        both.is_some_and(|(left, right)| shapes.of(graph).are_same(graph, left, right))
     };
     products
         .iter()

@@ -22,7 +22,7 @@ use super::layer::{Cell, Sequence};
 use crate::facts::waits::waits_for;
 use crate::graph::report::Report;
 use crate::graph::{Attribute, Constant, DataType, Graph, Node, NodeId, Output, Use, Values, ops};
-use crate::reading::constants::has_zeros;
+use crate::reading::constants::{constant, has_zeros};
 use crate::reading::neighbours::skip_identities;
 
 /// With fewer steps, the nodes around the new one take longer than it saves.
@@ -68,7 +68,7 @@ impl Steps {
         let follows = |next: &NodeId| {
             self.cells.contains_key(next)
                 && cell.is_same(graph.node(id), graph.node(*next))
-                && weights(graph, id, cell) == weights(graph, *next, cell)
+                && have_same_weights(graph, cell, id, *next)
                 && cell.takes_states(graph, *next, id)
         };
         let mut next = takers(graph, h).into_iter().filter(follows);
@@ -120,7 +120,7 @@ impl Chain {
         }
         let is_same = node.data_type() == graph.node(step).data_type()
             && node.attribute("cell_clip") == graph.node(step).attribute("cell_clip")
-            && weights(graph, before, &self.cell) == weights(graph, step, &self.cell)
+            && have_same_weights(graph, &self.cell, before, step)
             && self.cell.takes_states(graph, step, before)
             && self.cell.keeps(graph, before)
             && has_states_only(graph, before, &self.cell);
@@ -320,6 +320,17 @@ impl Chain {
 /// The weights of a step.
 fn weights(graph: &Graph, step: NodeId, cell: &Cell) -> Vec<Output> {
     cell.weights.iter().map(|&input| skip_identities(graph, graph.input(step, input))).collect()
+}
+
+/// Whether two steps have the same weights. Each has constants of its own for what `cells` found missing.
+fn have_same_weights(graph: &Graph, cell: &Cell, one: NodeId, other: NodeId) -> bool {
+    let zeros = |tensor| {
+        constant(graph, tensor).filter(|constant| matches!(constant.values, Values::Zeros))
+    };
+    let are_zeros =
+        |(one, other)| zeros(one).is_some_and(|constant| zeros(other) == Some(constant));
+    let mut pairs = weights(graph, one, cell).into_iter().zip(weights(graph, other, cell));
+    pairs.all(|pair| pair.0 == pair.1 || are_zeros(pair))
 }
 
 /// Who takes a tensor.

@@ -181,6 +181,8 @@ pub(crate) fn unrolled_lstm(steps: usize, trains: bool) -> String {
 pub(crate) fn unrolled_gru(steps: usize, trains: bool) -> String {
     let before = "w_ru_handle = VarHandleOp() shape=[7,8]
         w_c_handle = VarHandleOp() shape=[7,4]
+        b_ru = Placeholder() shape=[8]
+        b_c = Placeholder() shape=[4]
         w_ru = ReadVariableOp(w_ru_handle)
         w_c = ReadVariableOp(w_c_handle)
         one = Const() value=1.0\n";

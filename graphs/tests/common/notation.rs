@@ -10,7 +10,7 @@
 //! | `dx_dh(cell)`, `dx_dh(cell, w)` | `MatMul(cell:1, w)`, the right one transposed |
 //! | `columns(p, begin, size)` | `Slice(p, ...)` by the constants `..._begin` and `..._size` |
 //!
-//! A name that no line explains is a `Placeholder`, but for `axis`, which is 1.
+//! A name that no line explains is a `Placeholder`, but for `axis`, which is 1. A bias `b` is known to be a vector.
 
 use std::collections::BTreeSet;
 
@@ -24,6 +24,7 @@ pub(crate) fn graph(text: &str) -> Graph {
     let taken: BTreeSet<_> = lines.iter().flat_map(|line| sources(line)).collect();
     let open = taken.difference(&defined).map(|&name| match name {
         "axis" => "axis = Const() value=1\n".to_owned(),
+        "b" => "b = Placeholder() shape=[8]\n".to_owned(),
         _ => format!("{name} = Placeholder()\n"),
     });
     let text = open.collect::<String>() + &lines.join("\n");

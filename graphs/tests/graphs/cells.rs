@@ -3,7 +3,7 @@
 use crate::common::rewriting::{Rewriting, rewriting};
 
 /// A forward step of `BasicLSTMCell` on x, h and c, whose nodes end with a number.
-fn step(number: usize, [x, h, c]: [&str; 3]) -> String {
+pub(super) fn step(number: usize, [x, h, c]: [&str; 3]) -> String {
     format!(
         "concat{number} = concat({x}, {h})
         z{number} = _FusedMatMul(concat{number}, w, b) fused_ops=[\"BiasAdd\"]

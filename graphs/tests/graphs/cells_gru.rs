@@ -4,6 +4,8 @@ use crate::common::rewriting::{Rewriting, rewriting};
 
 pub(super) const FORWARD: &str = "w_ru = VarHandleOp() shape=[7,8]
     w_c = VarHandleOp() shape=[7,4]
+    b_ru = Placeholder() shape=[8]
+    b_c = Placeholder() shape=[4]
     read_ru = ReadVariableOp(w_ru)
     read_c = ReadVariableOp(w_c)
     one = Const() value=1.0

@@ -6,6 +6,7 @@
 mod common;
 
 mod accumulators;
+mod biases;
 mod broadcasts;
 mod candidates;
 mod cells;

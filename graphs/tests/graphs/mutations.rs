@@ -22,7 +22,9 @@ pub(super) struct Pattern {
 }
 
 fn placeholders(shapes: &[(&str, &str)]) -> String {
-    shapes.iter().map(|(name, sizes)| format!("{name} = Placeholder() sizes={sizes}\n")).collect()
+    let placeholder =
+        |&(name, sizes)| format!("{name} = Placeholder() shape={sizes} sizes={sizes}\n");
+    shapes.iter().map(placeholder).collect()
 }
 
 pub(super) fn replaced(text: &str, changes: &[(&str, &str)]) -> String {
@@ -73,7 +75,13 @@ pub(super) fn gru() -> Pattern {
     let product = "dxhr = MatMul(d_c_bar, read_c) transpose_b=true\nd_hr = columns(dxhr, 3, 2)";
     let text = replaced(
         &(cells_gru::FORWARD.to_owned() + cells_gru::BACKWARD),
-        &[("[7,8]", "[5,4]"), ("[7,4]", "[5,2]"), ("d_hr = Other(d_c_bar)", product)],
+        &[
+            ("[7,8]", "[5,4]"),
+            ("[7,4]", "[5,2]"),
+            ("b_ru = Placeholder() shape=[8]\n", ""),
+            ("b_c = Placeholder() shape=[4]\n", ""),
+            ("d_hr = Other(d_c_bar)", product),
+        ],
     );
     let around = "dw_ru = MatMul(concat_ru, d_ru_bar) transpose_a=true
         dw_c = MatMul(concat_c, d_c_bar) transpose_a=true

@@ -102,12 +102,17 @@ class More:
 
 
 def _preactivations(maker, parts, w, b, axis):
-    """The product of [x, h] and w, plus b."""
+    """The product of [x, h] and w, plus b if there are biases."""
     (rows, columns), gates = w.shape, (parts[0].shape[0], w.shape[1])
     concat = maker.one("ConcatV2", [*parts, axis], (gates[0], rows))
     product = maker.one("MatMul", [concat, w], gates, transpose_a=False, transpose_b=False)
     assert (columns,) == b.shape
-    return maker.one("BiasAdd", [product, b], gates)
+    if maker.bias_op in (None, "BiasAdd"):
+        return maker.one("BiasAdd", [product, b], gates) if maker.bias_op else product
+    if maker.chance(0.1):  # A sum adds other tensors, too.
+        b = source(maker, maker.random.choice([(1, columns), (1,), gates]))
+    pair = [product, b] if maker.chance(0.8) else [b, product]
+    return maker.one(maker.bias_op, pair, gates)
 
 
 def plain_step(maker, x, states, parameters, axis, more=None):

@@ -27,12 +27,14 @@ class Maker:
       fed: Whether there may be placeholders: not in the body of a loop or a function.
       devices: Whether some nodes are on another device than the others.
       add_op: "Add" or "AddV2".
+      bias_op: What adds the biases of plain cells: "BiasAdd", `add_op`, or None for cells without a bias.
     """
 
     def __init__(self, random, dtype, fed=True):
         self.random, self.dtype, self.fed = random, dtype, fed
         self.devices = fed and random.random() < 0.1
         self.add_op = random.choice(["Add", "AddV2"])
+        self.bias_op = random.choice(["BiasAdd", "BiasAdd", self.add_op, None])
         self.nodes, self.values, self.guard = [], [], []
         self.variables = {}
         self._numbers = collections.Counter()

@@ -1,8 +1,8 @@
 //! The forward step of `GRUCell`.
 //!
 //! ```text
-//! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w_ru), b_ru)         r, u = Split(1, Sigmoid(z))
-//! c = Tanh(BiasAdd(MatMul(ConcatV2(x, r * h_prev, 1), w_c), b_c))
+//! z = [x | h_prev] @ w_ru [+ b_ru]         r, u = Split(1, Sigmoid(z))
+//! c = Tanh([x | r * h_prev] @ w_c [+ b_c])
 //! h = u * h_prev + (1 - u) * c
 //! ```
 //!
@@ -16,8 +16,8 @@
 //! `r * h_prev`, and not of one column.
 
 use super::preactivations::Preactivations;
-use super::step::Step;
-use crate::facts::shapes::Shapes;
+use super::step::{Step, Taken, taken};
+use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, DataType, Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, names_columns, scalar};
@@ -36,24 +36,30 @@ pub(super) struct Forward {
     split: NodeId,
     /// `[r | u]`
     pub(super) gates: Output,
-    z: Preactivations,
+    pub(super) z: Preactivations,
     pub(super) r: Output,
     pub(super) u: Output,
     /// `r * h_prev`, or zeros.
     hr: Output,
     /// `1 - u`
     pub(super) rest: Output,
-    z_c: Preactivations,
+    pub(super) z_c: Preactivations,
     pub(super) c: Output,
     /// `u * h_prev`; None where `h_prev` is known to be zero, and nothing is added to `new`.
     kept: Option<Output>,
     /// `(1 - u) * c`
     new: Output,
     h: Output,
+    /// b_ru and b_c.
+    biases: [Taken; 2],
 }
 
 impl Forward {
-    pub(super) fn read(graph: &Graph, shapes: &Shapes, split: NodeId) -> Result<Forward, Reason> {
+    pub(super) fn read(
+        graph: &Graph,
+        shapes: &LazyShapes,
+        split: NodeId,
+    ) -> Result<Forward, Reason> {
         let other = |part| Reason::equation(graph, split, part);
         let gates = graph.input(split, 1);
         let z = Preactivations::activated(graph, gates, "Sigmoid");
@@ -81,7 +87,8 @@ impl Forward {
         let (h, kept) = sum
             .or_else(|| starts_with_zeros.then_some((new, None)))
             .ok_or_else(|| other("state"))?;
-        let forward = Forward { split, gates, z, r, u, hr, rest, z_c, c, kept, new, h };
+        let biases = [z.b(graph, shapes)?, z_c.b(graph, shapes)?];
+        let forward = Forward { split, gates, z, r, u, hr, rest, z_c, c, kept, new, h, biases };
         if forward.has_one_shape(graph, shapes) { Ok(forward) } else { Err(other("shapes")) }
     }
 
@@ -102,9 +109,9 @@ impl Forward {
     }
 
     /// See the module's documentation.
-    fn has_one_shape(&self, graph: &Graph, shapes: &Shapes) -> bool {
-        let gates = shapes.sizes(graph, self.z.w);
-        let candidate = shapes.sizes(graph, self.z_c.w);
+    fn has_one_shape(&self, graph: &Graph, shapes: &LazyShapes) -> bool {
+        let gates = shapes.of(graph).sizes(graph, self.z.w);
+        let candidate = shapes.of(graph).sizes(graph, self.z_c.w);
         match (gates.as_deref(), candidate.as_deref()) {
             (Some(&[rows, columns]), Some(&[same, cells])) => {
                 rows == same && cells >= 2 && columns == 2 * cells
@@ -123,22 +130,23 @@ impl Forward {
         nodes.dedup();
         nodes.retain(|&id| graph.op(id) != "Const");
         // Otherwise the products with the weights would be computed twice.
-        let z = |preactivations: &Preactivations| preactivations.nodes[0];
         // The candidate is an output of the new node, where it is its own product.
-        let products = [z(&self.z), self.gates.node, z(&self.z_c)];
+        let products = [self.z.product(), &[self.gates.node], self.z_c.product()].concat();
         for id in products.into_iter().filter(|&id| id != self.c.node) {
             if let Some(more) = graph.data_consumers(id).find(|id| !nodes.contains(id)) {
                 return Err(Reason::consumer(graph, id, more));
             }
         }
-        let inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z_c.w, self.z.b, self.z_c.b];
+        let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w, self.z_c.w]);
+        inputs.extend(self.biases);
         let outputs = vec![vec![self.r], vec![self.u], vec![self.c], vec![self.h]];
         let is_half = graph.node(self.h.node).data_type() == Some(DataType::HALF);
         let (op, attributes) = match is_half {
             true => (ops::HALF_GRU_CELL, Vec::new()),
             false => (ops::GRU_CELL, vec![("_kernel", Attribute::Text("blockcell".to_owned()))]),
         };
-        Ok(Step { root: self.h.node, nodes, op, inputs, attributes, outputs })
+        let (root, row_sums) = (self.h.node, Vec::new());
+        Ok(Step { root, nodes, op, inputs, attributes, outputs, row_sums })
     }
 }
 

@@ -14,9 +14,11 @@
 
 use std::collections::HashMap;
 
+use super::added_biases::AddedBias;
 use super::broadcasts::{Broadcasts, Size};
 use super::gru::Forward;
-use super::step::{Context, Step};
+use super::step::{Context, Step, taken};
+use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId, Output, ops};
@@ -49,14 +51,18 @@ pub(super) fn looks_like_candidate(graph: &Graph, id: NodeId) -> bool {
 pub(super) fn rewrite(
     graph: &mut Graph,
     context: &mut Context,
-    known: &HashMap<Output, Forward>,
+    (shapes, known): (&LazyShapes, &HashMap<Output, Forward>),
     id: NodeId,
     report: &mut Report,
 ) -> bool {
     let gates = pushed(graph, graph.input(id, 0));
     let Some(forward) = known.get(&gates) else { return false };
     match Backward::read(graph, forward, id) {
-        Ok(backward) => backward.replace(graph, context, report),
+        Ok(backward) => {
+            let added = [(&forward.z_c, backward.d_c_bar), (&forward.z, of(id))]
+                .map(|(z, dz)| AddedBias::read(graph, shapes, z, dz));
+            backward.replace(graph, context, added, report)
+        }
         Err(part) => {
             report.stays(id, Reason::equation(graph, id, part));
             false
@@ -102,8 +108,18 @@ impl Backward {
         Ok(Backward { end, r, u, c, h_prev, dh, d_hr, d_c_bar, d_h_u, d_hr_r, nodes })
     }
 
-    fn replace(self, graph: &mut Graph, context: &mut Context, report: &mut Report) -> bool {
-        let [before, after] = self.nodes.map(|mut nodes| {
+    fn replace(
+        self,
+        graph: &mut Graph,
+        context: &mut Context,
+        added: [AddedBias; 2],
+        report: &mut Report,
+    ) -> bool {
+        let [mut before, mut after] = self.nodes;
+        before.extend(&added[0].nodes);
+        after.extend(&added[1].nodes);
+        let [of_candidate, of_gates] = added;
+        let [before, after] = [before, after].map(|mut nodes| {
             nodes.sort_unstable();
             nodes.dedup();
             nodes
@@ -112,22 +128,25 @@ impl Backward {
             root: self.d_c_bar.node,
             nodes: before,
             op: ops::GRU_CELL_GRAD_C,
-            inputs: vec![self.u, self.h_prev, self.c, self.dh],
+            inputs: taken([self.u, self.h_prev, self.c, self.dh]),
             attributes: Vec::new(),
-            outputs: vec![vec![self.d_c_bar], Vec::new(), self.d_h_u],
+            outputs: vec![[vec![self.d_c_bar], of_candidate.same].concat(), Vec::new(), self.d_h_u],
+            row_sums: of_candidate.sums,
         };
         if !first.replace(graph, context, report) {
             return false;
         }
         let d_u_bar = Output { node: graph.current(self.d_c_bar).node, index: 1 };
         let inputs = [self.r, self.h_prev, d_u_bar, self.d_hr].map(|input| graph.current(input));
+        let inputs = taken(inputs);
         let second = Step {
             root: self.end,
             nodes: after.into_iter().filter(|&id| graph.get(id).is_some()).collect(),
             op: ops::GRU_CELL_GRAD_RU,
-            inputs: inputs.into(),
+            inputs,
             attributes: Vec::new(),
-            outputs: vec![vec![of(self.end)], self.d_hr_r],
+            outputs: vec![[vec![of(self.end)], of_gates.same].concat(), self.d_hr_r],
+            row_sums: of_gates.sums,
         };
         second.replace(graph, context, report);
         true

@@ -1,7 +1,7 @@
 //! The forward step of `BasicLSTMCell` and `LSTMCell`.
 //!
 //! ```text
-//! z = BiasAdd(MatMul(ConcatV2(x, h_prev, 1), w), b)      also as one _FusedMatMul
+//! z = [x | h_prev] @ w [+ b]                              see `preactivations.rs`
 //! i_bar, ci_bar, f_bar, o_bar = Split(1, z)
 //! i  = Sigmoid(i_bar [+ wci * cs_prev])     f  = Sigmoid(f_bar [+ forget_bias] [+ wcf * cs_prev])
 //! ci = Tanh(ci_bar)                         cs = i * ci + f * cs_prev [Minimum, Maximum]
@@ -13,8 +13,8 @@
 
 use super::broadcasts::Size;
 use super::preactivations::Preactivations;
-use super::step::Step;
-use crate::facts::shapes::Shapes;
+use super::step::{Step, Taken, taken};
+use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{names_columns, scalar};
@@ -148,7 +148,8 @@ pub(super) struct Clip {
 /// The step that begins with a `Split`.
 pub(super) struct Forward {
     split: NodeId,
-    z: Preactivations,
+    pub(super) z: Preactivations,
+    b: Taken,
     pub(super) i: Gate,
     /// None if nobody reads it, which may be where there is no cs_prev.
     f: Option<Gate>,
@@ -169,7 +170,11 @@ pub(super) struct Forward {
 }
 
 impl Forward {
-    pub(super) fn read(graph: &Graph, split: NodeId) -> Result<Forward, Reason> {
+    pub(super) fn read(
+        graph: &Graph,
+        shapes: &LazyShapes,
+        split: NodeId,
+    ) -> Result<Forward, Reason> {
         let other = |part| Reason::equation(graph, split, part);
         let z = Preactivations::read(graph, graph.input(split, 1))
             .ok_or_else(|| other("pre-activations"))?;
@@ -188,9 +193,11 @@ impl Forward {
         if i.bias.is_some() || o.bias.is_some() {
             return Err(other("bias of a gate"));
         }
-        Ok(Forward {
+        let b = z.b(graph, shapes)?;
+        let forward = Forward {
             split,
             z,
+            b,
             i,
             f,
             o,
@@ -203,22 +210,23 @@ impl Forward {
             co,
             h,
             peepholes,
-        })
+        };
+        forward.with_known_shapes(graph, shapes)
     }
 
     /// The step, if the weights of its peepholes are certainly vectors of one number for each cell. The graph broadcasts
     /// others, and may make gates of them that are larger than their pre-activations.
-    pub(super) fn with_known_shapes<'s>(
-        self,
-        graph: &Graph,
-        shapes: impl FnOnce() -> &'s Shapes,
-    ) -> Result<Forward, Reason> {
+    fn with_known_shapes(self, graph: &Graph, shapes: &LazyShapes) -> Result<Forward, Reason> {
         if self.peepholes.is_empty() {
             return Ok(self);
         }
-        let shapes = shapes();
+        let shapes = shapes.of(graph);
         let columns = |tensor| shapes.sizes(graph, tensor)?.last().copied();
-        let gates = columns(self.z.b).or_else(|| columns(self.z.w));
+        let of_bias = match self.b {
+            Taken::Tensor(b) => columns(b),
+            Taken::Zeros(columns) => Some(columns),
+        };
+        let gates = of_bias.or_else(|| columns(self.z.w));
         let is_vector = |&weights: &Output| match shapes.sizes(graph, weights).as_deref() {
             Some(&[cells]) => gates == cells.checked_mul(4),
             _ => false,
@@ -257,17 +265,16 @@ impl Forward {
 
     /// The step, and what takes its place.
     pub(super) fn step(self, graph: &Graph) -> Result<Step, Reason> {
-        let z = graph.input(self.split, 1).node;
-        if let Some(more) = graph.data_consumers(z).find(|&id| id != self.split) {
-            return Err(Reason::consumer(graph, z, more));
-        }
+        let products = [self.z.product(), &[self.split]].concat();
         let mut nodes = self.z.nodes;
         nodes.extend([self.split, self.ci.node, self.new.node, self.co.node, self.h.node]);
         nodes.extend(self.i.nodes.iter().chain(&self.o.nodes).chain(&self.state));
         nodes.extend(self.f.iter().flat_map(|f| &f.nodes));
         // Otherwise the product with the weights would be computed twice.
-        if let Some(more) = graph.data_consumers(self.split).find(|id| !nodes.contains(id)) {
-            return Err(Reason::consumer(graph, self.split, more));
+        for id in products {
+            if let Some(more) = graph.data_consumers(id).find(|id| !nodes.contains(id)) {
+                return Err(Reason::consumer(graph, id, more));
+            }
         }
         let outputs = vec![
             vec![self.i.tensor],
@@ -285,10 +292,11 @@ impl Forward {
             ("forget_bias", forget_bias.into()),
             ("cell_clip", self.clip.map_or(-1.0, |clip| clip.bound).into()),
         ];
-        let mut inputs = vec![self.z.x, self.z.h_prev, self.z.w, self.z.b];
-        inputs.extend(self.cs_prev);
-        inputs.extend(self.peepholes);
-        Ok(Step { root: self.h.node, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs })
+        let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w]);
+        inputs.push(self.b);
+        inputs.extend(taken(self.cs_prev.into_iter().chain(self.peepholes)));
+        let (root, row_sums) = (self.h.node, Vec::new());
+        Ok(Step { root, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs, row_sums })
     }
 }
 

@@ -18,9 +18,11 @@
 
 use std::collections::HashMap;
 
+use super::added_biases::AddedBias;
 use super::broadcasts::{Broadcasts, Size};
 use super::lstm::Forward;
-use super::step::Step;
+use super::step::{Step, taken};
+use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, is_zero, names_columns};
@@ -52,11 +54,13 @@ fn input_gate(graph: &Graph, concat: NodeId) -> Option<Output> {
 /// gates.
 pub(super) fn read(
     graph: &Graph,
+    shapes: &LazyShapes,
     known: &HashMap<Output, Forward>,
     id: NodeId,
 ) -> Option<Result<Step, Reason>> {
     let forward = known.get(&pushed(graph, input_gate(graph, id)?))?;
-    let step = Reader::new(graph, forward).read(id);
+    let added = AddedBias::read(graph, shapes, &forward.z, of(id));
+    let step = Reader::new(graph, forward).read(id, added);
     Some(step.map_err(|part| Reason::equation(graph, id, part)))
 }
 
@@ -119,7 +123,7 @@ impl<'g> Reader<'g> {
         Reader { graph, forward, nodes: Vec::new(), sums_to_gates: true, sums_peepholes: false }
     }
 
-    fn read(mut self, concat: NodeId) -> Result<Step, &'static str> {
+    fn read(mut self, concat: NodeId, added: AddedBias) -> Result<Step, &'static str> {
         let (graph, forward) = (self.graph, self.forward);
         let ([i, f, ci], o) = self.slopes(concat)?;
         let through_i = self.before_sum(i.gradient, Size::Gate, Some(Size::Gate));
@@ -148,8 +152,10 @@ impl<'g> Reader<'g> {
         self.nodes.extend(tensors.iter().chain(&previous).map(|tensor| tensor.node));
         let ThroughOutput { o, co, dh, cs_grad } = through;
         let gates = [i.gate, f.gate, o, ci.gate];
-        let outputs = vec![previous, vec![of(concat)]];
-        Ok(self.step(gates, Inputs { co, cs_prev, cs_grad, h_grad: dh, peepholes }, outputs))
+        self.nodes.extend(added.nodes);
+        let outputs = vec![previous, [vec![of(concat)], added.same].concat()];
+        let inputs = Inputs { co, cs_prev, cs_grad, h_grad: dh, peepholes };
+        Ok(Step { row_sums: added.sums, ..self.step(gates, inputs, outputs) })
     }
 
     /// Reads the gradients of the output gate and the cell state, as far as they come through the output.
@@ -210,7 +216,9 @@ impl<'g> Reader<'g> {
         inputs.extend(weights);
         inputs.extend(cs);
         outputs.extend(through.into_iter().chain(gradients));
-        Step { root, nodes: self.nodes, op: ops::LSTM_CELL_GRAD, inputs, attributes, outputs }
+        let inputs = taken(inputs);
+        let (nodes, op) = (self.nodes, ops::LSTM_CELL_GRAD);
+        Step { root, nodes, op, inputs, attributes, outputs, row_sums: Vec::new() }
     }
 
     /// The gradients of the pre-activations of i, f and ci, and of o. That one is zero where nobody has read

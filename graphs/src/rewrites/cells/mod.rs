@@ -17,6 +17,7 @@
 //! * The new node reads its inputs later than some nodes of the step did. A variable's memory must not be
 //!   written to before: [`Writers`](crate::facts::writers::Writers).
 
+mod added_biases;
 mod broadcasts;
 mod gru;
 mod gru_grad;
@@ -26,9 +27,7 @@ mod lstm_grad_parts;
 mod preactivations;
 mod step;
 
-use std::cell::OnceCell;
-
-use crate::facts::shapes::Shapes;
+use crate::facts::shapes::LazyShapes;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId};
 
@@ -41,38 +40,33 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         return;
     }
     let mut context = step::Context::of(graph);
-    let shapes = OnceCell::new();
-    let shapes_of = |graph: &Graph| shapes.get_or_init(|| Shapes::of(graph));
-    let read_lstm = |graph: &Graph, split| {
-        let forward = lstm::Forward::read(graph, split)?;
-        forward.with_known_shapes(graph, || shapes_of(graph))
-    };
+    let shapes = LazyShapes::default();
     let mut replaced = 0;
-    let steps = lstm.iter().filter_map(|&split| read_lstm(graph, split).ok());
+    let steps = lstm.iter().filter_map(|&split| lstm::Forward::read(graph, &shapes, split).ok());
     let known = steps.map(|forward| (forward.i.tensor, forward)).collect();
     for id in places(graph, lstm_grad::looks_like_one) {
-        let Some(step) = lstm_grad::read(graph, &known, id) else { continue };
+        let Some(step) = lstm_grad::read(graph, &shapes, &known, id) else { continue };
         replaced += usize::from(step::replace(graph, &mut context, (id, step), report));
     }
     if !gru.is_empty() {
-        let shapes = shapes_of(graph);
         // Of two splits of the same gates, the first one counts.
         let steps = gru.iter().rev();
-        let steps = steps.filter_map(|&split| gru::Forward::read(graph, shapes, split).ok());
+        let steps = steps.filter_map(|&split| gru::Forward::read(graph, &shapes, split).ok());
         let known = steps.map(|forward| (forward.gates, forward)).collect();
         for id in places(graph, gru_grad::looks_like_one) {
-            replaced += usize::from(gru_grad::rewrite(graph, &mut context, &known, id, report));
+            replaced +=
+                usize::from(gru_grad::rewrite(graph, &mut context, (&shapes, &known), id, report));
         }
     }
     if replaced > 0 {
         context.remove_unused_stacks(graph);
     }
     for id in lstm {
-        let step = read_lstm(graph, id).and_then(|forward| forward.step(graph));
+        let step = lstm::Forward::read(graph, &shapes, id).and_then(|forward| forward.step(graph));
         step::replace(graph, &mut context, (id, step), report);
     }
     for id in gru {
-        let forward = gru::Forward::read(graph, shapes_of(graph), id);
+        let forward = gru::Forward::read(graph, &shapes, id);
         let step = forward.and_then(|forward| forward.step(graph));
         step::replace(graph, &mut context, (id, step), report);
     }

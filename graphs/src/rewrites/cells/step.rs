@@ -9,7 +9,8 @@ use crate::facts::waits::waits_for;
 use crate::facts::writers::Writers;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
-use crate::graph::{Attribute, Graph, NodeId, Output, Use};
+use crate::graph::{Attribute, Constant, DataType, Graph, Node, NodeId, Output, Use, Values};
+use crate::reading::gradients::preactivation_grad;
 use crate::reading::{accumulators, stacks};
 
 /// What is known of a graph while its steps are replaced.
@@ -45,6 +46,26 @@ impl Context {
     }
 }
 
+/// What a new node takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Taken {
+    /// A tensor of the graph.
+    Tensor(Output),
+    /// A new constant: a vector of so many zeros.
+    Zeros(i64),
+}
+
+impl From<Output> for Taken {
+    fn from(tensor: Output) -> Taken {
+        Taken::Tensor(tensor)
+    }
+}
+
+/// Tensors of the graph, as a new node takes them.
+pub(super) fn taken(tensors: impl IntoIterator<Item = Output>) -> Vec<Taken> {
+    tensors.into_iter().map(Taken::from).collect()
+}
+
 /// A step: nodes of a graph, and the node to put in their place.
 #[derive(Debug)]
 pub(super) struct Step {
@@ -54,12 +75,14 @@ pub(super) struct Step {
     pub(super) nodes: Vec<NodeId>,
     /// The operation of the new node.
     pub(super) op: &'static str,
-    /// What it takes.
-    pub(super) inputs: Vec<Output>,
+    /// What it takes, first a tensor of the graph.
+    pub(super) inputs: Vec<Taken>,
     /// Its attributes beside T.
     pub(super) attributes: Vec<(&'static str, Attribute)>,
     /// The tensors whose place its outputs take, by number of the output.
     pub(super) outputs: Vec<Vec<Output>>,
+    /// Tensors that are the sums over the rows of the output that is the gradient of pre-activations.
+    pub(super) row_sums: Vec<Output>,
 }
 
 /// Puts the new node of the step at a place into the graph, if there is one. Returns whether it is there.
@@ -89,9 +112,12 @@ impl Step {
         let roles = Roles::of(graph, &self);
         match self.check(graph, context, &roles) {
             Ok((waits, needed)) => {
+                let before = graph.len();
                 let new = self.emit(graph, waits);
-                context.levels.lift(graph, new, &self.nodes);
-                context.availability.add(graph, new, needed);
+                for id in (before..graph.len()).map(NodeId) {
+                    context.levels.lift(graph, id, &self.nodes);
+                    context.availability.add(graph, id, needed.clone());
+                }
                 self.remove(graph, new, &roles);
                 report.rewritten(graph, new, 1, None);
                 true
@@ -112,14 +138,15 @@ impl Step {
         self.nodes.iter().try_for_each(|&id| check_beside(graph, id, self.root))?;
         let mut waits = self.waits(graph);
         let name = |id: NodeId| graph.node(id).name.clone();
+        let tensors: Vec<_> = self.tensors().collect();
         let before: Vec<_> =
-            self.inputs.iter().map(|input| input.node).chain(waits.iter().copied()).collect();
+            tensors.iter().map(|input| input.node).chain(waits.iter().copied()).collect();
         if !context.levels.are_independent(graph, &before, &self.nodes) {
             return Err(Reason::Circle(name(self.root)));
         }
-        waits.extend(self.check_memory(graph, &mut context.writers, roles)?);
+        waits.extend(self.check_memory(graph, &mut context.writers, &tensors, roles)?);
         let awaited: Vec<_> = waits.iter().copied().collect();
-        let needed = context.availability.needed(graph, &self.inputs, &awaited);
+        let needed = context.availability.needed(graph, &tensors, &awaited);
         self.check_consumers(graph, &context.availability, &needed, roles)?;
         Ok((waits, needed))
     }
@@ -133,10 +160,11 @@ impl Step {
         &self,
         graph: &Graph,
         writers: &mut Writers,
+        tensors: &[Output],
         roles: &Roles,
     ) -> Result<Vec<NodeId>, Reason> {
         let memory = |node: NodeId| Reason::Memory(graph.node(node).name.clone());
-        if let Some(node) = writers.too_early(graph, &self.inputs, &roles.last()) {
+        if let Some(node) = writers.too_early(graph, tensors, &roles.last()) {
             return Err(memory(node));
         }
         let mut awaited = Vec::new();
@@ -154,10 +182,18 @@ impl Step {
     fn waits(&self, graph: &Graph) -> BTreeSet<NodeId> {
         let mut waits: BTreeSet<_> =
             self.nodes.iter().flat_map(|&id| waits_for(graph, id)).collect();
-        for id in self.nodes.iter().copied().chain(self.inputs.iter().map(|input| input.node)) {
+        for id in self.nodes.iter().copied().chain(self.tensors().map(|input| input.node)) {
             waits.remove(&id);
         }
         waits
+    }
+
+    /// What it takes of the graph.
+    fn tensors(&self) -> impl Iterator<Item = Output> + '_ {
+        self.inputs.iter().filter_map(|&input| match input {
+            Taken::Tensor(tensor) => Some(tensor),
+            Taken::Zeros(_) => None,
+        })
     }
 
     /// Whether everybody who depends on a node of the step waits for all that the step needs.
@@ -196,7 +232,7 @@ impl Step {
         for (name, value) in &self.attributes {
             new = new.with(name, value.clone());
         }
-        new.inputs.clone_from(&self.inputs);
+        new.inputs = (0..self.inputs.len()).map(|n| self.input(graph, n, data_type)).collect();
         new.control_inputs = waits.into_iter().collect();
         new.output_types = vec![data_type; self.outputs.len()];
         new.is_target = self.nodes.iter().any(|&id| graph.node(id).is_target);
@@ -206,7 +242,51 @@ impl Step {
                 graph.redirect(tensor, Output { node: new, index });
             }
         }
+        if !self.row_sums.is_empty() {
+            self.emit_row_sum(graph, new, data_type);
+        }
         new
+    }
+
+    /// Adds the node that takes the place of sums over rows.
+    fn emit_row_sum(&self, graph: &mut Graph, new: NodeId, data_type: DataType) {
+        let root = graph.node(new);
+        let is_gradient =
+            |&index: &usize| preactivation_grad(graph, Output { node: new, index }).is_some();
+        let index = (0..self.outputs.len()).find(is_gradient).expect("it has a gradient");
+        let mut sum = root.like("BiasAddGrad", data_type);
+        sum = sum.with("data_format", Attribute::Text("NHWC".to_owned()));
+        sum.name = format!("{}/blockcell/BiasAddGrad", root.name);
+        sum.inputs = vec![Output { node: new, index }];
+        sum.output_types = vec![data_type];
+        let sum = graph.add(sum);
+        for &tensor in &self.row_sums {
+            graph.redirect(tensor, Output { node: sum, index: 0 });
+        }
+    }
+
+    /// What the new node takes as an input. A constant is added to the graph, in the round of a loop in which the first
+    /// input is.
+    fn input(&self, graph: &mut Graph, number: usize, data_type: DataType) -> Output {
+        let count = match self.inputs[number] {
+            Taken::Tensor(tensor) => return tensor,
+            Taken::Zeros(count) => count,
+        };
+        let root = graph.node(self.root);
+        let value = Constant { data_type, shape: vec![count], values: Values::Zeros };
+        let node = Node {
+            name: format!("{}/blockcell/Const_{number}", root.name),
+            op: "Const".to_owned(),
+            device: root.device.clone(),
+            attributes: vec![
+                ("dtype".to_owned(), data_type.into()),
+                ("value".to_owned(), Attribute::Constant(value)),
+            ],
+            control_inputs: self.tensors().next().map(|first| first.node).into_iter().collect(),
+            output_types: vec![data_type],
+            ..Node::default()
+        };
+        Output { node: graph.add(node), index: 0 }
     }
 
     /// Removes what nobody needs any more. Who waited for it waits for the new node then.
@@ -237,7 +317,8 @@ struct Roles {
 
 impl Roles {
     fn of(graph: &Graph, step: &Step) -> Roles {
-        let taken: BTreeSet<_> = step.outputs.iter().flatten().copied().collect();
+        let taken = step.outputs.iter().flatten().chain(&step.row_sums);
+        let taken: BTreeSet<_> = taken.copied().collect();
         let is_after = |after: &BTreeSet<NodeId>, id: NodeId| {
             let mut inputs = graph.node(id).inputs.iter();
             inputs.any(|input| taken.contains(input) || after.contains(&input.node))

@@ -28,9 +28,7 @@ mod lists;
 mod rounds;
 mod weights;
 
-use std::cell::OnceCell;
-
-use crate::facts::shapes::Shapes;
+use crate::facts::shapes::LazyShapes;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId, ops};
 use crate::rewrites::candidate::Facts;
@@ -51,13 +49,13 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         return;
     }
     let mut facts = Facts::of(graph);
-    let shapes = OnceCell::new();
+    let shapes = LazyShapes::default();
     for frame in frames {
         let Some(frame) = frame.current(graph) else { continue };
         let condition = frame.condition;
         let is_of_keras = frame.nodes.iter().any(|&id| keras::is_place(graph, id));
         let found = match is_of_keras {
-            true => keras::read(graph, frame, || shapes.get_or_init(|| Shapes::of(graph))),
+            true => keras::read(graph, frame, &shapes),
             false => cells::read(graph, frame),
         };
         if let Err(reason) = found.and_then(|found| found.rewrite(graph, &mut facts, report)) {

@@ -26,7 +26,7 @@ use super::layers::{Layer, Loop};
 use super::lists::{Input, Written};
 use super::rounds::Rounds;
 use super::weights::Weight;
-use crate::facts::shapes::Shapes;
+use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, Graph, NodeId, Output};
 use crate::reading::neighbours::parts;
@@ -47,17 +47,13 @@ pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
 }
 
 /// Reads a loop that is nothing but steps of a layer of Keras.
-pub(super) fn read<'s>(
-    graph: &Graph,
-    frame: Frame,
-    shapes: impl Fn() -> &'s Shapes,
-) -> Result<Loop, Reason> {
+pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<Loop, Reason> {
     let node = graph.node(frame.condition).name.clone();
     let other = |part: &'static str| Reason::Loop { part, node: node.clone() };
     let counters = Counters::read(graph, &frame).ok_or_else(|| other("condition"))?;
     let step = step_of(graph, &frame).ok_or_else(|| other("step"))?;
     // `Add` broadcasts: one number, or a row, would do as well.
-    let is_vector = |&bias: &Output| matches!(shapes().sizes(graph, bias).as_deref(), Some(&[columns]) if columns != 1);
+    let is_vector = |&bias: &Output| matches!(shapes.of(graph).sizes(graph, bias).as_deref(), Some(&[columns]) if columns != 1);
     if !step.added.iter().all(is_vector) {
         return Err(other("shape of the bias"));
     }

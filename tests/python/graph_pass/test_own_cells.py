@@ -1,0 +1,46 @@
+"""The graph pass on cells as people write them: no bias, and biases that a sum adds."""
+
+import numpy as np
+import pytest
+
+import own_cells
+from blockcell_tools.reference.inputs import scaled_error
+from helpers import isolated
+
+STEPS = {"lstm": "BlockcellLSTMCell", "gru": "GRUBlockCell"}
+LAYERS = {"lstm": "BlockcellLSTMLayer", "gru": "BlockcellGRULayer"}
+GRADIENTS = {"lstm": "BlockcellLSTMCellGrad", "gru": "BlockcellGRUCellGradC"}
+
+
+@pytest.fixture(scope="module")
+def stock():
+    return isolated.run("own_cells", list(own_cells.ALL), {"BLOCKCELL_OVERRIDE": "0"})
+
+
+@pytest.fixture(scope="module")
+def rewritten():
+    return isolated.run("own_cells", list(own_cells.ALL), {"BLOCKCELL_REWRITE": None})
+
+
+@pytest.mark.parametrize("name", own_cells.ALL)
+def test_same_values(stock, rewritten, name):
+    got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
+    assert len(got["values"]) == len(want["values"])
+    for one, other in zip(got["values"], want["values"]):
+        assert np.abs(other).max() > 1e-3
+        assert scaled_error(np.array(one), np.array(other)) < 2e-6
+
+
+@pytest.mark.parametrize("name", own_cells.ALL)
+def test_what_becomes_a_step(rewritten, name):
+    cell, kind, loop, train, _ = own_cells.ALL[name]
+    new = isolated.value(rewritten[name])["rewritten"]
+    count = 1 if loop else own_cells.STEPS
+    if kind in ("row", "one"):
+        assert not new[STEPS[cell]] and not new[LAYERS[cell]] and not new[GRADIENTS[cell]]
+    elif train:
+        assert (new[STEPS[cell]], new[GRADIENTS[cell]]) == (count, count)
+    elif loop:
+        assert new[STEPS[cell]] == 1
+    else:
+        assert new[LAYERS[cell]] == 1

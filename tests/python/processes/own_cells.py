@@ -1,0 +1,97 @@
+"""Cells as people write them, for `graph_pass/test_own_cells.py`: each function runs one of them with its gradients."""
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+import blockcell
+from rewrite import OPTIMIZED, config, counted, run
+
+v1 = tf.compat.v1
+BATCH, STEPS, INPUT, CELL = 3, 5, 4, 6
+
+
+def prepare():
+    blockcell.load()
+
+
+def _preactivations(kind, x, h, columns, name):
+    """The product of [x, h] with weights, and what a kind of bias adds to it."""
+    rows = x.shape.as_list()[1] + h.shape.as_list()[1]
+    with v1.variable_scope(name, reuse=v1.AUTO_REUSE):
+        z = tf.matmul(tf.concat([x, h], 1), v1.get_variable("w", [rows, columns]))
+        if kind == "none":
+            return z
+        shape = {"row": [1, columns], "one": [1]}.get(kind, [columns])
+        b = v1.get_variable("b", shape, initializer=v1.random_normal_initializer(stddev=0.5))
+    return b + z if kind == "reversed" else z + b
+
+
+def _lstm(kind, x, states):
+    c, h = states
+    i, j, f, o = tf.split(_preactivations(kind, x, h, 4 * CELL, "lstm"), 4, 1)
+    c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+    return c, tf.tanh(c) * tf.sigmoid(o)
+
+
+def _gru(kind, x, states):
+    (h,) = states
+    r, u = tf.split(tf.sigmoid(_preactivations(kind, x, h, 2 * CELL, "gates")), 2, 1)
+    c = tf.tanh(_preactivations(kind, x, r * h, CELL, "candidate"))
+    return (u * h + (1.0 - u) * c,)
+
+
+CELLS = {"lstm": (_lstm, 2), "gru": (_gru, 1)}
+# What is added to the products. The last two broadcast as no BiasAdd does.
+KINDS = ("none", "sum", "reversed", "row", "one")
+
+
+def _states(step, kind, x, states, loop):
+    """The states after all steps."""
+    if not loop:
+        for t in range(STEPS):
+            states = step(kind, x[:, t], states)
+        return states
+    # The variables are made outside of the loop.
+    step(kind, x[:, 0], states)
+    return v1.while_loop(
+        lambda t, *_: t < STEPS,
+        lambda t, *states: (t + 1, *step(kind, tf.gather(x, t, axis=1), states)),
+        [tf.constant(0), *states],
+    )[1:]
+
+
+def _cell(cell, kind, loop, train, optimized):
+    step, count = CELLS[cell]
+    random = np.random.RandomState(5)
+    with tf.Graph().as_default():
+        v1.set_random_seed(7)
+        # The batch's size is not known before.
+        x = v1.placeholder(tf.float32, [None, STEPS, INPUT])
+        first = [v1.placeholder(tf.float32, [None, CELL]) for _ in range(count)]
+        states = _states(step, kind, x, tuple(first), loop)
+        fetches = list(states)
+        if train:
+            loss = tf.add_n([tf.reduce_sum(state * state) for state in states])
+            fetches += v1.gradients(loss, [*v1.trainable_variables(), x, *first])
+        shapes = [[BATCH, STEPS, INPUT]] + [[BATCH, CELL]] * count
+        feeds = dict(zip([x, *first], (random.uniform(-1, 1, shape) for shape in shapes)))
+        with v1.Session(config=config(optimized)) as session:
+            for variable in v1.trainable_variables():
+                value = random.uniform(-0.5, 0.5, variable.shape.as_list())
+                session.run(variable.initializer, {variable.initial_value: value})
+            return counted(lambda: run(session, fetches, feeds))
+
+
+def name_of(cell, kind, loop, train, optimized):
+    words = [cell, kind, "loop" if loop else "steps", "training" if train else "inference"]
+    return "_".join(words) + ("" if optimized else "_not_optimized")
+
+
+ALL = {
+    name_of(*of): of
+    for of in itertools.product(CELLS, KINDS, (False, True), (False, True), OPTIMIZED)
+}
+for _name, _of in ALL.items():
+    globals()[_name] = lambda of=_of: _cell(*of)
