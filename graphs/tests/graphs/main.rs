@@ -6,6 +6,7 @@
 mod common;
 
 mod accumulators;
+mod block_cells;
 mod candidates;
 mod cells;
 mod cells_gru;

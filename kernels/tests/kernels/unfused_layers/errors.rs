@@ -103,10 +103,13 @@ fn states_that_do_not_broadcast_are_refused() {
             expect_shape(&with(call, shape), Some("cs_prev"));
         }
     }
-    // Rows that end, and peepholes, need a state of full size.
+    // Rows that end, and peepholes, need a state of full size, and so do block cells.
+    let mut block = plain.clone();
+    block.kind.broadcasts = false;
+    run(&block).expect("it has full size");
     for shape in [&[1, 7][..], &[7], &[], &[3, 1]] {
         run(&with(&plain, shape)).expect("it broadcasts");
-        for call in [&peephole, &ending] {
+        for call in [&peephole, &ending, &block] {
             expect_shape(&with(call, shape), Some("cs_prev"));
         }
     }
