@@ -7,8 +7,8 @@ op! {
     ///
     /// Step t of a row computes what `BlockcellLSTMCell` does, from `x[t]` and the state of the row's step before. It is
     /// what graphs get in place of the loop of `tf.nn.dynamic_rnn` around `BasicLSTMCell`, `LSTMCell` or `LSTMBlockCell`,
-    /// where nothing else happens in a round and nobody takes gradients. A row that has ended keeps its state, and its outputs are zero, as
-    /// are those of steps that the loop does not reach.
+    /// where nothing else happens in a round and nobody takes gradients. A row that has ended keeps its state, and its
+    /// outputs are zero, as are those of steps that the loop does not reach.
     ///
     /// The loop ends after as many rounds as the least of `rounds` says. More rounds than `time`, and a loop without a
     /// round where `h_sizes` is not known, are an `InvalidArgumentError`, as are tensors of other shapes.
