@@ -13,6 +13,9 @@ FOLDER = Path("build") / "inference"
 PLAIN, LENGTHS, STACK, BIDIRECTIONAL = "plain", "lengths", "2 layers", "bidirectional"
 """One layer; one with `sequence_length`; a `MultiRNNCell` of two; `bidirectional_dynamic_rnn`."""
 
+BLOCK = "block cell"
+"""One layer of `LSTMBlockCell` or `GRUBlockCellV2`; the others have plain cells."""
+
 KERAS2 = "Keras 2"
 """A SavedModel of Keras 2: an `LSTM` layer, and a `Bidirectional(GRU)` of half the units."""
 
@@ -74,6 +77,9 @@ LARGE = (32, 64, 256)
 NETS = [Net(cell, PLAIN, 50, *sizes) for cell in ("lstm", "gru") for sizes in ((1, 64, 128), LARGE)]
 NETS += [Net(cell, LENGTHS, 50, *LARGE) for cell in ("lstm", "gru")]
 NETS += [Net("lstm", form, 50, *LARGE) for form in (STACK, BIDIRECTIONAL)]
+NETS += [
+    Net(cell, BLOCK, 50, *sizes) for cell in ("lstm", "gru") for sizes in ((1, 64, 128), LARGE)
+]
 NETS += [Net("both", KERAS2, 50, batch, 64, 256) for batch in (1, 8, 32)]
 NETS += [
     Net(cell, KERAS3, 50, *sizes) for cell in ("lstm", "gru") for sizes in ((1, 64, 128), LARGE)

@@ -2,18 +2,21 @@
 
 import tensorflow as tf
 
-from bench.inference.nets import BIDIRECTIONAL, KERAS2, KERAS3, LENGTHS, NETS, STACK
+from bench.inference.nets import BIDIRECTIONAL, BLOCK, KERAS2, KERAS3, LENGTHS, NETS, STACK
 from bench.nets import weights
 
 
 def build(net):
     """Adds the loop of a net to the graph, and names its inputs and results."""
-    make = {"lstm": tf.nn.rnn_cell.BasicLSTMCell, "gru": tf.nn.rnn_cell.GRUCell}[net.cell]
+    if net.form == BLOCK:
+        make = {"lstm": tf.contrib.rnn.LSTMBlockCell, "gru": tf.contrib.rnn.GRUBlockCellV2}
+    else:
+        make = {"lstm": tf.nn.rnn_cell.BasicLSTMCell, "gru": tf.nn.rnn_cell.GRUCell}
     x = tf.placeholder(tf.float32, [None, None, net.input_size], name="x")
     options = {"dtype": tf.float32}
     if net.form == LENGTHS:
         options["sequence_length"] = tf.placeholder(tf.int32, [None], name="lengths")
-    cells = [make(net.units) for _ in range(net.cells)]
+    cells = [make[net.cell](net.units) for _ in range(net.cells)]
     if net.form == BIDIRECTIONAL:
         outputs, states = tf.nn.bidirectional_dynamic_rnn(*cells, x, **options)
         output = tf.concat(outputs, 2)

@@ -97,6 +97,7 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     written.push((Role::Scratch, Tensor::zeros::<f32>(&[numbers])?));
     written.push((Role::Scratch, Tensor::zeros::<E>(&[memory])?));
     let attributes = choices.lstm_attributes(has_peepholes);
+    let kind = Loop { broadcasts: choices.flag(), ..kind };
     twice(choices, written, |context, written| {
         let (outputs, memory) = written.split_at_mut(outputs.len());
         let [numbers, elements_memory] = memory else { unreachable!("two kinds") };

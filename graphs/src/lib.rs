@@ -75,7 +75,10 @@ fn places(graph: &Graph) -> impl Iterator<Item = NodeId> + '_ {
 }
 
 fn is_place(graph: &Graph, id: NodeId) -> bool {
-    Terms::read(graph, id).is_some() || slices::is_product(graph, id) || cells::is_place(graph, id)
+    Terms::read(graph, id).is_some()
+        || slices::is_product(graph, id)
+        || cells::is_place(graph, id)
+        || graph.is(id, ops::STEP)
 }
 
 /// What TensorFlow would not run, if the graph has it. Patterns rely on it not being there.

@@ -146,6 +146,7 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
         lists: flag("lists", true)?,
         last_only: flag("last_only", false)?,
         repeats: flag("repeats", true)?,
+        broadcasts: flag("broadcasts", true)?,
     })
 }
 

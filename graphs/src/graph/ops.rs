@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use blockcell_kernels::ops::{self, Op};
 
-// The names of operations that rewrites put into graphs, as patterns.
+// The names of operations that rewrites put into graphs or look for, as patterns.
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident = $op:ident;)+) => {
         $($(#[$doc])* pub const $name: &str = ops::$op.name;)+
@@ -23,6 +23,8 @@ names! {
     LSTM_CELL = UNFUSED_LSTM_CELL;
     /// Its gradient.
     LSTM_CELL_GRAD = UNFUSED_LSTM_CELL_GRAD;
+    /// The forward step of TensorFlow's LSTM cell.
+    LSTM_BLOCK_CELL = LSTM_BLOCK_CELL;
     /// The forward step of a GRU cell, which is TensorFlow's own operation. It has no half: see [`HALF_GRU_CELL`].
     GRU_CELL = GRU_BLOCK_CELL;
     /// The forward step of a plain GRU cell in half.
@@ -78,6 +80,8 @@ pub const SWITCH: u16 = 32;
 pub const APART: u16 = 64;
 /// It writes into the memory of an input that is not a variable. No rewrite is made in a graph with such an operation.
 pub const WRITES: u16 = 128;
+/// It is the step of a cell that loops and sequences without a loop may be made of.
+pub const STEP: u16 = 256;
 
 const fn row(
     name: &'static str,
@@ -217,20 +221,20 @@ static TABLE: &[Row] = &[
     row("_SwitchN", 2, NONE, SWITCH),
     row("_XlaMerge", 0, NONE, APART),
     declared(&ops::BIAS_ADD_GRAD_ADD_N, COMPUTES | OWNS | NEW),
-    declared(&ops::GRU_BLOCK_CELL, OWNS | NEW),
+    declared(&ops::GRU_BLOCK_CELL, OWNS | NEW | STEP),
     declared(&ops::GRU_BLOCK_CELL_GRAD, OWNS | GRADIENT),
     declared(&ops::GRU_LAYER, OWNS | NEW),
     declared(&ops::KERAS_GRU, OWNS | NEW),
     declared(&ops::KERAS_LSTM, OWNS | NEW),
-    declared(&ops::LSTM_BLOCK_CELL, OWNS),
+    declared(&ops::LSTM_BLOCK_CELL, OWNS | STEP),
     declared(&ops::LSTM_BLOCK_CELL_GRAD, OWNS | GRADIENT),
     declared(&ops::LSTM_LAYER, OWNS | NEW),
     declared(&ops::MAT_MUL_ADD_N, COMPUTES | OWNS | NEW),
     declared(&ops::MAT_MUL_SLICE, OWNS | NEW),
-    declared(&ops::UNFUSED_GRU_CELL, OWNS | NEW),
+    declared(&ops::UNFUSED_GRU_CELL, OWNS | NEW | STEP),
     declared(&ops::UNFUSED_GRU_CELL_GRAD_C, OWNS | GRADIENT | NEW),
     declared(&ops::UNFUSED_GRU_CELL_GRAD_RU, OWNS | GRADIENT | NEW),
-    declared(&ops::UNFUSED_LSTM_CELL, OWNS | NEW),
+    declared(&ops::UNFUSED_LSTM_CELL, OWNS | NEW | STEP),
     declared(&ops::UNFUSED_LSTM_CELL_GRAD, OWNS | GRADIENT | NEW),
 ];
 
@@ -278,7 +282,7 @@ pub(crate) fn fewest_inputs(op: &str) -> usize {
 /// Whether graphs with this operation are worth a look at all. Others need not be described.
 #[must_use]
 pub fn starts_rewrites(op: &str) -> bool {
-    op == "Split" || is(op, GRADIENT)
+    op == "Split" || is(op, GRADIENT | STEP)
 }
 
 /// Whether a node of an operation may wait for something that happens elsewhere, though its inputs have

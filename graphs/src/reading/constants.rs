@@ -49,6 +49,21 @@ pub(crate) fn has_zeros(graph: &Graph, tensor: Output) -> bool {
     is_zero(graph, tensor) || (node.op == "Fill" && is_zero(graph, node.inputs[1]))
 }
 
+/// Whether a tensor is certainly a vector, of constants that are where it is.
+pub(crate) fn is_vector(graph: &Graph, tensor: Output) -> bool {
+    let own = |tensor: Output| constant(graph, tensor).filter(|_| graph.op(tensor.node) == "Const");
+    let has_rank = |tensor, rank| own(tensor).is_some_and(|one| one.shape.len() == rank);
+    let node = graph.node(tensor.node);
+    match (node.op.as_str(), &node.inputs[..]) {
+        ("Const", _) => has_rank(tensor, 1),
+        ("Fill", &[sizes, value]) => {
+            let is_size = |sizes: &[i64]| matches!(*sizes, [size] if size >= 0);
+            has_rank(sizes, 1) && integers(graph, sizes).is_some_and(is_size) && has_rank(value, 0)
+        }
+        _ => false,
+    }
+}
+
 /// The number that a constant of one element is.
 pub(crate) fn scalar(graph: &Graph, tensor: Output) -> Option<f32> {
     match constant(graph, tensor)? {

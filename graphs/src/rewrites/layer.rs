@@ -1,13 +1,17 @@
 //! A layer: one node for all steps of a cell over a sequence.
 
-use blockcell_kernels::ops::{GRU_BLOCK_CELL, Op, UNFUSED_LSTM_CELL};
+use blockcell_kernels::ops::{GRU_BLOCK_CELL, LSTM_BLOCK_CELL, Op, UNFUSED_LSTM_CELL};
 
-use crate::graph::{Attribute, Graph, Node, NodeId, Output, Use, ops};
+use crate::graph::{Attribute, DataType, Graph, Node, NodeId, Output, Use, ops};
+use crate::reading::constants::is_vector;
 
 const LSTM: &Op = &UNFUSED_LSTM_CELL;
+const BLOCK: &Op = &LSTM_BLOCK_CELL;
 const GRU: &Op = &GRU_BLOCK_CELL;
 const LSTM_STATES: &[[usize; 2]] =
     &[[LSTM.input("h_prev"), LSTM.output("h")], [LSTM.input("cs_prev"), LSTM.output("cs")]];
+const BLOCK_STATES: &[[usize; 2]] =
+    &[[BLOCK.input("h_prev"), BLOCK.output("h")], [BLOCK.input("cs_prev"), BLOCK.output("cs")]];
 const GRU_STATES: &[[usize; 2]] = &[[GRU.input("h_prev"), GRU.output("h")]];
 
 /// What a layer computes its steps on.
@@ -60,75 +64,88 @@ impl Sequence {
     }
 }
 
-/// Which inputs and outputs of a cell's step are what.
-#[derive(Clone, Debug)]
+/// Which inputs and outputs of a cell's step are what. Two steps with the same cell compute the same from the same
+/// tensors.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {
+    /// The operation of the step.
+    step: String,
+    data_type: DataType,
     /// The operation of the layer.
     pub(crate) op: &'static str,
     /// The states: which input, and which output has the next one.
     pub(crate) states: &'static [[usize; 2]],
     /// Weights, biases and peepholes, as many as there are of them.
     pub(crate) weights: Vec<usize>,
+    /// Inputs of which nothing but the rank matters.
+    unread: Vec<usize>,
     /// The number of the output h.
     pub(crate) h: usize,
-    /// The attributes that the layer has, too.
-    attributes: &'static [&'static str],
+    /// What the layer has of the step's attributes.
+    attributes: Vec<(&'static str, Attribute)>,
 }
 
 impl Cell {
-    /// What is known of a step's node. None if it is no step of a cell with a state.
+    /// What is known of a step's node. None if it is no step of a cell with a state, or may be malformed in what no
+    /// layer takes.
     pub(crate) fn of(graph: &Graph, id: NodeId) -> Option<Cell> {
-        let node = graph.node(id);
-        let inputs = node.inputs.len();
-        let count = |name| usize::try_from(node.int(name).unwrap_or(0)).unwrap_or(0);
-        let cell = match node.op.as_str() {
-            ops::LSTM_CELL if node.int("num_cs_prev") == Some(1) => {
-                let peepholes = LSTM.input_range("peepholes", count);
-                let end = peepholes.end;
-                let weights = [LSTM.input("w"), LSTM.input("b")].into_iter().chain(peepholes);
-                (end == inputs).then(|| Cell {
-                    op: ops::LSTM_LAYER,
-                    states: LSTM_STATES,
-                    weights: weights.collect(),
-                    h: LSTM.output("h"),
-                    attributes: &["num_peepholes", "forget_bias", "cell_clip"],
-                })
-            }
-            // The two have the same inputs and outputs.
-            ops::GRU_CELL | ops::HALF_GRU_CELL if inputs == GRU.inputs.len() => Some(Cell {
-                op: ops::GRU_LAYER,
-                states: GRU_STATES,
-                weights: ["w_ru", "w_c", "b_ru", "b_c"].map(|name| GRU.input(name)).into(),
-                h: GRU.output("h"),
-                attributes: &[],
-            }),
-            _ => None,
-        }?;
-        let has = |name: &&str| node.attribute(name).is_some();
-        (node.data_type().is_some() && cell.attributes.iter().all(has)).then_some(cell)
+        if !graph.is(id, ops::STEP) {
+            return None;
+        }
+        let is_known = |&input: &usize| is_vector(graph, graph.input(id, input));
+        Cell::of_node(graph.node(id)).filter(|cell| cell.unread.iter().all(is_known))
     }
 
-    /// The attributes of the layer whose steps are like `step`, before and after those of its [`Sequence`]. `is_list`
-    /// tells whether x comes from a list, which may have another size than that of the outputs.
+    fn of_node(node: &Node) -> Option<Cell> {
+        let (step, data_type) = (node.op.clone(), node.data_type()?);
+        let cell = |op, states, weights, h| {
+            let (unread, attributes) = (Vec::new(), Vec::new());
+            Cell { step, data_type, op, states, weights, unread, h, attributes }
+        };
+        match node.op.as_str() {
+            ops::LSTM_CELL if node.int("num_cs_prev") == Some(1) => {
+                let count = |name| usize::try_from(node.int(name).unwrap_or(0)).unwrap_or(0);
+                let peepholes = LSTM.input_range("peepholes", count);
+                let attributes = lstm_attributes(node, peepholes.len(), true)?;
+                let is_whole = peepholes.end == node.inputs.len();
+                let weights = [LSTM.input("w"), LSTM.input("b")].into_iter().chain(peepholes);
+                let cell = cell(ops::LSTM_LAYER, LSTM_STATES, weights.collect(), LSTM.output("h"));
+                is_whole.then_some(Cell { attributes, ..cell })
+            }
+            ops::LSTM_BLOCK_CELL if node.inputs.len() == BLOCK.inputs.len() => {
+                let mut weights = ["w", "b"].map(|name| BLOCK.input(name)).to_vec();
+                let mut unread = ["wci", "wcf", "wco"].map(|name| BLOCK.input(name)).to_vec();
+                if node.flag("use_peephole") {
+                    weights.append(&mut unread);
+                }
+                let attributes = lstm_attributes(node, weights.len() - 2, false)?;
+                let cell = cell(ops::LSTM_LAYER, BLOCK_STATES, weights, BLOCK.output("h"));
+                Some(Cell { unread, attributes, ..cell })
+            }
+            // The two have the same inputs and outputs.
+            ops::GRU_CELL | ops::HALF_GRU_CELL if node.inputs.len() == GRU.inputs.len() => {
+                let weights = ["w_ru", "w_c", "b_ru", "b_c"].map(|name| GRU.input(name));
+                Some(cell(ops::GRU_LAYER, GRU_STATES, weights.into(), GRU.output("h")))
+            }
+            _ => None,
+        }
+    }
+
+    /// The attributes of the layer, before and after those of its [`Sequence`]. `is_list` tells whether x comes from a
+    /// list, which may have another size than that of the outputs.
     pub(crate) fn attributes(
         &self,
-        step: &Node,
         has_lengths: bool,
         is_list: bool,
     ) -> [Vec<(&'static str, Attribute)>; 2] {
-        let own =
-            |&name: &&'static str| (name, step.attribute(name).expect("the step has it").clone());
         let after = [("lists", is_list.into())].into_iter();
-        let after = after.chain(self.attributes.iter().map(own)).collect();
+        let after = after.chain(self.attributes.iter().cloned()).collect();
         [vec![("num_sequence_length", usize::from(has_lengths).into())], after]
     }
 
-    /// Whether two steps compute the same from the same tensors.
-    pub(crate) fn is_same(&self, left: &Node, right: &Node) -> bool {
-        let is_same = |name: &&str| left.attribute(name) == right.attribute(name);
-        left.op == right.op
-            && left.data_type() == right.data_type()
-            && self.attributes.iter().all(is_same)
+    /// The nodes that a step takes tensors of, and a layer does not.
+    pub(crate) fn unread(&self, graph: &Graph, step: NodeId) -> impl Iterator<Item = NodeId> {
+        self.unread.iter().map(move |&input| graph.input(step, input).node)
     }
 
     /// Whether a step takes all states of another one.
@@ -147,4 +164,15 @@ impl Cell {
         };
         self.states.iter().all(|&[_, output]| output == self.h || readers(output) == 1)
     }
+}
+
+/// What the layer of an LSTM has of the attributes of a step, and what follows from it.
+fn lstm_attributes(
+    step: &Node,
+    num_peepholes: usize,
+    broadcasts: bool,
+) -> Option<Vec<(&'static str, Attribute)>> {
+    let own = |name| Some((name, step.attribute(name)?.clone()));
+    let peepholes = ("num_peepholes", num_peepholes.into());
+    Some(vec![peepholes, own("forget_bias")?, own("cell_clip")?, ("broadcasts", broadcasts.into())])
 }

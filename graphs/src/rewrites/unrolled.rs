@@ -7,7 +7,7 @@
 //! ...                                                        h_0, h_1, ... = Unpack(h)
 //! ```
 //!
-//! The steps are those that `cells` has put there. The layers of a stack follow each other: what `Unpack` gives
+//! The steps are those that `cells` has put there, and those of TensorFlow's block cells. The layers of a stack follow each other: what `Unpack` gives
 //! one by one, the next layer takes whole. Conditions, and where they are checked:
 //!
 //! * The steps differ in x and in their states only, and nobody reads other tensors of them than h and the
@@ -66,8 +66,7 @@ impl Steps {
     fn next(&self, graph: &Graph, id: NodeId, cell: &Cell) -> Option<NodeId> {
         let h = Output { node: id, index: cell.h };
         let follows = |next: &NodeId| {
-            self.cells.contains_key(next)
-                && cell.is_same(graph.node(id), graph.node(*next))
+            self.cells.get(next) == Some(cell)
                 && have_same_weights(graph, cell, id, *next)
                 && cell.takes_states(graph, *next, id)
         };
@@ -157,7 +156,8 @@ impl Chain {
         let nodes: BTreeSet<_> = self.steps.iter().copied().collect();
         let weights = weights(graph, self.last(), &self.cell);
         let inputs = [self.x(graph), self.states.clone(), weights].concat();
-        let awaited = self.steps.iter().flat_map(|&id| waits_for(graph, id));
+        let awaited = self.steps.iter().copied().chain(self.unread(graph));
+        let awaited = awaited.flat_map(|id| waits_for(graph, id));
         Candidate {
             root: self.steps[0],
             waits: Candidate::waits(awaited, &nodes, &inputs),
@@ -193,7 +193,7 @@ impl Chain {
         };
         let tensors = [self.states.clone(), weights(graph, last, &self.cell)].concat();
         let (step, outputs) = (graph.node(last), 1 + self.cell.states.len());
-        let attributes = self.cell.attributes(step, false, false);
+        let attributes = self.cell.attributes(false, false);
         let mut layer = sequence.node(step, self.cell.op, &attributes, tensors, outputs);
         layer.control_inputs = candidate.waits.iter().copied().collect();
         layer.is_target = self.steps.iter().any(|&id| graph.node(id).is_target);
@@ -278,13 +278,19 @@ impl Chain {
         }
     }
 
-    /// Removes the steps, and what took x apart for them alone.
+    /// What the steps take and the layer does not.
+    fn unread(&self, graph: &Graph) -> impl Iterator<Item = NodeId> {
+        self.steps.iter().flat_map(|&id| self.cell.unread(graph, id))
+    }
+
+    /// Removes the steps, and what took x apart for them alone, or is not read.
     fn remove(&self, graph: &mut Graph) {
-        let parts: BTreeSet<_> = self.x(graph).iter().map(|x| x.node).collect();
+        let parts = self.x(graph).into_iter().map(|x| x.node);
+        let mut needless: BTreeSet<_> = parts.filter(|&id| graph.op(id) == "Unpack").collect();
+        needless.extend(self.unread(graph));
         graph.remove_all(self.steps.iter().copied());
-        for id in parts {
-            let is_needless = graph.op(id) == "Unpack" && !graph.node(id).is_target;
-            if is_needless && graph.use_count(id) == 0 {
+        for id in needless {
+            if graph.use_count(id) == 0 && !graph.node(id).is_target {
                 graph.remove_unused(id);
             }
         }

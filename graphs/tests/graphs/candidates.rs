@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::common::rewriting::rewriting;
-use crate::{keras, layers, unrolled};
+use crate::{block_cells, keras, layers, unrolled};
 
 /// A graph with a layer.
 struct Kind {
@@ -92,10 +92,17 @@ fn kinds() -> Vec<Kind> {
     vec![
         unrolled("steps of an LSTM", "step0 (BlockcellLSTMCell)", steps),
         unrolled("steps of a GRU", "step0 (GRUBlockCell)", unrolled_gru() + &readers(3)),
+        unrolled("steps of a block LSTM", "step0 (LSTMBlockCell)", block_cells::steps(&readers(6))),
         looping("a loop of an LSTM with arrays", layers::with(&[]), gathered),
         looping("a loop of a GRU with arrays", layers::with(&layers::GRU), gathered),
+        looping("a loop of a block LSTM with arrays", layers::with(&block_cells::LSTM), gathered),
         looping("a loop of an LSTM with lists", layers::with_lists(&[]), stacked),
         looping("a loop of a GRU with lists", layers::with_lists(&layers::GRU), stacked),
+        looping(
+            "a loop of a block LSTM with lists",
+            layers::with_lists(&block_cells::LSTM),
+            stacked,
+        ),
         of_keras("a loop of Keras's LSTM", keras::LSTM),
         of_keras("a loop of Keras's GRU", keras::GRU),
     ]

@@ -63,8 +63,8 @@ const LOOP: &str = "zero = Const() T=int32 value=0
     result = Pack(all, c_last, h_last)
     gradient = lstm(any_x, any_h)\n";
 
-const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) num_rounds=1 num_sequence_length=1 \
-    x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0";
+pub(super) const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) num_rounds=1 num_sequence_length=1 \
+    x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 broadcasts=true";
 
 pub(super) fn with(changes: &[(&str, &str)]) -> String {
     let mut text = LOOP.to_owned();
@@ -75,7 +75,7 @@ pub(super) fn with(changes: &[(&str, &str)]) -> String {
     text + "lengths = Placeholder() T=int32\n"
 }
 
-fn stays(changes: &[(&str, &str)]) -> Rewriting {
+pub(super) fn stays(changes: &[(&str, &str)]) -> Rewriting {
     let after = rewriting(&with(changes));
     assert!(!after.text().contains("Layer("), "{}", after.text());
     after
@@ -212,14 +212,6 @@ fn a_loop_of_gru_cells_becomes_a_layer() {
         "{text}"
     );
     assert!(text.contains("result = Pack(cell, cell:1)"), "{text}");
-}
-
-/// Graphs of TensorFlow's own cells are looked at because of a split that has nothing to do with them.
-#[test]
-fn a_loop_of_block_cells_beside_a_split_becomes_a_layer() {
-    let split = "\nparts = Split(split_axis, all) num_split=2\nboth = Apply(parts, parts:1)";
-    let text = rewriting(&(with(&GRU) + split)).text();
-    assert!(text.contains("BlockcellGRULayer(") && text.contains("both = Apply("), "{text}");
 }
 
 /// The changes that make a loop of TensorFlow 2: lists in place of arrays, and variables of the loop in place of what

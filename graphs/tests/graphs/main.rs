@@ -7,6 +7,7 @@ mod common;
 
 mod accumulators;
 mod biases;
+mod block_cells;
 mod broadcasts;
 mod candidates;
 mod cells;

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use crate::common::rewriting::{Rewriting, rewriting};
 
-const STEPS: usize = 5;
+pub(super) const STEPS: usize = 5;
 const ATTRIBUTES: &str = "num_peepholes=0 forget_bias=1.0 cell_clip=-1.0";
-const LAYER: &str = "num_rounds=1 num_sequence_length=0 x_sizes=[] h_sizes=[] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0";
+pub(super) const LAYER: &str = "num_rounds=1 num_sequence_length=0 x_sizes=[] h_sizes=[] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 broadcasts=true";
 
 /// Steps of an LSTM cell, as `cells` leaves those of `tf.nn.static_rnn`.
 fn steps() -> String {
@@ -176,35 +176,4 @@ fn another_device() {
         "y = Apply(step4:6)",
     )
     .reports("step0 (BlockcellLSTMCell) stays: step2 is on another device");
-}
-
-/// Steps of TensorFlow's own cell, without a gradient, and a split that has nothing to do with them.
-fn block_cells() -> String {
-    let mut text = "parts = Unpack(x) num=5 axis=0
-        halves = Split(split_axis, y) num_split=2
-        both = Apply(halves, halves:1)\n"
-        .to_owned();
-    for t in 0..STEPS {
-        let h = t.checked_sub(1).map_or("h0".to_owned(), |before| format!("step{before}:3"));
-        writeln!(text, "step{t} = GRUBlockCell(parts:{t}, {h}, w_ru, w_c, b_ru, b_c)")
-            .expect("text takes all");
-    }
-    text + "y = Apply(step4:3)"
-}
-
-#[test]
-fn block_cells_beside_a_split() {
-    let after = rewriting(&block_cells());
-    let layer = "step4 = BlockcellGRULayer(step4/blockcell/Const, step4/blockcell/Const, x, h0, w_ru, w_c, b_ru, b_c)";
-    assert!(after.text().contains(layer), "{}", after.text());
-}
-
-/// A program may have asked for another kernel.
-#[test]
-fn block_cells_that_others_have_claimed() {
-    let third = "step2 = GRUBlockCell(parts:2, step1:3, w_ru, w_c, b_ru, b_c)";
-    let claimed = block_cells().replace(third, &format!("{third} _kernel=\"other\""));
-    assert!(claimed.contains("other"));
-    let after = rewriting(&claimed);
-    assert!(!after.text().contains("Layer("), "{}", after.text());
 }

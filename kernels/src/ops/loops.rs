@@ -3,12 +3,12 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewD, ArrayViewMut2, ArrayViewMut3};
 
 op! {
-    /// A loop over a sequence whose rounds are steps of a plain LSTM cell.
+    /// A loop over a sequence whose rounds are steps of an LSTM cell.
     ///
     /// Step t of a row computes what `BlockcellLSTMCell` does, from `x[t]` and the state of the row's step before. It is
-    /// what graphs get in place of the loop of `tf.nn.dynamic_rnn` around `BasicLSTMCell` or `LSTMCell`, where nothing else
-    /// happens in a round and nobody takes gradients. A row that has ended keeps its state, and its outputs are zero, as
-    /// are those of steps that the loop does not reach.
+    /// what graphs get in place of the loop of `tf.nn.dynamic_rnn` around `BasicLSTMCell`, `LSTMCell` or `LSTMBlockCell`,
+    /// where nothing else happens in a round and nobody takes gradients. A row that has ended keeps its state, and its
+    /// outputs are zero, as are those of steps that the loop does not reach.
     ///
     /// The loop ends after as many rounds as the least of `rounds` says. More rounds than `time`, and a loop without a
     /// round where `h_sizes` is not known, are an `InvalidArgumentError`, as are tensors of other shapes.
@@ -31,6 +31,8 @@ op! {
             /// Whether the loop's arrays are lists of TensorFlow 2. Then `time` is the number of steps of `h` alone, `x`
             /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
             lists: "bool = false",
+            /// Whether `cs_prev` may have a shape that broadcasts. That of `LSTMBlockCell` may not.
+            broadcasts: "bool = true",
         }
     };
 
@@ -48,8 +50,8 @@ op! {
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// Output before the first step.
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
-        /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to that, if there is no
-        /// `sequence_length`.
+        /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to that, if it may and there
+        /// is no `sequence_length`.
         cs_prev: ArrayViewD<'a, E> = Checked [],
         /// Weights.
         w: ArrayView2<'a, E> = [InputCell, Gates(4)],
@@ -74,7 +76,7 @@ op! {
     /// A loop over a sequence whose rounds are steps of a GRU cell.
     ///
     /// Step t of a row computes what `GRUBlockCell` does, from `x[t]` and the state of the row's step before. It is what graphs
-    /// get in place of the loop of `tf.nn.dynamic_rnn` around `GRUCell`, where nothing else happens in
+    /// get in place of the loop of `tf.nn.dynamic_rnn` around `GRUCell` or `GRUBlockCell`, where nothing else happens in
     /// a round and nobody takes gradients. A row that has ended keeps its state, and its outputs are zero, as are those
     /// of steps that the loop does not reach.
     ///

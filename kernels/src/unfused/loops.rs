@@ -22,12 +22,15 @@ pub struct Loop {
     pub last_only: bool,
     /// Whether a row gives its output before in a step that is masked. Otherwise it gives that before the first step.
     pub repeats: bool,
+    /// Whether a cell state before the first step may have another shape, which broadcasts.
+    pub broadcasts: bool,
 }
 
 impl Default for Loop {
     fn default() -> Self {
         let [x, h] = [None, None];
-        Loop { x, h, needs_h: true, lists: false, last_only: false, repeats: true }
+        let [lists, last_only] = [false; 2];
+        Loop { x, h, needs_h: true, lists, last_only, repeats: true, broadcasts: true }
     }
 }
 

@@ -29,13 +29,13 @@ pub fn lstm_layer_shapes(
     inputs: &Lists<'_, PartialShape>,
 ) -> Result<Inferred, Error> {
     let inferred = layer_shapes(&LSTM_LAYER, kind, numbers, inputs)?;
-    let is_whole = !inputs.of("sequence_length").is_empty();
+    let is_whole = !kind.broadcasts || !inputs.of("sequence_length").is_empty();
     let state = [inferred.sizes.batch, inferred.sizes.cell_size];
     check_state(inputs.one("cs_prev"), &state, is_whole)?;
     Ok(inferred)
 }
 
-/// A state broadcasts as in the first round of a loop. Rows that end need one of full size.
+/// A state broadcasts as in the first round of a loop. Rows that end need one of full size, and so do block cells.
 fn check_state(
     cs_prev: &PartialShape,
     state: &[Option<usize>],
@@ -46,8 +46,8 @@ fn check_state(
     if may_be_same(got, state) || (!is_whole && broadcasts()) {
         return Ok(());
     }
-    let expected =
-        format!("[batch, cell_size] = {}, or a shape that broadcasts to it", error::shape(state));
+    let more = if is_whole { "" } else { ", or a shape that broadcasts to it" };
+    let expected = format!("[batch, cell_size] = {}{more}", error::shape(state));
     let (op, tensor, got) = (LSTM_LAYER.name, "cs_prev", got.clone());
     Err(Error::Shape { op, tensor, index: None, expected, got })
 }

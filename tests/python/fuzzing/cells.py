@@ -227,6 +227,49 @@ def plain_gru(maker, batch, size, cell, w=None):
     return [Cell(x, h, w_ru, d_ru_bar, ends), Cell(x, hr, w_c, d_c_bar)]
 
 
+class Steps:
+    """Steps of a cell that nobody takes gradients of: a plain one, or TensorFlow's own.
+
+    Attributes:
+      is_lstm: Whether it has two states.
+      shapes: Of its parameters.
+    """
+
+    def __init__(self, maker, size, units):
+        random, kinds = maker.random, ["lstm", "lstm", "gru", "gru", "block_lstm", "block_gru"]
+        # TensorFlow has no GRUBlockCell in half.
+        self._kind = random.choice(kinds[:-1] if maker.dtype == "half" else kinds)
+        self.is_lstm = self._kind.endswith("lstm")
+        rows, gates, self._attrs = size + units, 4 if self.is_lstm else 2, {}
+        self.shapes = [(rows, gates * units), (gates * units,)]
+        if not self.is_lstm:
+            self.shapes = [self.shapes[0], (rows, units), self.shapes[1], (units,)]
+        if self._kind == "block_lstm":
+            bounds = {
+                "forget_bias": random.choice([0.0, 1.0]),
+                "cell_clip": random.choice([-1.0, 0.3]),
+            }
+            self._attrs = dict(bounds, use_peephole=maker.chance(0.4))
+            self.shapes += [(units,)] * 3 * self._attrs["use_peephole"]
+
+    def step(self, maker, x, states, parameters, axis):
+        """The next states, h first, and what else a step computes."""
+        shape = states[0].shape
+        if self._kind == "lstm":
+            return plain_step(maker, x, states, parameters, axis)
+        if self._kind == "gru":
+            return plain_gru_step(maker, x, states[0], parameters, axis)
+        if self._kind == "block_gru":
+            *gates, h = maker.add("GRUBlockCell", [x, states[0], *parameters], [shape] * 4)
+            return h, gates
+        (h, c), (w, b, *peepholes) = states, parameters
+        # Without peepholes they may be of any length, and are read nowhere.
+        peepholes = peepholes or [maker.constant((maker.random.choice([shape[1], 3]),))] * 3
+        inputs = [x, c, h, w, *peepholes, b]
+        i, cs, f, o, ci, co, h = maker.add("LSTMBlockCell", inputs, [shape] * 7, **self._attrs)
+        return h, cs, (i, f, o, ci, co)
+
+
 def block_kind(maker):
     """`lstm` or `gru`, of which TensorFlow has no half."""
     return lstm if maker.dtype == "half" or maker.chance(0.7) else gru

@@ -33,33 +33,24 @@ def _inputs(maker, steps, batch, size):
 def _layer(maker, xs, batch, units):
     """The outputs of steps of one cell, and other ends."""
     size, axis, ends = xs[0].shape[1], maker.integers(1), []
-    is_lstm = maker.chance(0.6)
-    parameters = _parameters(maker, size, units, is_lstm)
-    states = (batch, units)
-    h = cells.zeros(maker, states) if maker.chance(0.5) else cells.source(maker, states)
-    c = sequences.start(maker, states)
-    hs = []
+    kind = cells.Steps(maker, size, units)
+    parameters = _parameters(maker, kind)
+    shape = (batch, units)
+    h = cells.zeros(maker, shape) if maker.chance(0.5) else cells.source(maker, shape)
+    states, hs = [h, *[sequences.start(maker, shape)] * kind.is_lstm], []
     for x in xs:
         if maker.chance(0.03):
-            parameters = _parameters(maker, size, units, is_lstm)
+            parameters = _parameters(maker, kind)
         if hs and size == units and maker.chance(0.03):
-            x = maker.one("Tanh", [h], h.shape)
-        if is_lstm:
-            h, c, saved = cells.plain_step(maker, x, (h, c), parameters, axis)
-        else:
-            h, saved = cells.plain_gru_step(maker, x, h, parameters, axis)
+            x = maker.one("Tanh", [hs[-1]], shape)
+        *states, saved = kind.step(maker, x, states, parameters, axis)
         if maker.chance(0.04):
-            ends.append(maker.random.choice((c, *saved)))
-        hs.append(h)
-    if is_lstm and maker.chance(0.5):
-        ends.append(c)
+            ends.append(maker.random.choice((*states[1:], *saved)))
+        hs.append(states[0])
+    if kind.is_lstm and maker.chance(0.5):
+        ends.append(states[1])
     return hs, ends
 
 
-def _parameters(maker, size, units, is_lstm):
-    rows = size + units
-    if is_lstm:
-        shapes = [(rows, 4 * units), (4 * units,)]
-    else:
-        shapes = [(rows, 2 * units), (rows, units), (2 * units,), (units,)]
-    return [cells.weights(maker, shape) for shape in shapes]
+def _parameters(maker, kind):
+    return [cells.weights(maker, shape) for shape in kind.shapes]

@@ -51,20 +51,14 @@ class Plan:
     def __init__(self, maker, batch, size, cell):
         random = maker.random
         self.sizes = [cell] + [random.randint(2, 4) for _ in range(random.choice([0, 0, 1]))]
-        kinds = [random.choice(["lstm", "lstm", "gru", "gru", "block"]) for _ in self.sizes]
-        if maker.dtype == "half":
-            kinds = ["gru" if kind == "block" else kind for kind in kinds]
+        inputs = [size, *self.sizes]
+        kinds = [cells.Steps(maker, *sizes) for sizes in zip(inputs, self.sizes)]
         self.lengths = random.choice([0, 0, 1, 1, 1, 2]) if maker.chance(0.8) else 0
         self.lengths = min(self.lengths, 1) if maker.chance(0.9) else self.lengths
-        self.states, self.captured, inputs = [], [], size
+        self.states, self.captured = [], []
         for kind, units in zip(kinds, self.sizes):
-            self.states += [(batch, units)] * (2 if kind == "lstm" else 1)
-            rows, gates = inputs + units, 4 if kind == "lstm" else 2
-            self.captured.append((rows, gates * units))
-            if kind != "lstm":
-                self.captured.append((rows, units))
-            self.captured += [(gates * units,)] + ([(units,)] if kind != "lstm" else [])
-            inputs = units
+            self.states += [(batch, units)] * (1 + kind.is_lstm)
+            self.captured += kind.shapes
         # A variable that has nothing to do with cells.
         self._has_more = maker.chance(0.06)
         self.states += [(batch, self.sizes[-1])] * self._has_more
@@ -88,14 +82,11 @@ class Plan:
         self.results = []
         for kind in kinds:
             axis = body.integers(1)
-            weights = [next(self._captured) for _ in range(2 if kind == "lstm" else 4)]
-            before = [next(states) for _ in range(2 if kind == "lstm" else 1)]
-            if kind == "lstm":
-                value, c, _ = cells.plain_step(body, value, before[::-1], weights, axis)
-                after = [c, value]
-            else:
-                value = self._gru(kind, value, before[0], weights, axis)
-                after = [value]
+            weights = [next(self._captured) for _ in kind.shapes]
+            # The cell state first, as TensorFlow has them.
+            before = [next(states) for _ in range(1 + kind.is_lstm)]
+            *after, _ = kind.step(body, value, before[::-1], weights, axis)
+            value, after = after[0], after[::-1]
             for old, new in zip(before, after):
                 self.results.append(self._masked(new, old).tensor)
             if maker.chance(0.04):
@@ -114,11 +105,6 @@ class Plan:
             earlier = body.nodes[: body.nodes.index(node)]
             if earlier and node["op"] == "Const" and maker.chance(0.02):
                 node["after"].append(maker.random.choice(earlier)["name"])
-
-    def _gru(self, kind, x, h, weights, axis):
-        if kind == "gru":
-            return cells.plain_gru_step(self.body, x, h, weights, axis)[0]
-        return self.body.add("GRUBlockCell", [x, h, *weights], [h.shape] * 4)[3]
 
     def _masked(self, new, old):
         """What it is where a row has ended, and otherwise."""

@@ -32,7 +32,25 @@ GRAPHS = {
     "gru_only_the_state": {GRU: 1},
     "in_a_branch": {GRU: 1},
     "in_another_loop": {LSTM: 1},
+    # TensorFlow's own cells.
+    "block": {LSTM: 1},
+    "block_lengths": {LSTM: 1},
+    "block_peepholes": {LSTM: 1},
+    "block_half": {LSTM: 1},
+    "block_two_layers": {LSTM: 2},
+    "block_both_directions": {LSTM: 1, GRU: 1},
+    "block_state_of_one_row": {LSTM: 1},
+    "block_gru": {GRU: 1},
+    "block_gru_two_layers": {GRU: 2},
+    "lists_block": {LSTM: 1},
+    "lists_block_peepholes": {LSTM: 1},
+    "lists_block_gru_two_layers": {GRU: 2},
+    "static_block": {LSTM: 1},
+    "static_block_peepholes": {LSTM: 1},
+    "static_block_two_layers": {LSTM: 2},
+    "static_block_gru": {GRU: 1},
     # The rounds read the variables.
+    "resources_block": {LSTM: 1},
     "resources": {LSTM: 1},
     "resources_gru": {GRU: 1},
     # Loops of TensorFlow 2.
@@ -66,9 +84,9 @@ GRAPHS = {
 }
 ALL = [name + optimized for name in GRAPHS for optimized in ("", "_not_optimized")]
 BLOCK_CELLS = [
-    f"block_cells_{static}_{split}"
-    for static in ("dynamic", "static")
-    for split in ("alone", "beside_a_split")
+    f"block_cells_{cell}_{loop}"
+    for cell in ("lstm", "gru")
+    for loop in ("dynamic", "static", "lists")
 ]
 FUNCTIONS = [] if tf.__version__.startswith("1.") else ["in_a_function"]
 
@@ -89,13 +107,15 @@ def test_inference(stock, rewritten, name):
     plain = name.replace("_not_optimized", "")
     assert got["rewritten"] == GRAPHS[plain]
     assert want["rewritten"] == {}
-    if {LSTM, GRU} & set(got["rewritten"]):
+    if {LSTM, GRU} & set(got["rewritten"]) and "ops" in got["outcomes"]["rows"]:
         ops = set(got["outcomes"]["rows"]["ops"])
-        assert "Split" not in ops
+        assert not {"Split", "LSTMBlockCell", "GRUBlockCell"} & ops
         assert name.startswith("in_another_loop") or "NextIteration" not in ops
     limit = 2e-3 if "half" in name else 2e-6
     for feeds, outcome in want["outcomes"].items():
-        assert_same_outcome(got["outcomes"][feeds], outcome, limit, feeds)
+        # TensorFlow 2.21's LSTMBlockCell refuses a batch without rows; ours takes it everywhere.
+        if not (feeds == "no_rows" and "block" in name and "error" in outcome):
+            assert_same_outcome(got["outcomes"][feeds], outcome, limit, feeds)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -107,12 +127,12 @@ def test_functions(stock, rewritten, name):
 
 
 @pytest.mark.parametrize("name", BLOCK_CELLS)
-def test_block_cells(stock, rewritten, name):
-    """Graphs of TensorFlow's own cells are looked at only where they have a split, too."""
+def test_cells_of_this_package(stock, rewritten, name):
+    """A loop of block cells has nothing else that rewrites begin with."""
     got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
-    nodes = {GRU: 1} if "beside" in name else {}
-    assert {op: count for op, count in got["rewritten"].items() if count} == nodes
-    assert want["ops"]["GRUBlockCell"] and ("GRUBlockCell" in got["ops"]) == (not nodes)
+    layer, cell = (LSTM, "LSTMBlockCell") if "lstm" in name else (GRU, "GRUBlockCell")
+    assert {op: count for op, count in got["rewritten"].items() if count} == {layer: 1}
+    assert want["ops"][cell] and cell not in got["ops"]
     assert_same_outcome(got, want, 2e-6, name)
 
 

@@ -91,35 +91,27 @@ def in_a_function():
     return counted(outcomes)
 
 
-def block_cells(static, split):
-    """The same of steps of TensorFlow's own block cell, with or without a loop, and a split."""
+def block_cells(make, loop):
+    """The same of steps of this package's cells: in a loop with arrays or lists, or one by one."""
     with tf.Graph().as_default():
-        v1.disable_control_flow_v2()
+        (v1.enable_control_flow_v2 if loop == "lists" else v1.disable_control_flow_v2)()
         v1.set_random_seed(1)
-        x = v1.placeholder(tf.float32, [5, 3, INPUT])
-        cell = rnn.GRUBlockCellV2(4)
-        if static:
+        x, cell = v1.placeholder(tf.float32, [5, 3, INPUT]), make(4)
+        if loop == "static":
             steps, last = v1.nn.static_rnn(cell, tf.unstack(x), dtype=tf.float32)
             outputs = tf.stack(steps)
         else:
             outputs, last = v1.nn.dynamic_rnn(cell, x, dtype=tf.float32, time_major=True)
-        if split:
-            left, right = tf.split(outputs, 2, axis=2)
-            outputs = tf.concat([tf.tanh(right), left], axis=2)
+        fetches = [outputs, *tf.nest.flatten(last)]
         with v1.Session(config=config()) as session:
             session.run(v1.global_variables_initializer())
-            feeds = {x: _x(5, 3)}
-            return counted(functools.partial(_outcome, session, [outputs, last], feeds))
+            return counted(functools.partial(_outcome, session, fetches, {x: _x(5, 3)}))
 
 
-BLOCK_CELLS = {
-    f"block_cells_{static}_{split}": functools.partial(
-        block_cells, static == "static", split == "beside_a_split"
-    )
-    for static in ("dynamic", "static")
-    for split in ("alone", "beside_a_split")
-}
-globals().update(BLOCK_CELLS)
+for _name, _make in (("lstm", rnn.LSTMBlockCell), ("gru", rnn.GRUBlockCellV2)):
+    for _loop in ("dynamic", "static", "lists"):
+        _cells = functools.partial(block_cells, _make, _loop)
+        globals()[f"block_cells_{_name}_{_loop}"] = _cells
 
 
 def _feeds(graph, names, x, lengths):

@@ -150,7 +150,10 @@ def _layer_calls():
             ([number(3)], {"x_sizes": [-1, width], "h_sizes": [batch, cell]}, {}),
             ([], {"h_sizes": [batch, cell], "needs_h": False}, {"peepholes": [(cell,)] * 3}),
             ([], {"h_sizes": [batch, cell], "lists": True}, {"time": number(time + 1)}),
+            ([], {"broadcasts": False}, {}),
         ):
+            if "cs_prev" not in tail and "broadcasts" in attributes:
+                continue
             inputs = {**head, "sequence_length": lengths, **states, **tail}
             inputs.update((name, value) for name, value in more.items() if name in inputs)
             yield Call(op, inputs, attributes, [set(inputs)])

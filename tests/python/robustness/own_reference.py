@@ -319,6 +319,7 @@ def lstm_layer(
     x_sizes=(),
     h_sizes=(),
     needs_h=True,
+    broadcasts=True,
 ):
     """`BlockcellLSTMLayer`."""
     x_sizes, h_sizes = known_sizes("x_sizes", x_sizes), known_sizes("h_sizes", h_sizes)
@@ -328,7 +329,7 @@ def lstm_layer(
     shape = shape_of("x", x, (None, None, None))
     batch, cell = _lstm_weights(np.empty(shape[1:]), h_prev, w, b, peepholes)
     shape_of("h_prev", h_prev, (batch, cell))
-    if peepholes or sequence_length:
+    if sequence_length or not broadcasts:
         shape_of("cs_prev", cs_prev, (batch, cell))
     _broadcasts_to("cs_prev", cs_prev, (batch, cell))
     of_rows = _check_loop(

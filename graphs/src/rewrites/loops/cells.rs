@@ -55,7 +55,7 @@ pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
     frame.check_nodes(graph, &nodes)?;
     let lengths = lengths.first().copied().flatten();
     let layer = |((root, cell), (states, weights)): ((NodeId, Cell), LayerParts)| {
-        let attributes = cell.attributes(graph.node(root), lengths.is_some(), input.is_list);
+        let attributes = cell.attributes(lengths.is_some(), input.is_list);
         Layer { root, op: cell.op, attributes, states, weights, more: Vec::new() }
     };
     let layers = steps.into_iter().zip(parts).map(layer).collect();
@@ -135,6 +135,7 @@ impl Reader<'_> {
         let weight = |&input: &usize| Weight::read(graph, frame, graph.input(step, input));
         let weights = cell.weights.iter().map(weight).collect::<Option<Vec<_>>>()?;
         self.nodes.extend(weights.iter().flat_map(|weight| &weight.nodes));
+        self.nodes.extend(cell.unread(graph, step));
         Some((states, weights))
     }
 

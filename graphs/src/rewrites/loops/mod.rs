@@ -4,10 +4,11 @@
 //! in the graph                                             becomes
 //! x -> TensorArrayScatter -> loop of BlockcellLSTMCell     BlockcellLSTMLayer(time, rounds, x, ...)
 //!                            -> TensorArrayGather -> h
+//!                         of LSTMBlockCell                 BlockcellLSTMLayer
 //!                         of GRUBlockCell                  BlockcellGRULayer
 //! ```
 //!
-//! The steps in the loop are those that `cells` has put there. What such a loop is made of is in `frame.rs` (its
+//! The steps in the loop are those that `cells` has put there, and those of TensorFlow's block cells. What such a loop is made of is in `frame.rs` (its
 //! variables), `lists.rs` and `arrays.rs` (its input and output), `body.rs` (its round) and `cells.rs` (its steps); what
 //! takes its place, in `layers.rs`. Conditions, and where they are checked:
 //!
@@ -35,8 +36,7 @@ use crate::rewrites::candidate::Facts;
 
 /// Whether a node is in a step that such loops have.
 fn is_place(graph: &Graph, id: NodeId) -> bool {
-    matches!(graph.op(id), ops::LSTM_CELL | ops::GRU_CELL | ops::HALF_GRU_CELL)
-        || keras::is_place(graph, id)
+    graph.is(id, ops::STEP) || keras::is_place(graph, id)
 }
 
 /// Rewrites all such loops of a graph.

@@ -103,13 +103,18 @@ fn states_that_do_not_broadcast_are_refused() {
             expect_shape(&with(call, shape), Some("cs_prev"));
         }
     }
-    // Rows that end need a state of full size.
+    // Rows that end need a state of full size, and so do block cells.
+    let mut block = plain.clone();
+    block.kind.broadcasts = false;
+    run(&block).expect("it has full size");
     for shape in [&[1, 7][..], &[7], &[], &[3, 1]] {
         for call in [&plain, &peephole] {
             let [got, want] = [shape, &[3, 7]].map(|shape| run(&with(call, shape)));
             assert_eq!(got.expect("it broadcasts"), want.expect("it is whole"));
         }
-        expect_shape(&with(&ending, shape), Some("cs_prev"));
+        for call in [&ending, &block] {
+            expect_shape(&with(call, shape), Some("cs_prev"));
+        }
     }
     let one_row = Call::new::<f32>(Cell::Lstm(PLAIN), Sizes { batch: 1, ..SIZES }, 1);
     expect_shape(&with(&one_row, &[3, 7]), Some("cs_prev"));

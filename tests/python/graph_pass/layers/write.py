@@ -16,7 +16,7 @@ from tensorflow.python.framework import graph_util
 
 FOLDER = Path(__file__).resolve().parent
 BATCH, STEPS, INPUT, CELL = 3, 5, 7, 9
-rnn = tf.nn.rnn_cell
+rnn, block = tf.nn.rnn_cell, tf.contrib.rnn
 
 
 def x(batch=None, steps=None, time_major=False, dtype=tf.float32):
@@ -149,6 +149,24 @@ def own_loop():
     return tf.while_loop(lambda t, _: t < steps, body, [tf.constant(0), state])[1]
 
 
+def block_peepholes():
+    return block.LSTMBlockCell(CELL, forget_bias=0.3, cell_clip=0.2, use_peephole=True)
+
+
+def block_state_of_one_row():
+    """TensorFlow's cell does not broadcast it, whatever the plain ones do."""
+    state = [
+        tf.placeholder_with_default(tf.fill([rows, CELL], value), [None, CELL])
+        for rows, value in ((1, 0.3), (3, -0.4))
+    ]
+    return dynamic(block.LSTMBlockCell(CELL), x(), initial_state=rnn.LSTMStateTuple(*state))
+
+
+def block_both_directions():
+    cells = block.LSTMBlockCell(CELL), block.GRUBlockCellV2(CELL)
+    return tf.nn.bidirectional_dynamic_rnn(*cells, x(), sequence_length=lengths(), dtype=tf.float32)
+
+
 def with_lists(make):
     """With loops of TensorFlow 2, whose arrays are lists."""
 
@@ -204,6 +222,22 @@ GRAPHS = {
     "static_gru_half": lambda: static(rnn.GRUCell(CELL), dtype=tf.float16),
     "static_lengths": static_lengths,
     "static_feedback": static_feedback,
+    "block": lambda: dynamic(block.LSTMBlockCell(CELL)),
+    "block_lengths": lambda: dynamic(block.LSTMBlockCell(CELL), sequence_length=lengths()),
+    "block_peepholes": lambda: dynamic(block_peepholes(), sequence_length=lengths()),
+    "block_half": lambda: dynamic(
+        block.LSTMBlockCell(CELL), x(dtype=tf.float16), sequence_length=lengths()
+    ),
+    "block_two_layers": lambda: dynamic(stack(block.LSTMBlockCell), sequence_length=lengths()),
+    "block_both_directions": block_both_directions,
+    "block_state_of_one_row": block_state_of_one_row,
+    "block_gru": lambda: dynamic(block.GRUBlockCell(CELL), sequence_length=lengths()),
+    "block_gru_two_layers": lambda: dynamic(stack(block.GRUBlockCellV2)),
+    "static_block": lambda: static(block.LSTMBlockCell(CELL)),
+    "static_block_peepholes": lambda: static(block_peepholes(), axis=0),
+    "static_block_two_layers": lambda: static(stack(block.LSTMBlockCell)),
+    "static_block_gru": lambda: static(block.GRUBlockCell(CELL)),
+    "resources_block": with_resources(lambda: dynamic(block_peepholes())),
     "resources": with_resources(lambda: dynamic(rnn.LSTMCell(CELL))),
     "resources_gru": with_resources(lambda: dynamic(rnn.GRUCell(CELL), sequence_length=lengths())),
 }
@@ -216,6 +250,9 @@ GRAPHS.update(
             "fixed",
             "fixed_lengths",
             "peepholes",
+            "block",
+            "block_peepholes",
+            "block_gru_two_layers",
             "two_layers_lengths",
             "half",
             "gru_half",
