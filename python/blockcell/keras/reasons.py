@@ -89,13 +89,12 @@ def _of_dtype(dtype: str) -> Optional[str]:
     return f"it computes in {dtype}, and the kernels in {' and '.join(DTYPES)}"
 
 
-def of_call(layer: Any, x: Any, mask: Any) -> Optional[str]:
-    """What in a call keeps it from the kernels.
+def of_call(layer: Any, x: Any) -> Optional[str]:
+    """What in a call keeps it from the kernels, but for shapes: `shapes.unusual` says those.
 
     Args:
       layer: The layer.
       x: Its inputs.
-      mask: Its mask, a tensor or None.
     """
     if compiled_by_xla():
         return JIT
@@ -107,8 +106,6 @@ def of_call(layer: Any, x: Any, mask: Any) -> Optional[str]:
         return (
             f"its inputs are {tf.as_dtype(x.dtype).name}, and it computes in {layer.compute_dtype}"
         )
-    if mask is not None and mask.shape.rank != 2:
-        return f"its mask has rank {mask.shape.rank}, not 2"
     return None
 
 
