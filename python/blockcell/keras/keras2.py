@@ -55,7 +55,8 @@ def _call(
     options = {"mask": mask, "training": training, "initial_state": states}
     if dispatch.refused(layer, x):
         return stock(layer, inputs, **options)
-    given = dispatch.given(*layer._process_inputs(inputs, states, None)[:2], mask)
+    x, states, _ = layer._process_inputs(inputs, states, None)
+    given = dispatch.given(x, states, mask)
     if dispatch.misfits(layer, given):
         return stock(layer, inputs, **options)
     given = given._replace(x=_dropped_out(layer, given.x, training))

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from blockcell.keras import kinds
 
-_STATES = {kinds.LSTM: ("h", "c"), kinds.GRU: ("h",)}
+_STATES = ("h", "c")  # A GRU has the first one.
 
 
 class Given(NamedTuple):
@@ -50,15 +50,15 @@ def unusual(layer: Any, given: Given) -> Optional[str]:
       A clause that can follow "because".
     """
     x, states, mask = given
-    names = _STATES[kinds.of(layer)]
-    if len(states) != len(names):
-        return f"it has {len(names)} states, and is called with {len(states)}"
+    count = 2 if kinds.of(layer) == kinds.LSTM else 1
+    if len(states) != count:
+        return f"it has {count} states, and is called with {len(states)}"
     if x.shape.rank != 3:
         return f"its inputs have rank {x.shape.rank}, not 3"
     input_size, features = layer.cell.kernel.shape[0], x.shape[2]
     if features not in (None, input_size):
         return f"its inputs have {features} features, and its kernel is for {input_size}"
-    for name, state in zip(names, states):
+    for name, state in zip(_STATES, states):
         if state.dtype != x.dtype:
             return f"its initial state {name} is {state.dtype.name}, and its inputs {x.dtype.name}"
         if state.shape.rank != 2 or state.shape[1] != layer.cell.units:
@@ -172,7 +172,7 @@ def _with_rows(layer: Any, given: Given) -> List[_WithRows]:
     """The tensors, the inputs first."""
     batch = 1 - _time_axis(layer)
     parts = [_WithRows("inputs", given.x, batch)]
-    for name, state in zip(_STATES[kinds.of(layer)], given.states):
+    for name, state in zip(_STATES, given.states):
         parts.append(_WithRows(f"initial state {name}", state, 0))
     if given.mask is not None:
         parts.append(_WithRows("mask", given.mask, batch))
