@@ -15,19 +15,20 @@ class NotServedError(RuntimeError):
     """A layer that has to run on the kernels, by `enable(strict=True)`, cannot."""
 
 
-def refused(layer: Any, x: Any) -> bool:
+def refused(layer: Any, x: Any, infers: bool) -> bool:
     """Whether a call has to run on Keras's own path; logs it once for each layer and reason.
 
     Args:
       layer: A recurrent layer of Keras.
       x: Its inputs.
+      infers: Whether it is known not to train.
 
     Raises:
       NotServedError: It has to, and must not.
     """
     if scope.get().of(layer) is None:
         return True
-    return _keeps(layer, reasons.of_layer(layer) or reasons.of_call(layer, x))
+    return _keeps(layer, reasons.of_layer(layer) or reasons.of_call(layer, x, infers))
 
 
 def misfits(layer: Any, given: shapes.Given) -> bool:
@@ -69,7 +70,7 @@ def run(layer: Any, given: shapes.Given) -> sequences.Result:
     Returns:
       A `sequences.Result`.
     """
-    x, states, mask = shapes.made_equal(layer, given)
+    x, states, mask, _ = shapes.made_equal(layer, given)
     cell = layer.cell
     weights = [cell.kernel, cell.recurrent_kernel, cell.bias]
     weights = [value if value is None else tf.convert_to_tensor(value) for value in weights]
@@ -85,10 +86,11 @@ def run(layer: Any, given: shapes.Given) -> sequences.Result:
     return sequences.gru(x, states, weights, mask, options, cell.reset_after)
 
 
-def given(x: Any, states: Any, mask: Any) -> shapes.Given:
+def given(layer: Any, x: Any, states: Any, mask: Any) -> shapes.Given:
     """What a layer is called with, as tensors.
 
     Args:
+      layer: The layer.
       x: The inputs.
       states: The states before the first step, or the only one.
       mask: The mask, or None. Keras may give a list of masks, one for each input.
@@ -96,4 +98,7 @@ def given(x: Any, states: Any, mask: Any) -> shapes.Given:
     states = states if isinstance(states, (list, tuple)) else [states]
     mask = mask[0] if isinstance(mask, (list, tuple)) else mask
     mask = mask if mask is None else tf.convert_to_tensor(mask)
-    return shapes.Given(x, [tf.convert_to_tensor(state) for state in states], mask)
+    states = [tf.convert_to_tensor(state) for state in states]
+    in_graph = not tf.executing_eagerly()
+    rows_are_equal = in_graph and shapes.have_rows_of_inputs(layer, x, states)
+    return shapes.Given(x, states, mask, rows_are_equal)

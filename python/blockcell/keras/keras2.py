@@ -53,10 +53,12 @@ def _call(
 ) -> Any:
     x = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
     options = {"mask": mask, "training": training, "initial_state": states}
-    if dispatch.refused(layer, x):
+    # None leaves it to the phase of the graph, and a tensor to a run.
+    infers = isinstance(training, (bool, int)) and not training
+    if dispatch.refused(layer, x, infers):
         return stock(layer, inputs, **options)
     x, states, _ = layer._process_inputs(inputs, states, None)
-    given = dispatch.given(x, states, mask)
+    given = dispatch.given(layer, x, states, mask)
     if dispatch.misfits(layer, given):
         return stock(layer, inputs, **options)
     given = given._replace(x=_dropped_out(layer, given.x, training))

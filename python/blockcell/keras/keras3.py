@@ -30,9 +30,9 @@ def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
 def _inner_loop(
     layer: Any, stock: Callable[..., Any], x: Any, states: Any, mask: Any, training: Any
 ) -> Any:
-    if dispatch.refused(layer, x):
+    if dispatch.refused(layer, x, infers=not training):
         return stock(layer, x, states, mask, training=training)
-    given = dispatch.given(x, states, mask)
+    given = dispatch.given(layer, x, states, mask)
     if dispatch.misfits(layer, given):
         return stock(layer, x, states, mask, training=training)
     if training and 0 < layer.cell.dropout < 1:

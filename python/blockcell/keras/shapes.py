@@ -25,6 +25,8 @@ class Given(NamedTuple):
     """The states before the first step, `[batch, units]` each."""
     mask: Any
     """Which steps count, `[batch, time]` (time-major: `[time, batch]`), or None."""
+    rows_are_equal: bool = False
+    """Whether the states are known to have a row for each of the inputs, if not how many."""
 
 
 class _WithRows(NamedTuple):
@@ -49,7 +51,7 @@ def unusual(layer: Any, given: Given) -> Optional[str]:
     Returns:
       A clause that can follow "because".
     """
-    x, states, mask = given
+    x, states, mask, _ = given
     count = 2 if kinds.of(layer) == kinds.LSTM else 1
     if len(states) != count:
         return f"it has {count} states, and is called with {len(states)}"
@@ -107,6 +109,8 @@ def made_equal(layer: Any, given: Given) -> Given:
     """
     if given.mask is not None:
         given = given._replace(mask=_mask_of_steps(layer, given.x, given.mask))
+    if given.rows_are_equal and given.mask is None:
+        return given
     parts = _with_rows(layer, given)
     known = {part.known_rows() for part in parts}
     if None not in known:
@@ -119,7 +123,7 @@ def made_equal(layer: Any, given: Given) -> Given:
             rows = tf.where(tf.equal(rows, 1), size, rows)
     x, *others = [_with_many_rows(layer, part, rows) for part in parts]
     states = others[: len(given.states)]
-    return Given(x, states, None if given.mask is None else others[-1])
+    return given._replace(x=x, states=states, mask=None if given.mask is None else others[-1])
 
 
 def _with_many_rows(layer: Any, part: _WithRows, rows: Any) -> Any:
@@ -132,11 +136,12 @@ def _with_many_rows(layer: Any, part: _WithRows, rows: Any) -> Any:
     """
     if part.known_rows() is not None:
         return part.tensor
-    shape = tf.unstack(tf.shape(part.tensor), num=part.tensor.shape.rank)
-    own = shape[part.axis]
-    wanted = tf.stack([*shape[: part.axis], rows, *shape[part.axis + 1 :]])
+    shape = tf.shape(part.tensor)
+    sizes = tf.unstack(shape, num=part.tensor.shape.rank)
+    own, sizes[part.axis] = sizes[part.axis], rows
+    wanted = tf.stack(sizes)
     fits = tf.logical_or(tf.equal(own, rows), tf.equal(own, 1))
-    with tf.control_dependencies([_checked(layer, part.name, fits, wanted, tf.stack(shape))]):
+    with tf.control_dependencies([_checked(layer, part.name, fits, wanted, shape)]):
         wanted = tf.identity(wanted)  # What gradients read, too.
     equal = tf.broadcast_to(part.tensor, wanted)
     known = part.tensor.shape.as_list()
@@ -166,6 +171,24 @@ def _checked(layer: Any, name: str, fits: Any, wanted: Any, shape: Any) -> Any:
     """An op that fails where a tensor does not fit."""
     words = [f"{layer.name}: its {name} must have shape", wanted, "got", shape]
     return tf.raw_ops.Assert(condition=fits, data=words, summarize=3)
+
+
+def have_rows_of_inputs(layer: Any, x: Any, states: List[Any]) -> bool:
+    """Whether states in a graph are made with a row for each of the inputs, as Keras's zeros."""
+    return all(_is_made_for(layer, x, state) for state in states)
+
+
+def _is_made_for(layer: Any, x: Any, state: Any) -> bool:
+    """Whether a tensor is a `Fill` of a shape that begins with the size of x's axis of rows."""
+    tensor, rows = state, None
+    for kind in ("Fill", "Pack", "StridedSlice", "Shape"):
+        op = getattr(tensor, "op", None)  # A tensor from outside of a function has none.
+        if op is None or op.type != kind:
+            return False
+        if kind == "StridedSlice":
+            rows = tf.get_static_value(op.inputs[1])
+        tensor = op.inputs[0]
+    return tensor is x and rows is not None and list(rows) == [1 - _time_axis(layer)]
 
 
 def _with_rows(layer: Any, given: Given) -> List[_WithRows]:

@@ -1,7 +1,8 @@
 """Layers that are called with inputs, states and masks of all shapes and types.
 
-For each seed there is a function `drawn_SEED`: outputs and gradients on the kernels are those of
-Keras's own path, or both refuse the call.
+For each seed there are two functions. `drawn_SEED` checks that outputs and gradients on the kernels
+are those of Keras's own path, or both refuse the call. `graph_SEED` returns what Keras's own path
+gives, on which graph passes work.
 """
 
 import functools
@@ -117,6 +118,16 @@ def check(seed):
     return {"served": len(calls) == 2 * each, "refused": isinstance(want[0], Exception)}
 
 
+def graph(seed):
+    """Outputs and gradients as lists, None for those that cannot be computed."""
+    return [
+        None
+        if isinstance(found, Exception)
+        else [value.tolist() for value in found if value is not None]
+        for found in results(keras_inputs.drawn(seed, KERAS2))
+    ]
+
+
 def prepare():
     logging.getLogger("blockcell").setLevel(logging.ERROR)
     blockcell.load()
@@ -124,3 +135,4 @@ def prepare():
 
 for _seed in range(2000):
     globals()[f"drawn_{_seed}"] = functools.partial(check, _seed)
+    globals()[f"graph_{_seed}"] = functools.partial(graph, _seed)
