@@ -57,7 +57,7 @@ def _in_function(layer: str, states: Any = None, mask: Any = None, rows: int = B
     """A call in a function that knows neither rows nor steps."""
     x = Given((rows, TIME, INPUT_SIZE), unknown=2)
     states = states and [Given(shape, unknown=1) for shape in states]
-    arguments = {"return_sequences": True, "go_backwards": layer == "GRU"}
+    arguments = {"return_sequences": mask is None, "go_backwards": layer == "GRU"}
     return Case(layer, arguments, True, x, states, mask and Given(mask, "bool", 2))
 
 
