@@ -70,7 +70,7 @@ test-1.15: ## Test the library in TensorFlow 1.15, where Python 3.7 is found
 
 keras_2_tests = $(addprefix tests/python/,keras_layers/test_keras2_layers.py keras_layers/test_scope.py \
 	keras_layers/test_workers.py keras_layers/test_switch.py graph_pass/test_keras2.py)
-last_keras_2_tests = $(addprefix tests/python/keras_layers/,test_keras2_layers.py test_scope.py test_equality.py)
+last_keras_2_tests = $(addprefix tests/python/keras_layers/,test_keras2_layers.py test_scope.py test_equality.py test_inputs.py)
 
 test-keras-2: .venv/.complete ## Test the last Keras 2, as tf_keras, and that of TensorFlow 2.4, where a Python for it is found
 	@$(MAKE) --no-print-directory lib TF=2.21

@@ -209,6 +209,38 @@ fn an_input_without_elements_takes_the_loop() {
     assert_eq!(body.results[4], "choice:output:4");
 }
 
+#[test]
+fn what_broadcasts_takes_the_loop() {
+    let inputs_of = |choices: &Choices, name: &str| {
+        let node = choices.bodies[0].nodes.iter().find(|node| node.name == name);
+        node.expect("it asks for shapes").inputs.clone()
+    };
+    let choices = chosen(layer("lstm", &LSTM), &[0]);
+    assert_eq!(inputs_of(&choices, "both"), ["any:z:0", "fit:output:0"]);
+    assert_eq!(inputs_of(&choices, "choice")[0], "both:z:0");
+    assert_eq!(inputs_of(&choices, "got")[..2], ["shape_1:output:0", "shape_2:output:0"]);
+    let rows_and_units = ["rows:output:0", "units:output:0"];
+    assert_eq!(inputs_of(&choices, "wanted")[..4], rows_and_units.repeat(2));
+    assert_eq!(inputs_of(&choices, "shape_4"), ["in4"], "the recurrent kernel");
+    assert_eq!(inputs_of(&choices, "rows")[1], "axis_0:output:0");
+    let mut functions = pair(layer("lstm", &LSTM), &[0]);
+    for function in &mut functions[1..] {
+        function.inputs.push(("mask".to_owned(), DataType::BOOL));
+        function.attributes.insert("time_major".to_owned(), Attribute::Bool(true));
+    }
+    let choices = choose(&functions, &called("outer"));
+    assert_eq!(inputs_of(&choices, "got")[2], "shape_6:output:0");
+    assert_eq!(inputs_of(&choices, "wanted")[4], "rows_and_steps:output:0");
+    assert_eq!(inputs_of(&choices, "rows")[1], "axis_1:output:0");
+}
+
+#[test]
+fn functions_of_too_few_inputs_stay() {
+    let mut functions = pair(layer("lstm", &LSTM), &[0]);
+    functions[1..].iter_mut().for_each(|function| function.inputs.truncate(5));
+    stays(&choose(&functions, &called("outer")), "its inputs are not those");
+}
+
 /// The constant by which a function tells which implementation has run.
 fn runtime(functions: &mut [Function]) {
     let values = Values::Floats(vec![1.0]);

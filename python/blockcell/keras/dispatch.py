@@ -6,7 +6,7 @@ from typing import Any, Optional, Set
 
 import tensorflow as tf
 
-from blockcell.keras import kinds, reasons, scope, sequences
+from blockcell.keras import kinds, reasons, scope, sequences, shapes
 
 _logged: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
 
@@ -15,26 +15,34 @@ class NotServedError(RuntimeError):
     """A layer that has to run on the kernels, by `enable(strict=True)`, cannot."""
 
 
-def refused(layer: Any, x: Any, mask: Any) -> bool:
+def refused(layer: Any, x: Any, infers: bool) -> bool:
     """Whether a call has to run on Keras's own path; logs it once for each layer and reason.
 
     Args:
       layer: A recurrent layer of Keras.
       x: Its inputs.
-      mask: Its mask, a tensor or None.
+      infers: Whether it is known not to train.
 
     Raises:
       NotServedError: It has to, and must not.
     """
-    strict = scope.get().of(layer)
-    if strict is None:
+    if scope.get().of(layer) is None:
         return True
-    reason = reasons.of_layer(layer) or reasons.of_call(layer, x, mask)
+    return _keeps(layer, reasons.of_layer(layer) or reasons.of_call(layer, x, infers))
+
+
+def misfits(layer: Any, given: shapes.Given) -> bool:
+    """The same of a call that `refused` has not refused, by the shapes of what it is given."""
+    return _keeps(layer, shapes.unusual(layer, given))
+
+
+def _keeps(layer: Any, reason: Optional[str]) -> bool:
+    """Whether there is a reason for Keras's own path."""
     if reason is None:
         return False
     # On a GPU, or in a file, nothing is lost.
     expected = reason in (reasons.GPU, reasons.FILE)
-    if strict and not expected:
+    if scope.get().of(layer) and not expected:
         raise NotServedError(f"blockcell.keras.enable(strict=True): {_message(layer, reason)}")
     say_once(layer, reason, logging.INFO if expected else logging.WARNING)
     return True
@@ -52,18 +60,17 @@ def _message(layer: Any, reason: str) -> str:
     return f"{layer.name}: Keras's own path runs, because {reason}."
 
 
-def run(layer: Any, x: Any, states: Any, mask: Optional[Any]) -> sequences.Result:
+def run(layer: Any, given: shapes.Given) -> sequences.Result:
     """Computes what the layer's loop over time does.
 
     Args:
       layer: The layer, which `refused` has not refused.
-      x: Its inputs after dropout, float32 or float16.
-      states: A list of the states before the first step.
-      mask: Its mask, a tensor or None.
+      given: What it is called with, after dropout; which does not misfit.
 
     Returns:
       A `sequences.Result`.
     """
+    x, states, mask, _ = shapes.made_equal(layer, given)
     cell = layer.cell
     weights = [cell.kernel, cell.recurrent_kernel, cell.bias]
     weights = [value if value is None else tf.convert_to_tensor(value) for value in weights]
@@ -79,8 +86,19 @@ def run(layer: Any, x: Any, states: Any, mask: Optional[Any]) -> sequences.Resul
     return sequences.gru(x, states, weights, mask, options, cell.reset_after)
 
 
-def first(mask: Any) -> Optional[Any]:
-    """The mask as a tensor, or None. Keras may give a list, one for each input."""
-    if isinstance(mask, (list, tuple)):
-        mask = mask[0]
-    return mask if mask is None else tf.convert_to_tensor(mask)
+def given(layer: Any, x: Any, states: Any, mask: Any) -> shapes.Given:
+    """What a layer is called with, as tensors.
+
+    Args:
+      layer: The layer.
+      x: The inputs.
+      states: The states before the first step, or the only one.
+      mask: The mask, or None. Keras may give a list of masks, one for each input.
+    """
+    states = states if isinstance(states, (list, tuple)) else [states]
+    mask = mask[0] if isinstance(mask, (list, tuple)) else mask
+    mask = mask if mask is None else tf.convert_to_tensor(mask)
+    states = [tf.convert_to_tensor(state) for state in states]
+    in_graph = not tf.executing_eagerly()
+    rows_are_equal = in_graph and shapes.have_rows_of_inputs(layer, x, states)
+    return shapes.Given(x, states, mask, rows_are_equal)

@@ -51,12 +51,18 @@ def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
 def _call(
     layer: Any, stock: Callable[..., Any], inputs: Any, mask: Any, training: Any, states: Any
 ) -> Any:
-    mask = dispatch.first(mask)
     x = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
-    if dispatch.refused(layer, x, mask):
-        return stock(layer, inputs, mask=mask, training=training, initial_state=states)
+    options = {"mask": mask, "training": training, "initial_state": states}
+    # None leaves it to the phase of the graph, and a tensor to a run.
+    infers = isinstance(training, (bool, int)) and not training
+    if dispatch.refused(layer, x, infers):
+        return stock(layer, inputs, **options)
     x, states, _ = layer._process_inputs(inputs, states, None)
-    result = dispatch.run(layer, _dropped_out(layer, x, training), states, mask)
+    given = dispatch.given(layer, x, states, mask)
+    if dispatch.misfits(layer, given):
+        return stock(layer, inputs, **options)
+    given = given._replace(x=_dropped_out(layer, given.x, training))
+    result = dispatch.run(layer, given)
     if layer.stateful:
         layer.add_update(
             [

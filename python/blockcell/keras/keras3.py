@@ -30,11 +30,12 @@ def replacement(stock: Callable[..., Any], of_rnn: bool) -> Callable[..., Any]:
 def _inner_loop(
     layer: Any, stock: Callable[..., Any], x: Any, states: Any, mask: Any, training: Any
 ) -> Any:
-    mask = dispatch.first(mask)
-    if dispatch.refused(layer, x, mask):
+    if dispatch.refused(layer, x, infers=not training):
+        return stock(layer, x, states, mask, training=training)
+    given = dispatch.given(layer, x, states, mask)
+    if dispatch.misfits(layer, given):
         return stock(layer, x, states, mask, training=training)
     if training and 0 < layer.cell.dropout < 1:
         # The same for all steps. Keras has drawn it already.
-        x = x * tf.expand_dims(layer.cell.get_dropout_mask(x[:, 0, :]), 1)
-    states = list(states) if isinstance(states, (list, tuple)) else [states]
-    return tuple(dispatch.run(layer, x, states, mask))
+        given = given._replace(x=x * tf.expand_dims(layer.cell.get_dropout_mask(x[:, 0, :]), 1))
+    return tuple(dispatch.run(layer, given))

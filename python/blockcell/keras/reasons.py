@@ -57,10 +57,6 @@ def _of_cell(layer: Any, kind: str) -> Optional[str]:
         if not _is(activation, default):
             name = getattr(activation, "__name__", type(activation).__name__)
             return f"{argument} is {name}, not {default}"
-    if cell.recurrent_dropout:
-        return f"recurrent_dropout is {cell.recurrent_dropout:g}"
-    if cell.dropout and getattr(cell, "implementation", 2) == 1:
-        return "implementation=1 drops out for each gate apart"
     if kinds.is_plain(layer) and cell.compute_dtype != layer.compute_dtype:
         return f"it computes in {layer.compute_dtype}, and its cell in {cell.compute_dtype}"
     return None
@@ -89,13 +85,27 @@ def _of_dtype(dtype: str) -> Optional[str]:
     return f"it computes in {dtype}, and the kernels in {' and '.join(DTYPES)}"
 
 
-def of_call(layer: Any, x: Any, mask: Any) -> Optional[str]:
-    """What in a call keeps it from the kernels.
+def of_training(layer: Any) -> Optional[str]:
+    """What in the arguments of a layer keeps its training from the kernels, but not inference.
+
+    Args:
+      layer: A layer of which `of_layer` says nothing.
+    """
+    cell = layer.cell
+    if cell.recurrent_dropout:
+        return f"recurrent_dropout is {cell.recurrent_dropout:g}"
+    if cell.dropout and getattr(cell, "implementation", 2) == 1:
+        return "implementation=1 drops out for each gate apart"
+    return None
+
+
+def of_call(layer: Any, x: Any, infers: bool) -> Optional[str]:
+    """What in a call keeps it from the kernels, but for shapes: `shapes.unusual` says those.
 
     Args:
       layer: The layer.
       x: Its inputs.
-      mask: Its mask, a tensor or None.
+      infers: Whether it is known not to train.
     """
     if compiled_by_xla():
         return JIT
@@ -107,9 +117,7 @@ def of_call(layer: Any, x: Any, mask: Any) -> Optional[str]:
         return (
             f"its inputs are {tf.as_dtype(x.dtype).name}, and it computes in {layer.compute_dtype}"
         )
-    if mask is not None and mask.shape.rank != 2:
-        return f"its mask has rank {mask.shape.rank}, not 2"
-    return None
+    return None if infers else of_training(layer)
 
 
 def compiled_by_xla() -> bool:

@@ -21,7 +21,8 @@ class LayerReport(NamedTuple):
     runs: int
     """How often the layer has run on blockcell's kernels, forward, in this process."""
     reason: str
-    """Why it is not blockcell's path, a clause that can follow "because"; empty if it is."""
+    """Why it is not blockcell's path, or not in training, a clause that can follow "because"; empty
+    if it always is."""
 
 
 class Report(List[LayerReport]):
@@ -78,12 +79,13 @@ def _path(layer: Any) -> Tuple[str, str]:
     reason = _reason(layer)
     if reason is not None:
         return STOCK, reason
-    from blockcell.keras import kinds
+    from blockcell.keras import kinds, reasons
 
     # GRU layers become an op of the library's own.
     if kinds.of(layer) == kinds.LSTM and "BlockLSTMV2" not in (loader.info()["taken_over"] or ()):
         return TENSORFLOW, "the library leaves TensorFlow's kernels of BlockLSTMV2 in place"
-    return KERNELS, ""
+    in_training = reasons.of_training(layer)
+    return KERNELS, "" if in_training is None else f"Keras's own path trains it: {in_training}"
 
 
 def _reason(layer: Any) -> Optional[str]:

@@ -10,7 +10,7 @@ LAYERS = {
     "RNN_GRUCell": ("GRUCell", {"reset_after": True}),
 }
 """By name: the class, and arguments that it always gets. A cell is put into an `RNN`."""
-OF_CELL = ("use_bias", "dropout", "reset_after", "dtype")
+OF_CELL = ("use_bias", "dropout", "recurrent_dropout", "reset_after", "dtype")
 """Arguments that a cell gets. An `RNN` gets the others and the last one."""
 
 ALL = {"return_sequences": True, "return_state": True}
@@ -57,7 +57,7 @@ CASES = {
     "stateful": Case(dict(ALL, stateful=True), calls=2),
     "dropout": Case(dict(ALL, dropout=0.4), training=True),
     "dropout_no_bias": Case(dict(ALL, dropout=0.4, use_bias=False), training=True),
-    "dropout_at_inference": Case(dict(ALL, dropout=0.4)),
+    "dropout_at_inference": Case(dict(ALL, dropout=0.4, recurrent_dropout=0.3)),
     "half": Case(dict(ALL, dtype="mixed_float16"), limit=1e-2),
     "half_and_mask": Case(dict(ALL, dtype="mixed_float16"), "with_gaps", limit=1e-2),
     "sizes_of_one": Case(ALL, sizes=[1, 1, 1, 1]),
@@ -82,6 +82,7 @@ CASES = {
 """By name; each is for all layers."""
 _OF_RNN = (
     *("sequences_and_states", "no_bias", "go_backwards", "initial_state", "stateful", "dropout"),
+    "dropout_at_inference",
     *("half", "time_major", "mask_with_gaps", "mask_zero_output", "bidirectional"),
 )
 

@@ -17,6 +17,7 @@ NAMES = [
     "disable_puts_back",
     "nobody_elses_method_is_removed",
     "refused_layers",
+    "layers_refused_in_training",
     "float64_inputs",
     "gpu",
     "no_rows",

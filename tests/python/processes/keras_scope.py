@@ -47,7 +47,7 @@ def one_model():
         assert not blockcell.keras.enabled()
         for model in (ours, other):
             model.predict(NUMBERS, verbose=0)
-        layers.GRU(4, recurrent_dropout=0.5)(NUMBERS)
+        layers.GRU(4, activation="relu")(NUMBERS)
         assert calls == ["ours"] and other.predict_function is kept
         (record,) = blockcell.keras.report(other)
         assert record.reason == "blockcell.keras.enable() was called for other models"
@@ -61,7 +61,7 @@ def one_model():
 
 def strict():
     """What the kernels cannot serve is an error; a file is none."""
-    refused = layers.GRU(4, recurrent_dropout=0.5, name="refused")
+    refused = layers.GRU(4, activation="relu", name="refused")
     with on_kernels(on=False):
         with blockcell.keras.enable(strict=True):
             layers.GRU(4)(NUMBERS)

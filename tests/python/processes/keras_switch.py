@@ -149,15 +149,7 @@ REFUSED = {
         lambda: layers.GRU(4, recurrent_activation="hard_sigmoid"),
         "recurrent_activation is hard_sigmoid, not sigmoid",
     ),
-    "recurrent_dropout": (
-        lambda: layers.LSTM(4, recurrent_dropout=0.25),
-        "recurrent_dropout is 0.25",
-    ),
     "unroll": (lambda: layers.GRU(4, unroll=True), "unroll is True"),
-    "implementation": (
-        lambda: layers.LSTM(4, dropout=0.5, implementation=1),
-        "implementation=1 drops out for each gate apart",
-    ),
     "dtype": (lambda: layers.LSTM(4, dtype="float64"), "it computes in float64"),
     "cell": (with_own_cell, "its cell is a OwnCell, not Keras's LSTMCell"),
 }
@@ -185,14 +177,41 @@ def refused_layers():
         assert record.reason in message, record
 
 
+# What keeps training from the kernels, and not inference.
+TRAINED = {
+    "recurrent_dropout": (
+        lambda: layers.LSTM(4, recurrent_dropout=0.25),
+        "recurrent_dropout is 0.25",
+    ),
+    "implementation": (
+        lambda: layers.RNN(layers.GRUCell(4, dropout=0.5, implementation=1)),
+        "implementation=1 drops out for each gate apart",
+    ),
+}
+
+
+def layers_refused_in_training():
+    for name, (make, words) in TRAINED.items():
+        layer = make()
+        keras_models.seed(5)
+        infers, trains = layer(NUMBERS, training=False), layer(NUMBERS, training=True)
+        with on_kernels() as calls, log() as messages:
+            np.testing.assert_allclose(layer(NUMBERS, training=False), infers, atol=1e-6)
+            assert calls == [layer.name] and not messages, name
+            assert np.abs(np.asarray(trains) - np.asarray(infers)).max() > 1e-3
+            layer(NUMBERS, training=True)
+            ((_, message),) = messages
+            assert calls == [layer.name] and words in message, name
+            (record,) = blockcell.keras.report(model_of(layer))
+        assert record.path == "blockcell" and words in record.reason
+
+
 def float64_inputs():
     x = tf.constant(NUMBERS, tf.float64)
     layer = layers.LSTM(4, **({"autocast": False} if KERAS2 else {}))
     layer.build(x.shape)
-    assert reasons.of_call(layer, x, None) == "its inputs are float64, and it computes in float32"
-    assert reasons.of_call(layer, tf.cast(x, tf.float32), None) is None
-    mask = tf.ones([4, 5, 1], tf.bool)
-    assert "rank 3" in reasons.of_call(layer, tf.cast(x, tf.float32), mask)
+    assert reasons.of_call(layer, x, True) == "its inputs are float64, and it computes in float32"
+    assert reasons.of_call(layer, tf.cast(x, tf.float32), True) is None
 
 
 def gpu():
@@ -201,7 +220,7 @@ def gpu():
     layer = layers.LSTM(4)
     with on_kernels() as calls, log() as messages, devices:
         (record,) = blockcell.keras.report(model_of(layer))
-        refused = blockcell.keras.dispatch.refused(layer, tf.constant(NUMBERS), None)
+        refused = blockcell.keras.dispatch.refused(layer, tf.constant(NUMBERS), True)
     assert refused and not calls
     assert record.path == "keras" and "GPU" in record.reason
     assert [level for level, _ in messages] == ["INFO"]
@@ -330,7 +349,7 @@ def layers_by_name():
         assert calls == ["same"] and layer.uses_blockcell, calls
         (record,) = blockcell.keras.report(model_of(ours(4)))
         assert record.path == "blockcell"
-        refused = ours(4, recurrent_dropout=0.5)
+        refused = ours(4, activation="relu")
         with on_kernels(on=False) as calls:
             refused(NUMBERS)
         assert not calls and not refused.uses_blockcell

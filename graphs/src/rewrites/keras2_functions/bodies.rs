@@ -1,9 +1,10 @@
 //! What functions become.
 //!
-//! A function chooses when it runs: without steps or rows, the loop and cuDNN may give other shapes and errors.
+//! A function chooses when it runs: without steps or rows, the loop and cuDNN may give other shapes and errors. The loop
+//! broadcasts states and masks of one row, and takes masks of more steps than there are.
 //!
 //! ```text
-//! standard_lstm(x, ...) = if size(x) > 0 { standard_lstm_cudnn(x, ...) } else { standard_lstm_loop(x, ...) }
+//! standard_lstm(x, ...) = if size(x) > 0 && shapes are cuDNN's { standard_lstm_cudnn(x, ...) } else { standard_lstm_loop(x, ...) }
 //! ```
 //!
 //! A forward half keeps other tensors with cuDNN than with a loop, and its signature stays. So [`Slots::pack`] puts each
@@ -31,15 +32,16 @@ fn constant(function: &Function, output: usize) -> Option<Attribute> {
     }
 }
 
-/// A function that calls `full` if its first input has elements, and `empty` if it has none.
+/// A function that calls `full` if its inputs are such as cuDNN takes, and else `empty`.
 pub(super) fn inference(
     function: &Function,
+    states: usize,
     full: &str,
     empty: &str,
     runtime: Option<Attribute>,
 ) -> Body {
     let mut body = Builder::of(function);
-    body.choose(0, full, empty);
+    body.choose_by_shapes(states, full, empty);
     if let (Some(value), Some(last)) = (runtime, function.outputs.len().checked_sub(1)) {
         body.body.results[last] = body.constant("runtime", value);
     }
@@ -92,15 +94,16 @@ impl<'f> Slots<'f> {
         Ok(Slots { halves, outputs, kept, mark })
     }
 
-    pub(super) fn choose_forward(&self, full: &str, empty: &str) -> Body {
+    pub(super) fn choose_forward(&self, states: usize, full: &str, empty: &str) -> Body {
         let mut body = Builder::of(self.halves.forward);
-        body.choose(0, full, empty);
+        body.choose_by_shapes(states, full, empty);
         body.body
     }
 
     pub(super) fn choose_backward(&self, full: &str, empty: &str) -> Body {
         let mut body = Builder::of(self.halves.backward);
-        body.choose(self.mark, empty, full);
+        let has_run_loop = body.has_elements(self.mark);
+        body.choose(has_run_loop, empty, full);
         body.body
     }
 
@@ -189,8 +192,13 @@ impl<'f> Builder<'f> {
     }
 
     fn integer(&mut self, name: &str, number: i64) -> String {
+        self.integers(name, Vec::new(), number)
+    }
+
+    /// A constant with one number, of a shape of as many elements.
+    fn integers(&mut self, name: &str, shape: Vec<i64>, number: i64) -> String {
         let values = Values::Ints(vec![number]);
-        let value = Constant { data_type: DataType::INT32, shape: Vec::new(), values };
+        let value = Constant { data_type: DataType::INT32, shape, values };
         self.constant(name, Attribute::Constant(value))
     }
 
@@ -198,15 +206,78 @@ impl<'f> Builder<'f> {
         Attribute::Types(types.collect())
     }
 
-    /// All outputs are those of `full` if an input has elements, and else of `empty`.
-    fn choose(&mut self, input: usize, full: &str, empty: &str) {
+    /// Whether an input has elements.
+    fn has_elements(&mut self, input: usize) -> String {
         let (first, data_type) = self.function.inputs[input].clone();
         let int32: Attribute = DataType::INT32.into();
         let types = [("T", data_type.into()), ("out_type", int32.clone())];
         self.add("size", "Size", vec![first], types);
         let zero = self.integer("zero", 0);
         self.add("any", "Greater", vec!["size:output:0".to_owned(), zero], [("T", int32)]);
-        let mut inputs = vec!["any:z:0".to_owned()];
+        "any:z:0".to_owned()
+    }
+
+    fn shape(&mut self, input: usize) -> String {
+        let (tensor, data_type) = self.function.inputs[input].clone();
+        let name = format!("shape_{input}");
+        let types = [("T", data_type.into()), ("out_type", DataType::INT32.into())];
+        self.add(&name, "Shape", vec![tensor], types);
+        format!("{name}:output:0")
+    }
+
+    /// Some sizes of a shape.
+    fn sizes(&mut self, name: &str, shape: &str, first: i64, count: i64) -> String {
+        let begin = self.integers(&format!("axis_{first}"), vec![1], first);
+        let size = self.integers(&format!("sizes_{count}"), vec![1], count);
+        let int32: Attribute = DataType::INT32.into();
+        let types = [("T", int32.clone()), ("Index", int32)];
+        self.add(name, "Slice", vec![shape.to_owned(), begin, size], types);
+        format!("{name}:output:0")
+    }
+
+    fn joined(&mut self, name: &str, mut parts: Vec<String>) -> String {
+        let Ok(count @ 2..) = i64::try_from(parts.len()) else { return parts.swap_remove(0) };
+        parts.push(self.integer("zero", 0));
+        let int32: Attribute = DataType::INT32.into();
+        let attributes =
+            [("N", Attribute::Int(count)), ("T", int32.clone()), ("Tidx", int32.clone())];
+        self.add(name, "ConcatV2", parts, attributes);
+        format!("{name}:output:0")
+    }
+
+    /// Whether states have a row for each of the first input and as many columns as the recurrent kernel has rows, and
+    /// the mask, if there is one, has the first input's rows and steps.
+    fn has_shapes(&mut self, states: usize) -> String {
+        let x = self.shape(0);
+        let batch = i64::from(self.function.attributes.get("time_major") == Some(&true.into()));
+        let rows = self.sizes("rows", &x, batch, 1);
+        let recurrent = self.shape(states + 2);
+        let units = self.sizes("units", &recurrent, 0, 1);
+        let mut got: Vec<_> = (1..=states).map(|state| self.shape(state)).collect();
+        let mut wanted = vec![[rows, units]; states].concat();
+        let mask = self.function.input_types().position(|data_type| data_type == DataType::BOOL);
+        if let Some(mask) = mask {
+            got.push(self.shape(mask));
+            wanted.push(self.sizes("rows_and_steps", &x, 0, 2));
+        }
+        let (got, wanted) = (self.joined("got", got), self.joined("wanted", wanted));
+        let int32: Attribute = DataType::INT32.into();
+        self.add("equal", "Equal", vec![got, wanted], [("T", int32.clone())]);
+        let zero = self.integer("zero", 0);
+        self.add("fit", "All", vec!["equal:z:0".to_owned(), zero], [("Tidx", int32)]);
+        "fit:output:0".to_owned()
+    }
+
+    /// All outputs are those of `full` if the inputs are such as cuDNN takes, and else of `empty`.
+    fn choose_by_shapes(&mut self, states: usize, full: &str, empty: &str) {
+        let both = vec![self.has_elements(0), self.has_shapes(states)];
+        self.add("both", "LogicalAnd", both, []);
+        self.choose("both:z:0".to_owned(), full, empty);
+    }
+
+    /// All outputs are those of `full` if a condition holds, and else of `empty`.
+    fn choose(&mut self, condition: String, full: &str, empty: &str) {
+        let mut inputs = vec![condition];
         inputs.extend(self.function.inputs.iter().map(|(name, _)| name.clone()));
         let attributes = [
             ("Tcond", DataType::BOOL.into()),

@@ -108,12 +108,13 @@ impl Choices {
         let Pair { standard, other } = *pair;
         let network = Network::read(other, needed)?;
         needed.allows_calls(standard)?;
+        let states = network.states(standard)?;
         let runtime = bodies::runtime(standard);
         needed.allows_outputs(standard, runtime.is_some(), network.is_masked)?;
         self.edits.extend(network.edits()?);
         let full = self.copy(other, standard, "cudnn");
         let empty = self.copy(standard, standard, "loop");
-        self.bodies.push(bodies::inference(standard, &full, &empty, runtime));
+        self.bodies.push(bodies::inference(standard, states, &full, &empty, runtime));
         self.choose(standard, other, network.node.op.clone());
         Ok(())
     }
@@ -129,11 +130,12 @@ impl Choices {
             return Err("with a gradient, weights in Keras's order of gates stay");
         }
         let outputs = network.outputs();
+        let states = network.states(forward)?;
         halves.agree(outputs)?;
         kept::only_reaches(forward, backward, outputs, needed)?;
         let slots = bodies::Slots::of(halves, outputs)?;
         self.exchange(forward, forward_by, |full, empty, inner| {
-            [slots.choose_forward(full, empty), slots.pack(full, inner)]
+            [slots.choose_forward(states, full, empty), slots.pack(full, inner)]
         });
         self.exchange(backward, backward_by, |full, empty, inner| {
             [slots.choose_backward(full, empty), slots.unpack(full, inner)]

@@ -61,6 +61,14 @@ impl<'f> Network<'f> {
         if text(&self.node.attributes, "rnn_mode") == Some("gru") { 4 } else { 5 }
     }
 
+    /// How many states one of Keras's functions of such a layer takes: after the inputs, and before the kernel, the
+    /// recurrent kernel, the bias and the mask.
+    pub(super) fn states(&self, function: &Function) -> Result<usize, &'static str> {
+        let states = self.outputs() - 3;
+        let is_known = function.inputs.len() >= states + 4;
+        is_known.then_some(states).ok_or("its inputs are not those of Keras's functions")
+    }
+
     /// In which places of cuDNN's buffer the blocks of Keras's kernel, recurrent kernel and biases stand. cuDNN
     /// has a GRU's reset gate first, Keras its update gate.
     fn order(&self) -> Option<&'static [usize]> {
