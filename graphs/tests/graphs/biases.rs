@@ -278,3 +278,23 @@ fn other_sums_of_a_backward_step_stay() {
         assert!(added_grad(&[("Sum(dz0, args:1)", sum)]).has("sum_b"), "{sum}");
     }
 }
+
+/// Whatever looks like a cell is in the report.
+#[test]
+fn other_cells_say_why_they_stay() {
+    let why = |part: &str| {
+        format!(
+            "split0 (Split) stays: the {part} of the step at split0 has another equation than the cells that are known"
+        )
+    };
+    let two_products = "z_x = MatMul(x, w_x)
+        z_h = MatMul(h, w_h)
+        z = AddV2(z_x, z_h)
+        z0 = AddV2(z, b)";
+    stays(two_products, B).reports(&why("pre-activations"));
+    let other_order = step(FUSED, "")
+        .replace("Tanh(split0:1)", "Tanh(split0:3)")
+        .replace("Add(split0:2", "Add(split0:1")
+        .replace("Sigmoid(split0:3)", "Sigmoid(split0:2)");
+    rewriting(&other_order).stays().reports(&why("order of the gates"));
+}
