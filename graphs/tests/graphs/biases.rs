@@ -166,6 +166,20 @@ fn a_loop_without_a_bias_becomes_a_layer() {
     assert!(!after.has("t_merge"), "{}", after.text());
 }
 
+/// One matrix for x and one for h, which each round puts together.
+#[test]
+fn weights_that_are_put_together_in_a_round_leave_the_loop() {
+    let entered = "w_in = Enter(w) frame_name=\"loop\" is_constant=true";
+    let both = "w_x_in = Enter(w_x) frame_name=\"loop\" is_constant=true
+        w_h_in = Enter(w_h) frame_name=\"loop\" is_constant=true
+        rows = Const(^t) T=int32 value=0
+        w_in = ConcatV2(w_x_in, w_h_in, rows)";
+    let after = rewriting(&layers::with(&[(entered, both)]));
+    has(&after, "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, ");
+    has(&after, "w_in = ConcatV2(");
+    assert!(!after.has("t_merge") && !after.has("w_x_in"), "{}", after.text());
+}
+
 /// Each step has a constant of its own.
 #[test]
 fn steps_without_a_bias_become_a_layer() {
