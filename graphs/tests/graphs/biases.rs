@@ -166,6 +166,20 @@ fn a_loop_without_a_bias_becomes_a_layer() {
     assert!(!after.has("t_merge"), "{}", after.text());
 }
 
+/// One matrix for x and one for h, which each round puts together.
+#[test]
+fn weights_that_are_put_together_in_a_round_leave_the_loop() {
+    let entered = "w_in = Enter(w) frame_name=\"loop\" is_constant=true";
+    let both = "w_x_in = Enter(w_x) frame_name=\"loop\" is_constant=true
+        w_h_in = Enter(w_h) frame_name=\"loop\" is_constant=true
+        rows = Const(^t) T=int32 value=0
+        w_in = ConcatV2(w_x_in, w_h_in, rows)";
+    let after = rewriting(&layers::with(&[(entered, both)]));
+    has(&after, "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, ");
+    has(&after, "w_in = ConcatV2(");
+    assert!(!after.has("t_merge") && !after.has("w_x_in"), "{}", after.text());
+}
+
 /// Each step has a constant of its own.
 #[test]
 fn steps_without_a_bias_become_a_layer() {
@@ -277,4 +291,24 @@ fn other_sums_of_a_backward_step_stay() {
     {
         assert!(added_grad(&[("Sum(dz0, args:1)", sum)]).has("sum_b"), "{sum}");
     }
+}
+
+/// Whatever looks like a cell is in the report.
+#[test]
+fn other_cells_say_why_they_stay() {
+    let why = |part: &str| {
+        format!(
+            "split0 (Split) stays: the {part} of the step at split0 has another equation than the cells that are known"
+        )
+    };
+    let two_products = "z_x = MatMul(x, w_x)
+        z_h = MatMul(h, w_h)
+        z = AddV2(z_x, z_h)
+        z0 = AddV2(z, b)";
+    stays(two_products, B).reports(&why("pre-activations"));
+    let other_order = step(FUSED, "")
+        .replace("Tanh(split0:1)", "Tanh(split0:3)")
+        .replace("Add(split0:2", "Add(split0:1")
+        .replace("Sigmoid(split0:3)", "Sigmoid(split0:2)");
+    rewriting(&other_order).stays().reports(&why("order of the gates"));
 }

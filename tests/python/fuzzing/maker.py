@@ -27,7 +27,8 @@ class Maker:
       fed: Whether there may be placeholders: not in the body of a loop or a function.
       devices: Whether some nodes are on another device than the others.
       add_op: "Add" or "AddV2".
-      bias_op: What adds the biases of plain cells: "BiasAdd", `add_op`, or None for cells without a bias.
+      bias_op: What adds the biases of plain cells: "BiasAdd", `add_op`, or None for cells
+        without a bias.
     """
 
     def __init__(self, random, dtype, fed=True):

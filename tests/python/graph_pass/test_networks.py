@@ -154,7 +154,7 @@ PLAIN_FUNCTIONS = {
     "function_basic": dict(zip(PLAIN_OPS, (4, 4, 1, 4, 1))),
     "function_loop_basic": dict(zip(PLAIN_OPS, (1, 1, 1, 1, 1))),
     "function_variables_basic": dict(zip(PLAIN_OPS, (1, 1, 1, 1, 1))),
-    "function_loop_plain_gru": {},
+    "function_loop_plain_gru": dict(zip(PLAIN_GRU_OPS, (1, 1, 1, 2, 2, 2))),
     "function_variables_plain_gru": dict(zip(PLAIN_GRU_OPS, (1, 1, 1, 2, 2, 2))),
     # The two loops are in two functions then.
     "function_outside_basic": {"BlockcellLSTMCell": 1},

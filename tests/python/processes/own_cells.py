@@ -1,4 +1,4 @@
-"""Cells as people write them, for `graph_pass/test_own_cells.py`: each function runs one of them with its gradients."""
+"""Cells as people write them, for `graph_pass/test_own_cells.py`: a function runs each of them."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def prepare():
 def _preactivations(kind, x, h, columns, name):
     """The product of [x, h] with weights, and what a kind of bias adds to it."""
     rows = x.shape.as_list()[1] + h.shape.as_list()[1]
-    with v1.variable_scope(name, reuse=v1.AUTO_REUSE):
+    with v1.variable_scope(name, reuse=v1.AUTO_REUSE, use_resource=False):
         z = tf.matmul(tf.concat([x, h], 1), v1.get_variable("w", [rows, columns]))
         if kind == "none":
             return z

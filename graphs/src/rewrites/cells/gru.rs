@@ -21,14 +21,18 @@ use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, DataType, Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, names_columns, scalar};
-use crate::reading::neighbours::{factors, of, other_factor, parts, takers};
+use crate::reading::neighbours::{factors, of, other_factor, parts, takers, unary};
 
-/// Whether a step may begin here: with the `Split` of two gates.
+/// Whether a step may begin here: with the `Split` of two gates. Other cells may look like one.
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     parts(node) == Some(2)
         && names_columns(graph, node.inputs[0])
-        && Preactivations::activated(graph, node.inputs[1], "Sigmoid").is_some()
+        && (unary(graph, node.inputs[1], "Sigmoid").is_some()
+            || Preactivations::activated(graph, node.inputs[1], "Sigmoid").is_some())
+        && [0, 1]
+            .iter()
+            .any(|&index| takers(graph, Output { node: id, index }, "Sub").next().is_some())
 }
 
 /// The step that begins with a `Split`.

@@ -21,13 +21,20 @@ use crate::reading::constants::{names_columns, scalar};
 use crate::reading::neighbours::{factors, of, other_factor, parts, summands, takers, unary};
 use crate::reading::stacks::is_same_outside;
 
-/// Whether a step may begin here: with the `Split` of the pre-activations of four gates.
+/// Whether a step may begin here: with the `Split` of the pre-activations of four gates. Other cells may look like one.
 pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    parts(node) == Some(4)
-        && names_columns(graph, node.inputs[0])
-        && takers(graph, Output { node: id, index: 1 }, "Tanh").next().is_some()
-        && Preactivations::read(graph, node.inputs[1]).is_some()
+    if parts(node) != Some(4) || !names_columns(graph, node.inputs[0]) {
+        return false;
+    }
+    let bars = || (0..4).map(|index| Output { node: id, index });
+    let is_gate = |bar: &Output| {
+        let sums = ["Add", "AddV2"].into_iter().flat_map(|op| takers(graph, *bar, op));
+        let mut before = sums.map(of).chain([*bar]);
+        before.any(|tensor| takers(graph, tensor, "Sigmoid").next().is_some())
+    };
+    bars().any(|bar| takers(graph, bar, "Tanh").next().is_some())
+        && bars().filter(is_gate).count() >= 2
 }
 
 /// The pre-activation of a gate: an output of the `Split` with what was added to it.
@@ -179,6 +186,9 @@ impl Forward {
         let z = Preactivations::read(graph, graph.input(split, 1))
             .ok_or_else(|| other("pre-activations"))?;
         let bar = |index| Output { node: split, index };
+        if takers(graph, bar(1), "Tanh").next().is_none() {
+            return Err(other("order of the gates"));
+        }
         let (ci, i, new) = takers(graph, bar(1), "Tanh")
             .find_map(|ci| gate_beside(graph, of(ci), bar(0)).map(|(i, new)| (of(ci), i, new)))
             .ok_or_else(|| other("input gate"))?;

@@ -1,7 +1,7 @@
 //! Weights of a loop: tensors that are the same in every round, and how they leave it.
 //!
-//! They come into the loop, or are read from variables in every round, and may be parts of what is read. The nodes that
-//! compute them leave the loop, and so do constants. They wait for a node `begin` instead, which waits for all that the
+//! They come into the loop, or are read from variables in every round, and may be parts of what is read, or put together of
+//! it. The nodes that compute them leave the loop, and so do constants. They wait for a node `begin` instead, which waits for all that the
 //! loop waits for. Nothing in the loop writes to variables, so it does not matter that they are read once.
 
 use std::collections::BTreeSet;
@@ -45,8 +45,10 @@ impl Weight {
             let node = graph.node(next.node);
             match node.op.as_str() {
                 "Const" => {}
-                "Cast" | "ExpandDims" | "Identity" | "ReadVariableOp" | "Reshape" | "Split"
-                | "SplitV" | "Squeeze" | "StridedSlice" | "Unpack" => open.extend(&node.inputs),
+                "Cast" | "ConcatV2" | "ExpandDims" | "Identity" | "ReadVariableOp" | "Reshape"
+                | "Split" | "SplitV" | "Squeeze" | "StridedSlice" | "Unpack" => {
+                    open.extend(&node.inputs);
+                }
                 _ => return None,
             }
             // One that waits for nothing in the loop may run before the loop, or in one without a round.
