@@ -325,7 +325,7 @@ def lstm_layer(
     shape = shape_of("x", x, (None, None, None))
     batch, cell = _lstm_weights(np.empty(shape[1:]), h_prev, w, b, peepholes)
     shape_of("h_prev", h_prev, (batch, cell))
-    if peepholes or sequence_length:
+    if sequence_length:
         shape_of("cs_prev", cs_prev, (batch, cell))
     _broadcasts_to("cs_prev", cs_prev, (batch, cell))
     of_rows = _check_loop(
