@@ -466,6 +466,21 @@ fn a_bias_that_add_adds_is_a_vector_for_certain() {
     assert!(text.contains("BlockcellKerasGRU("), "{text}");
 }
 
+/// The first state may be another one than the next, if there is one round.
+#[test]
+fn weights_of_another_state_stay() {
+    let with_shape = |shape: &str| {
+        [("recurrent = VarHandleOp()", format!("recurrent = VarHandleOp() shape={shape}"))]
+    };
+    for shape in ["[1,20]", "[4,20]", "[20]"] {
+        let [(from, to)] = with_shape(shape);
+        stays(LSTM, &[(from, &to)]);
+    }
+    let [(from, to)] = with_shape("[5,20]");
+    assert!(rewriting(&with(LSTM, &[(from, &to)])).text().contains("BlockcellKerasLSTM("));
+    stays(GRU, &[("recurrent = VarHandleOp()", "recurrent = VarHandleOp() shape=[5,20]")]);
+}
+
 #[test]
 fn other_rounds_stay() {
     let more = |node| stays(LSTM, &[("result = Pack", node)]);

@@ -71,7 +71,7 @@ def plain(maker, batch, size, cell, w=None):
     x, h = source(maker, (batch, size)), source(maker, (batch, cell))
     c = state(maker, (batch, cell) if maker.chance(0.9) else (1, cell))
     b = source(maker, (4 * cell,), 0.3)
-    axis, more = maker.integers(1), More(maker, cell)
+    axis, more = maker.integers(1), More(maker, cell, batch if c.shape[0] == batch else 1)
     end, _, saved = plain_step(maker, x, (h, c), (w, b), axis, more)
     gates, ends = _plain_grad(maker, c, saved, axis, more)
     return [Cell(x, h, w, gates, [end, *ends])]
@@ -90,10 +90,14 @@ def zeros(maker, shape):
 class More:
     """What a step of `LSTMCell` has besides: peepholes (i, f, o), and a bound of the state."""
 
-    def __init__(self, maker=None, cell=0):
+    def __init__(self, maker=None, cell=0, rows=1):
         self.peepholes, self.bound = None, None
         if maker and maker.chance(0.4):
-            self.peepholes = [source(maker, (cell,), 0.2) for _ in range(3)]
+            shapes = [(cell,)] * 3
+            if maker.chance(0.2):  # They broadcast.
+                others = [(cell,), (1, cell), (), (1,), (rows, 1), (rows, cell)]
+                shapes = [maker.random.choice(others) for _ in shapes]
+            self.peepholes = [weights(maker, shape) for shape in shapes]
         if maker and maker.chance(0.35):
             size = maker.random.choice([0.05, 0.3, 0.8])
             self.bound = [

@@ -6,7 +6,7 @@ fetch, an assignment, a Switch.
 
 import random as standard
 
-from fuzzing import cells, chains, lists, loops, sequences, training
+from fuzzing import cells, chains, lists, loops, mutations, sequences, training
 from fuzzing.maker import Maker
 from fuzzing.programs import (
     ASSIGNMENTS,
@@ -61,6 +61,8 @@ class Generator:
             self._switch()
         for _ in range(maker.random.choice([1, 1, 1, 2])):
             self._piece()
+        if maker.chance(0.3):
+            mutations.mutate(maker.random, maker.nodes)
         self._control_edges()
         runs = self._runs()
         if not runs or any(liveness(maker.nodes, run) is None for run in runs):

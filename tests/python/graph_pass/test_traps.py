@@ -62,6 +62,11 @@ WANT = {
     "own_ops": (1, 0, 1, {"AddN": 0}),
     "target": (1, 0, 0, {}),
     "wrong_shape": (0, 0, 0, {}),
+    "peepholes_vector": ({"BlockcellLSTMCell": 2, "Split": 0},),
+    "a_state_of_one_row": ({"BlockcellLSTMCell": 2, "Split": 0},),
+    "a_state_of_one_row_and_peepholes": ({"BlockcellLSTMCell": 1, "Split": 0},),
+    "forget_gate_plus_one": ({"BlockcellLSTMCell": 2, "Split": 0},),
+    "state_bound_even": ({"BlockcellLSTMCell": 2, "Split": 0},),
 }
 OPS = ("BlockcellMatMulAddN", "BlockcellMatMulSlice", "BlockcellBiasAddGradAddN")
 
@@ -89,6 +94,13 @@ STAY = {
     "weights_change_before_both_slices": {"Slice": 2},
     # The product itself is waited for.
     "product_then_the_sum_waits": {"MatMul": 1},
+    # Its op takes a vector for each peephole.
+    **{
+        "peepholes_" + kind: {"Split": 2}
+        for kind in ("row", "number", "one", "column", "matrix", "that_are_fed")
+    },
+    "forget_gate_scaled": {"Split": 2},
+    "forget_gate_less_one": {"Split": 2},
     # The concat is a copy of what changes.
     "snapshot_for_one_product": {"ConcatV2": 1, "MatMul": 1},
 }

@@ -32,4 +32,5 @@ def run(*words, code=0, **variables):
         timeout=600,
     )
     assert process.returncode == code, process.stdout + process.stderr
+    assert "blockcell panicked" not in process.stderr, process.stderr
     return process.stdout, process.stderr

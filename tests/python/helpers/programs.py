@@ -31,4 +31,5 @@ def run(program, *arguments, environment=None):
         text=True,
         timeout=SECONDS,
     )
+    assert "blockcell panicked" not in done.stdout, done.stdout
     return done.returncode, done.stdout

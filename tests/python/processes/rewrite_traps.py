@@ -1,7 +1,16 @@
 """All graphs of the package `traps` as functions, for `graph_pass/test_traps.py`."""
 
 import blockcell
-from traps import branches, depth, slices, stages, sums, variables, waiting  # noqa: F401
+from traps import (  # noqa: F401
+    branches,
+    cells,
+    depth,
+    slices,
+    stages,
+    sums,
+    variables,
+    waiting,
+)
 from traps.net import TRAPS
 
 

@@ -112,13 +112,16 @@ impl Forward {
         all.contains(&tensor) || self.kept == Some(tensor)
     }
 
-    /// See the module's documentation.
+    /// See the module's documentation. Zeros in place of `r * h_prev` tell nothing of `h_prev`.
     fn has_one_shape(&self, graph: &Graph, shapes: &LazyShapes) -> bool {
-        let gates = shapes.of(graph).sizes(graph, self.z.w);
-        let candidate = shapes.of(graph).sizes(graph, self.z_c.w);
+        let shapes = shapes.of(graph);
+        let gates = shapes.sizes(graph, self.z.w);
+        let candidate = shapes.sizes(graph, self.z_c.w);
+        let state = shapes.sizes(graph, self.z.h_prev);
         match (gates.as_deref(), candidate.as_deref()) {
             (Some(&[rows, columns]), Some(&[same, cells])) => {
-                rows == same && cells >= 2 && columns == 2 * cells
+                let fits = state.is_none_or(|sizes| sizes.last() == Some(&cells));
+                rows == same && cells >= 2 && columns == 2 * cells && fits
             }
             _ => false,
         }

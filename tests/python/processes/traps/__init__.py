@@ -9,5 +9,6 @@ A graph is a function of a `Net` that returns what to fetch. Each is in the modu
     variables  variables with references, which change while the graph runs
     branches   parts of a graph that are dead
     stages     `partial_run`: what is fed later than something else is fetched
+    cells      steps of plain cells, and what is nearly one
     depth      deep and large graphs, in threads with small stacks
 """

@@ -28,7 +28,7 @@ use super::rounds::Rounds;
 use super::weights::Weight;
 use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
-use crate::graph::{Attribute, Graph, NodeId, Output};
+use crate::graph::{Attribute, Graph, NodeId, Output, ops};
 use crate::reading::neighbours::parts;
 use crate::rewrites::candidate::Readers;
 use step::Step;
@@ -56,6 +56,14 @@ pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<L
     let is_vector = |&bias: &Output| matches!(shapes.of(graph).sizes(graph, bias).as_deref(), Some(&[columns]) if columns != 1);
     if !step.added.iter().all(is_vector) {
         return Err(other("shape of the bias"));
+    }
+    // In a loop of one round, the first state may be narrower than the next one.
+    let parts = if step.op == ops::KERAS_LSTM { 4 } else { 3 };
+    let of_state = shapes.of(graph).sizes(graph, step.weights[1]);
+    if of_state
+        .is_some_and(|sizes| !matches!(sizes[..], [rows, columns] if parts * rows == columns))
+    {
+        return Err(other("shape of the weights"));
     }
     let counts = |t| counters.is_count(graph, t);
     let input = Input::of_list(graph, &frame, step.x, counts).ok_or_else(|| other("input"))?;
