@@ -170,8 +170,8 @@ impl ListsOp for LstmCellGrad {
         let has_one = (cs_prev, peepholes, through) == (false, 1, 0);
         if (peepholes, through) != (3, 2) && !has_one && (peepholes, through, cs) != (0, 0, false) {
             let op = Self::OP.name;
-            let expected = "P, Q and S must be 0, or with peepholes 3, 2 and at \
-                            most 1, or without a cs_prev 1, 0 and at most 1"
+            let expected = "num_peepholes, num_through_peepholes and num_cs must be 0, or with \
+                            peepholes 3, 2 and at most 1, or without a cs_prev 1, 0 and at most 1"
                 .to_owned();
             let got = format!("{peepholes}, {through} and {}", usize::from(cs));
             return Err(Error::Attribute { op, expected, got });

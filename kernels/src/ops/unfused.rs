@@ -96,8 +96,8 @@ op! {
             num_cs: "int >= 0",
             /// Whether the cell state may be larger than the gates. Then `h_grad * co`, `dcs` and `dcs * cs_prev` are
             /// added up to `[batch, cell_size]` where gates take them, before they are multiplied by a gate's slope.
-            /// With peepholes, whether `cs_prev` must be `[batch, cell_size]`, because what comes through peepholes
-            /// would have to be added up otherwise.
+            /// With peepholes, whether what comes through them is added up to the shape of `cs_prev`, which must be
+            /// `[batch, cell_size]` or one row of it.
             sums_to_gates: "bool = false",
             /// What the magnitude of the cell state was clipped to. Values up to 0 mean no clipping.
             cell_clip: "float = -1.0",
@@ -139,8 +139,9 @@ op! {
         cs_prev_grad: ArrayViewMutD<'a, E> = Checked [],
         /// With respect to the gates' pre-activations.
         dicfo: ArrayViewMut2<'a, E> = [Batch, Gates(4)],
-        /// With three peepholes, with respect to `cs_prev` through the input and the forget gate.
-        through_peepholes: Vec<ArrayViewMut2<'a, E>> = num_through_peepholes * T [Batch, Cell],
+        /// With three peepholes, with respect to `cs_prev` through the input and the forget gate: `[batch, cell_size]`,
+        /// or with `sums_to_gates` the shape of `cs_prev`.
+        through_peepholes: Vec<ArrayViewMut2<'a, E>> = num_through_peepholes * Checked [Any("rows"), Cell],
         /// With respect to the peephole weights, in their order.
         peephole_grads: Vec<ArrayViewMut1<'a, E>> = num_peepholes * T [Cell],
     }

@@ -15,8 +15,8 @@ pub use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
 /// What the forward step did beside its equations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LstmCellGradAttributes {
-    /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is. With peepholes, whether cs_prev
-    /// must be `[batch, cell]`, because what comes through peepholes would have to be added up otherwise.
+    /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is. With peepholes, whether what comes
+    /// through them is added up to the shape of cs_prev, which must be `[batch, cell]` or `[1, cell]`.
     pub sums_to_gates: bool,
     /// The magnitude the cell state was clipped to, as in [`crate::lstm::Attributes`].
     pub cell_clip: f32,
@@ -42,11 +42,16 @@ pub fn lstm_cell_grad_shapes(
     for name in ["cs_prev", "cs_grad", "h_grad"] {
         let list = inputs.of(name);
         let is_gate = name == "cs_prev" && has_peepholes && sums_to_gates;
+        let row = [Some(1), state.last().copied().flatten()];
+        let fits = |got: &[Option<usize>]| match is_gate {
+            true => may_be_same(got, &state) || may_be_same(got, &row),
+            false => may_broadcast(got, &state),
+        };
         for (index, shape) in list.iter().enumerate() {
             let index = (list.len() > 1).then_some(index);
-            let fits = if is_gate { may_be_same } else { may_broadcast };
-            if let Some(got) = shape.as_ref().filter(|got| !fits(got, &state)) {
-                let or = if is_gate { "" } else { ", or one that broadcasts to it" };
+            if let Some(got) = shape.as_ref().filter(|got| !fits(got)) {
+                let or =
+                    if is_gate { ", or one row of it" } else { ", or one that broadcasts to it" };
                 let expected = format!("the shape of cs, {}{or}", error::shape(&state));
                 let (op, got) = (op.name, got.clone());
                 return Err(Error::Shape { op, tensor: name, index, expected, got });
@@ -55,6 +60,12 @@ pub fn lstm_cell_grad_shapes(
     }
     op.check_size("cs_prev_grad", "the shape of cs", &state)?;
     inferred.outputs[op.output("cs_prev_grad")] = state;
+    let through = match inputs.of("cs_prev") {
+        [cs_prev] if sums_to_gates => cs_prev.clone().unwrap_or_else(|| vec![None, gate[1]]),
+        _ => gate,
+    };
+    let peepholes = inferred.outputs.len() - inputs.of("peepholes").len();
+    inferred.outputs[op.output("through_peepholes")..peepholes].fill(through);
     Ok(inferred)
 }
 
@@ -94,8 +105,12 @@ pub fn lstm_cell_grad_scratch(
         return lstm_grad_sums::scratch(gate, co);
     }
     let summed = lists.iter().filter(|list| !is_one_of(list, gate)).count();
-    let unread = if peepholes == 1 { 2 * (gate.0 + 1) * gate.1 } else { 0 };
-    summed * gate.0 * gate.1 + unread
+    let through = match peepholes {
+        1 => 2 * (gate.0 + 1) * gate.1,
+        3 if !is_one_of(lists[0], gate) => 2 * gate.0 * gate.1,
+        _ => 0,
+    };
+    summed * gate.0 * gate.1 + through
 }
 
 /// Whether there is one tensor, of this size.
@@ -212,35 +227,50 @@ fn step<E, Q>(
     // Every row of the batch has the same weights.
     let [wci, wcf, wco] = weights.each_ref().map(|w| w.broadcast(size).expect("of length cell"));
     let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs.unwrap_or(co), wci, wcf, wco];
-    let ([through_i, through_f], sums) =
-        all_peepholes(through_peepholes, peephole_grads, size, memory);
+    let (through_peepholes, rows): (Vec<_>, Vec<_>) =
+        through_peepholes.into_iter().partition(|through| through.dim() == size);
+    let (mut through, sums) = all_peepholes(through_peepholes, peephole_grads, size, memory);
+    let [through_i, through_f] = through.each_mut().map(|one| one.view_mut());
     let outputs = [cs_prev_grad, di, dci, df, d_o, through_i, through_f];
     let mut sums = sums.map(|sum| sum.insert_axis(Axis(0)));
     elementwise::map(context, equation, inputs, outputs, sums.each_mut().map(|sum| sum.view_mut()));
+    for (mut row, through) in rows.into_iter().zip(&through) {
+        add_rows(through, &mut row);
+    }
     if cs.is_none() {
         sums[2].fill(E::ZERO);
     }
 }
 
-/// The gradients of all peepholes. Where only the output gate has one, nobody reads those of the others, which are in
-/// `memory`.
+/// The gradients of all peepholes. Those that nobody reads, or only the sum of all rows, are in `memory`: where only the
+/// output gate has a peephole, those of the others.
 fn all_peepholes<'a, E: Storage>(
     mut through: Vec<ArrayViewMut2<'a, E>>,
     mut sums: Vec<ArrayViewMut1<'a, E>>,
     size: (usize, usize),
     memory: &'a mut [E],
 ) -> ([ArrayViewMut2<'a, E>; 2], [ArrayViewMut1<'a, E>; 3]) {
+    let matrices = if through.is_empty() { 2 * size.0 * size.1 } else { 0 };
+    let (matrices, vectors) = memory.split_at_mut(matrices);
     if through.is_empty() {
-        let (matrices, vectors) = memory.split_at_mut(2 * size.0 * size.1);
         let (first, second) = matrices.split_at_mut(size.0 * size.1);
         let matrix = |memory| ArrayViewMut2::from_shape(size, memory).expect("it was measured");
         through.extend([first, second].map(matrix));
+    }
+    if sums.len() == 1 {
         let (first, second) = vectors[..2 * size.1].split_at_mut(size.1);
         sums.splice(0..0, [first, second].map(ArrayViewMut1::from));
     }
     let (mut through, mut sums) = (through.into_iter(), sums.into_iter());
     let through = [(); 2].map(|()| through.next().expect("there are two"));
     (through, [(); 3].map(|()| sums.next().expect("there are three")))
+}
+
+/// Puts the sum of a matrix's rows into the only row of another one.
+fn add_rows<E: Storage>(matrix: &ArrayViewMut2<'_, E>, sum: &mut ArrayViewMut2<'_, E>) {
+    for (column, sum) in matrix.columns().into_iter().zip(sum) {
+        *sum = E::from_f32(column.iter().map(|value| value.to_f32()).sum());
+    }
 }
 
 /// The sum of tensors that broadcast to a matrix. A single one of its size is that itself; otherwise

@@ -103,8 +103,10 @@ impl<E: Element> Step<E> {
         let (rows, columns) = self.co.dim();
         let first = if has_state { 0 } else { 2 };
         let unknown = E::from_f32(f32::NAN);
+        let adds_up = attributes.sums_to_gates && has_state;
+        let of_state = if adds_up { self.cs_prev.nrows() } else { rows };
         let [mut cs_prev_grad, mut through_i, mut through_f] =
-            [(); 3].map(|()| Array2::from_elem((rows, columns), unknown));
+            [rows, of_state, of_state].map(|rows| Array2::from_elem((rows, columns), unknown));
         let mut dicfo = Array2::from_elem((rows, 4 * columns), unknown);
         let mut sums = [(); 3].map(|()| Array1::from_elem(columns, unknown));
         let [i, f, o, ci] = self.gates.each_ref().map(|one| one.view());
@@ -131,7 +133,7 @@ impl<E: Element> Step<E> {
         };
         let context = Context { isa, ..Context::default() };
         let (size, whole) = ((rows, columns), &[rows, columns][..]);
-        let cs_prev = if has_state { &[whole][..] } else { &[] };
+        let cs_prev = if has_state { &[self.cs_prev.shape()][..] } else { &[] };
         let lists = [cs_prev, &[whole], &[whole]];
         let needed = lstm_cell_grad_scratch(size, whole, lists, 3 - first);
         let mut scratch = vec![unknown; needed];
@@ -177,6 +179,27 @@ fn without_a_state_the_output_gate_has_the_only_peephole() {
                 assert_close(&found.0[0], &cs_prev_grad, 2e-6, "cs_prev_grad");
                 assert_close(&found.0[1], &dicfo, 2e-6, "dicfo");
                 assert_close(&found.1[2], &wco, 2e-6 * (size[0] as f64).max(1.0), "weights");
+            }
+        }
+    }
+}
+
+/// What comes through peepholes is added up to that row.
+#[test]
+fn one_row_of_states_for_the_whole_batch() {
+    let attributes = |clip| LstmCellGradAttributes { sums_to_gates: true, cell_clip: clip };
+    for size in [[1, 1], [3, 7], [70, 17], [0, 4], [3, 0]] {
+        let mut step = Step::random(size);
+        step.cs_prev = matrix(7, 1, size[1]);
+        for (clip, has_cs) in [(-1.0, true), (0.3, false)] {
+            let (mut want, sums) = step.expected(clip, has_cs);
+            for through in &mut want[2..] {
+                *through = through.sum_axis(Axis(0)).insert_axis(Axis(0));
+            }
+            let tolerance = 2e-6 * (size[0] as f64).max(1.0);
+            for isa in Isa::available() {
+                let got = step.run_with(isa, attributes(clip), has_cs).expect("right");
+                check(got, &(want.clone(), sums.clone()), tolerance, 1);
             }
         }
     }
@@ -228,9 +251,9 @@ fn what_is_equal_to_the_clip_is_not_clipped() {
 #[test]
 fn other_shapes_are_refused() {
     let mut step = Step::random([3, 4]);
-    step.cs_prev = matrix(7, 1, 4);
+    step.cs_prev = matrix(7, 2, 4);
     let attributes = LstmCellGradAttributes { sums_to_gates: true, cell_clip: -1.0 };
-    let message = step.run_with(Isa::get(), attributes, true).expect_err("one row").to_string();
+    let message = step.run_with(Isa::get(), attributes, true).expect_err("two rows").to_string();
     assert!(message.starts_with("BlockcellLSTMCellGrad: cs_prev must have"), "{message}");
     let mut step = Step::random([3, 4]);
     step.weights[1] = Array1::zeros(5);

@@ -109,6 +109,9 @@ def _gradient_calls():
     inputs.update(co=(batch, cell), cs_prev=[(batch, cell)], cs_grad=[(cell,)])
     inputs.update(h_grad=[(batch, cell)], peepholes=[(cell,)] * 3, cs=[(batch, cell)])
     yield Call("BlockcellLSTMCellGrad", inputs, {"num_through_peepholes": 2}, [all_names])
+    row = {**inputs, "cs_prev": [(1, cell)]}
+    added_up = {"num_through_peepholes": 2, "sums_to_gates": True}
+    yield Call("BlockcellLSTMCellGrad", row, added_up, [all_names])
     one = {**inputs, "cs_prev": [], "peepholes": [(cell,)]}
     yield Call("BlockcellLSTMCellGrad", one, {"num_through_peepholes": 0}, [all_names])
     weights = {"w_ru": (INPUT + cell, 2 * cell), "w_c": (INPUT + cell, cell)}

@@ -153,7 +153,10 @@ def lstm_cell_grad(
     gate = shape_of("i", i, (None, None))
     for name, value in (("f", f), ("o", o), ("ci", ci)):
         shape_of(name, value, gate)
-    state = _broadcast(gate, np.shape(cs_prev[0])) if sums_to_gates and cs_prev else gate
+    may_be_larger = sums_to_gates and cs_prev and not peepholes
+    state = _broadcast(gate, np.shape(cs_prev[0])) if may_be_larger else gate
+    if sums_to_gates and cs_prev and peepholes:
+        expect(np.shape(cs_prev[0]) in (gate, (1, gate[1])), "cs_prev is no row of the state")
     shape_of("co", co, state)
     for name, values in (("cs_prev", cs_prev), ("cs_grad", cs_grad), ("h_grad", h_grad)):
         for value in values:
@@ -180,7 +183,8 @@ def lstm_cell_grad(
     df = _sum_to(dcs * before, gate) * f * (1 - f)
     found = {"cs_prev_grad": dcs * f, "dicfo": np.concatenate([di, dci, df, do], axis=1)}
     if num_through_peepholes:
-        found.update(through_i=di * wci, through_f=df * wcf)
+        shape = before.shape if sums_to_gates else gate
+        found.update(through_i=_sum_to(di * wci, shape), through_f=_sum_to(df * wcf, shape))
         found.update(wci=(di * before).sum(0), wcf=(df * before).sum(0))
     if peepholes:
         found.update(wco=(do * (_double(cs)[0] if cs else zeros)).sum(0))

@@ -111,8 +111,9 @@ impl Reader<'_> {
                     self.nodes.push(product.node);
                 } else if is_same_outside(self.graph, other, weights) {
                     found.weights = Some(other);
-                    let sums = self.with_sums(product, Size::Gate, Size::Weights);
-                    found.through.extend(sums);
+                    let mut all = self.with_sums(product, Size::Gate, Size::Weights);
+                    // The operation has the sums alone, which may have fewer rows than the product.
+                    found.through.extend(all.drain(usize::from(all.len() > 1)..));
                     self.nodes.push(product.node);
                 }
             }

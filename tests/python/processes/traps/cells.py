@@ -25,7 +25,12 @@ def step(net, x, h, c, peepholes=None, forget=lambda f: f + 1.0, bound=None):
 
 def trained(net, c=(BATCH, CELL), variables=(), **parts):
     """Two steps, and the gradients with respect to states and variables."""
-    first = h, c = matrix(net, CELL), net.tensor(*c)
+    return gradients(net, net.tensor(*c), variables, **parts)
+
+
+def gradients(net, c, variables, **parts):
+    """The same from a cell state."""
+    first = h, c = matrix(net, CELL), c
     for _ in range(2):
         h, c = step(net, matrix(net, INPUT), h, c, **parts)
     loss = tf.reduce_sum(h * h) + tf.reduce_sum(c * c)
@@ -74,6 +79,14 @@ def a_state_of_one_row(net):
 def a_state_of_one_row_and_peepholes(net):
     peepholes = [net.variable(CELL) for _ in range(3)]
     return step(net, matrix(net, INPUT), matrix(net, CELL), net.tensor(1, CELL), peepholes)
+
+
+@trap
+def gradients_of_a_state_of_one_row_and_peepholes(net):
+    peepholes = [net.variable(CELL) for _ in range(3)]
+    state = net.tensor(1, CELL)
+    state.set_shape([None, CELL])
+    return gradients(net, state, peepholes, peepholes=peepholes)
 
 
 FORGET = {
