@@ -45,14 +45,12 @@ def tensor(case, given, seed):
     """A tensor, and what a function knows of it."""
     known = [None] * min(given.unknown, len(given.shape)) + list(given.shape[given.unknown :])
     values = random(*given.shape, seed=seed)
-    if given.dtype in ("bool", "int32"):
+    if given is case.mask or given.dtype == "int32":
         values = values > -0.7
-    if given is case.mask:
-        values = values > -0.7
-        if values.ndim == 2 and not case.arguments["return_sequences"]:
-            # Padding on the right alone: then functions of Keras 2 may run cuDNN's ops.
-            values[:, 0] = True
-            values = np.logical_and.accumulate(values, axis=1)
+    if given is case.mask and values.ndim == 2 and not case.arguments["return_sequences"]:
+        # Padding on the right alone: then functions of Keras 2 may run cuDNN's ops.
+        values[:, 0] = True
+        values = np.logical_and.accumulate(values, axis=1)
     order = list(range(len(given.shape)))
     if case.arguments.get("time_major") and given in (case.x, case.mask) and len(order) > 1:
         order[:2] = [1, 0]
