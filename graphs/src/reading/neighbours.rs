@@ -58,11 +58,14 @@ pub(crate) fn takers<'g>(
 }
 
 /// The tensor that a chain of `Identity` passes on.
-pub(crate) fn skip_identities(graph: &Graph, mut tensor: Output) -> Output {
-    while graph.op(tensor.node) == "Identity" {
-        tensor = graph.input(tensor.node, 0);
-    }
-    tensor
+pub(crate) fn skip_identities(graph: &Graph, tensor: Output) -> Output {
+    identities(graph, tensor).last().map_or(tensor, |id| graph.input(id, 0))
+}
+
+/// The chain of `Identity` that passes a tensor on, from its end.
+pub(crate) fn identities(graph: &Graph, tensor: Output) -> impl Iterator<Item = NodeId> {
+    let is_one = |id: NodeId| (graph.op(id) == "Identity").then_some(id);
+    std::iter::successors(is_one(tensor.node), move |&id| is_one(graph.input(id, 0).node))
 }
 
 /// Which factors of a product of matrices are transposed. None if a node is no such product.

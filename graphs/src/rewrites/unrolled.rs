@@ -23,7 +23,7 @@ use crate::facts::waits::waits_for;
 use crate::graph::report::Report;
 use crate::graph::{Attribute, Constant, DataType, Graph, Node, NodeId, Output, Use, Values, ops};
 use crate::reading::constants::{constant, has_zeros};
-use crate::reading::neighbours::skip_identities;
+use crate::reading::neighbours::{identities, skip_identities};
 
 /// With fewer steps, the nodes around the new one take longer than it saves.
 const FEWEST_STEPS: usize = 4;
@@ -156,7 +156,8 @@ impl Chain {
         let nodes: BTreeSet<_> = self.steps.iter().copied().collect();
         let weights = weights(graph, self.last(), &self.cell);
         let inputs = [self.x(graph), self.states.clone(), weights].concat();
-        let awaited = self.steps.iter().copied().chain(self.unread(graph));
+        let awaited =
+            self.steps.iter().copied().chain(self.unread(graph)).chain(self.passed(graph));
         let awaited = awaited.flat_map(|id| waits_for(graph, id));
         Candidate {
             root: self.steps[0],
@@ -281,6 +282,12 @@ impl Chain {
     /// What the steps take and the layer does not.
     fn unread(&self, graph: &Graph) -> impl Iterator<Item = NodeId> {
         self.steps.iter().flat_map(|&id| self.cell.unread(graph, id))
+    }
+
+    /// What passes weights on to the steps, and not to the layer.
+    fn passed(&self, graph: &Graph) -> impl Iterator<Item = NodeId> {
+        let inputs = move |&id: &NodeId| self.cell.weights.iter().map(move |&n| graph.input(id, n));
+        self.steps.iter().flat_map(inputs).flat_map(|weights| identities(graph, weights))
     }
 
     /// Removes the steps, and what took x apart for them alone, or is not read.

@@ -57,6 +57,17 @@ fn the_last_output_alone() {
     ));
 }
 
+/// The layer reads the weights themselves, but no sooner, and nowhere else, than the steps did.
+#[test]
+fn weights_that_are_passed_on_later() {
+    let changes = [("step2:6, w, b", "step2:6, later, b")];
+    let more = "later = Identity(w, ^before)\nbefore = Other(x)\ny = Apply(step4:6)";
+    let after = rewriting(&with(&changes, more));
+    let layer = "x, h0, cs0, w, b, ^before)";
+    let text = after.text().replace("step4/blockcell/Pack, h0", "x, h0");
+    assert!(text.contains(layer), "{text}");
+}
+
 #[test]
 fn all_outputs_and_both_states() {
     let more = "y = Apply(step0:6, step1:6, step3:6, step4:6)\nlast = Apply(step4:1)\nafter = NoOp(^step2)";
