@@ -27,7 +27,7 @@ use own_ops::{infer, own_ops};
 pub(crate) use status::or_default;
 use threads::Task;
 
-use crate::switches::{moves_threads, overrides};
+use crate::switches::{self, moves_threads, overrides};
 
 // cxx generates the `unsafe` of the calls. We rely on the C++ side for what no type says: slices and references are
 // valid until a call returns, and nobody writes there meanwhile but through a `&mut`. What else it has to keep is
@@ -256,4 +256,14 @@ mod ffi {
         /// Runs all `tasks`, each of about `cost` processor cycles, and returns when they are done.
         fn parallel_for(self: &Pool, tasks: usize, cost: u64, task: &Task);
     }
+}
+
+/// For Python: chooses how precise matrix products are, by a place in `Precision::ALL`. Returns the place of what holds
+/// from then on, which stays as it is with any other number.
+// No function of another library has this name: nothing else is asked for by it.
+#[allow(unreachable_pub, unsafe_code)]
+#[unsafe(no_mangle)]
+pub extern "C" fn blockcell_float32_matmul_precision(place: i32) -> i32 {
+    let place = switches::choose_precision(usize::try_from(place).ok());
+    i32::try_from(place).unwrap_or_default()
 }

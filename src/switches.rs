@@ -5,9 +5,10 @@
 //! first asked for. `docs/installing.md` has the same table for users, which a test compares with this file.
 
 use std::env;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
-use blockcell_kernels::switch;
+use blockcell_kernels::{Precision, switch};
 
 /// Whether the library replaces TensorFlow's kernels for nodes without a label.
 pub(crate) static OVERRIDE: LazyLock<bool> = LazyLock::new(|| {
@@ -53,6 +54,54 @@ pub(crate) static MOVE_THREADS: LazyLock<bool> = LazyLock::new(|| {
         &[("0", false, "leave threads where they are"), ("1", true, "move them")],
     )
 });
+
+/// How precise matrix products of the library's kernels are.
+pub(crate) static FLOAT32_MATMUL_PRECISION: LazyLock<Precision> = LazyLock::new(|| {
+    switch(
+        "BLOCKCELL_FLOAT32_MATMUL_PRECISION",
+        &[
+            ("highest", Precision::Highest, "in float32"),
+            ("high", Precision::High, "in two parts in bfloat16"),
+            ("medium", Precision::Medium, "in bfloat16"),
+        ],
+    )
+});
+
+/// How precise they are if nobody chooses in the process: as oneDNN's if only its variables say something.
+fn precision_of_environment() -> Precision {
+    let says = |name: &str, levels: &[&str]| {
+        let value = env::var_os(name).unwrap_or_default();
+        levels.iter().any(|level| value.eq_ignore_ascii_case(level))
+    };
+    let is_set = !says("BLOCKCELL_FLOAT32_MATMUL_PRECISION", &[""]);
+    let converts = says("ONEDNN_DEFAULT_FPMATH_MODE", &["bf16", "any"])
+        || says("TF_SET_ONEDNN_FPMATH_MODE", &["bf16"]);
+    if converts && !is_set { Precision::Medium } else { *FLOAT32_MATMUL_PRECISION }
+}
+
+/// Places in [`Precision::ALL`]: what the process has chosen, if anything, otherwise what the environment says.
+static PRECISION: OnceLock<AtomicUsize> = OnceLock::new();
+
+fn chosen_precision() -> &'static AtomicUsize {
+    PRECISION.get_or_init(|| AtomicUsize::new(place_of(precision_of_environment())))
+}
+
+fn place_of(level: Precision) -> usize {
+    Precision::ALL.iter().position(|&one| one == level).unwrap_or_default()
+}
+
+/// How precise matrix products are from now on.
+pub(crate) fn precision() -> Precision {
+    Precision::ALL[chosen_precision().load(Ordering::Relaxed)]
+}
+
+/// Chooses a level by its place in [`Precision::ALL`], if there is one. Returns the place of what holds from then on.
+pub(crate) fn choose_precision(place: Option<usize>) -> usize {
+    if let Some(place) = place.filter(|&place| place < Precision::ALL.len()) {
+        chosen_precision().store(place, Ordering::Relaxed);
+    }
+    place_of(precision())
+}
 
 // For C++.
 

@@ -71,7 +71,7 @@ impl Product {
             match factors {
                 Factors::Rows => tile.add(left, Right::RowMajor(right)),
                 Factors::Packed => {
-                    tile.add(left, Right::Packed::<f32> { data: packed, vectors: 2 })
+                    tile.add(left, Right::Packed::<f32> { data: packed, vectors: 2, pairs: false })
                 }
                 Factors::Transpose => tile.add(left, Right::Transposed(right)),
                 Factors::Dots => tile.add_dots(left, right),

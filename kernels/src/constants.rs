@@ -86,10 +86,10 @@ impl<'c> Constants<'c> {
 /// How a copy lies in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Tiles of `cells` cells, in groups that are `vectors` wide.
-    Tiles { cells: usize, vectors: usize },
+    /// Tiles of `cells` cells, in groups that are `vectors` wide. Lanes hold terms, or pairs of them.
+    Tiles { cells: usize, vectors: usize, pairs: bool },
     /// Blocks of `cells` cells, with all their gates side by side.
-    Blocks { cells: usize },
+    Blocks { cells: usize, pairs: bool },
 }
 
 /// A matrix that may lie in a constant.

@@ -3,6 +3,7 @@
 use crate::constants::Constants;
 use crate::executor::{Executor, Serial};
 use crate::simd::Isa;
+use crate::{Precision, Storage};
 
 /// What a call runs on.
 #[derive(Clone, Copy)]
@@ -11,6 +12,8 @@ pub struct Context<'e> {
     pub isa: Isa,
     /// The threads.
     pub executor: &'e dyn Executor,
+    /// How precise products are; the highest by default.
+    pub precision: Precision,
     /// Inputs that are the same in every call; none by default.
     pub constants: Constants<'e>,
 }
@@ -19,7 +22,18 @@ impl<'e> Context<'e> {
     /// These, and no constants.
     #[must_use]
     pub fn new(isa: Isa, executor: &'e dyn Executor) -> Self {
-        Context { isa, executor, constants: Constants::default() }
+        let (precision, constants) = (Precision::default(), Constants::default());
+        Context { isa, executor, precision, constants }
+    }
+
+    /// Whether factors of products are rounded to bfloat16. Half keeps its precision.
+    pub(crate) fn wants_pairs<E: Storage>(&self) -> bool {
+        !E::IS_HALF && self.precision.on(self.isa) == Precision::Medium
+    }
+
+    /// The same for products for which a lower precision pays, or for others.
+    pub(crate) fn where_it_pays(&self, pays: bool) -> Self {
+        if pays { *self } else { Context { precision: Precision::Highest, ..*self } }
     }
 }
 

@@ -64,6 +64,7 @@ pub mod lstm;
 pub mod mat_mul;
 mod memory;
 pub mod ops;
+mod precision;
 mod recurrence;
 mod rnn;
 mod shapes;
@@ -81,6 +82,7 @@ pub use error::Error;
 pub use executor::{Executor, Serial};
 pub use instances::Element;
 pub use memory::OutOfMemory;
+pub use precision::Precision;
 pub use simd::Isa;
 pub use switch::switch;
 

@@ -87,6 +87,14 @@ pub(crate) const GROUP_CELLS: usize = 64;
 /// that.
 pub(crate) const GROUP_CELLS_OF_ONE_ROW: usize = 32;
 
+// Pairs of terms in bfloat16.
+
+/// Rows that share a right factor from which on it pays to round it and to pack it.
+pub(crate) const PAIR_ROWS: usize = 32;
+
+/// Terms of each sum from which on it pays.
+pub(crate) const PAIR_TERMS: usize = 32;
+
 // Caches.
 
 /// The least and the most that are taken for a second level cache: with others nothing was measured, and some virtual

@@ -34,15 +34,31 @@ fn available_ones_are_ordered_and_distinct() {
     assert_eq!(available[0].name(), "portable");
     assert!(available.is_sorted_by(|a, b| a < b), "{available:?}");
     for (n, isa) in available.iter().enumerate() {
-        assert_eq!(isa.name(), ["portable", "avx2", "avx512"][n]);
+        let names = [&["portable"][..], &["avx2"], &["avx512", "avx512_bf16"]][n];
+        assert!(names.contains(&isa.name()), "{isa:?}");
     }
+}
+
+/// Every name once, the default first. Without what it has for pairs the best one is another choice.
+#[test]
+fn choices_are_the_available_ones_and_the_model() {
+    let names: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
+    assert_eq!(names[0], best());
+    assert!(names.iter().all(|name| names.iter().filter(|other| other == &name).count() == 1));
+    assert!(Isa::available().iter().all(|isa| names.contains(&isa.name())));
+    assert_eq!(names.contains(&"avx512_bf16"), best() == "avx512_bf16");
+    assert_eq!(names.last(), Some(&"portable_bf16"));
+    let with_pairs: Vec<_> = Isa::choices().into_iter().filter(|isa| isa.has_pairs()).collect();
+    assert!(with_pairs.iter().all(|isa| isa.name().ends_with("_bf16")), "{with_pairs:?}");
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn available_ones_are_those_of_the_processor() {
     let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
-    assert_eq!(names.contains(&"avx512"), is_x86_feature_detected!("avx512bw"));
+    let has_avx512 = names.contains(&"avx512") || names.contains(&"avx512_bf16");
+    assert_eq!(has_avx512, is_x86_feature_detected!("avx512bw"));
+    assert_eq!(names.contains(&"avx512_bf16"), is_x86_feature_detected!("avx512bf16"));
     assert_eq!(names.contains(&"avx2"), is_x86_feature_detected!("avx2"));
 }
 
@@ -55,7 +71,7 @@ fn default_is_the_best() {
 
 #[test]
 fn variable_forces_an_available_one() {
-    for isa in Isa::available() {
+    for isa in Isa::choices() {
         let name = isa.name();
         assert_eq!(chosen(Some(OsStr::new(name))), (name.to_owned(), String::new()));
     }
@@ -66,17 +82,11 @@ fn variable_forces_an_available_one() {
 fn leaves_the_best(value: &OsStr, shown: &str) {
     let (name, errors) = chosen(Some(value));
     assert_eq!(name, best(), "{value:?}");
-    let best_first: Vec<_> = Isa::available().into_iter().rev().map(Isa::name).collect();
-    let known = match best_first[..] {
-        [best] => format!("{best} (the best of this processor, the default)"),
-        [best, other] => {
-            format!("{best} (the best of this processor, the default) and {other} (slower)")
-        }
-        [best, second, third] => format!(
-            "{best} (the best of this processor, the default), {second} (slower) and {third} (slower)"
-        ),
-        _ => unreachable!("there are three"),
-    };
+    let names: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
+    let [best, slower @ .., model] = &names[..] else { unreachable!("at least two") };
+    let slower: String = slower.iter().map(|name| format!(", {name} (slower)")).collect();
+    let known =
+        format!("{best} (the best of this processor, the default){slower} and {model} (for tests)");
     let message = format!("blockcell: BLOCKCELL_ISA={shown} is ignored. The values are {known}\n");
     assert_eq!(errors, message);
 }

@@ -6,6 +6,8 @@ use blockcell_kernels::Isa;
 use blockcell_kernels::simd::{Simd, WithSimd};
 use common::compare::Failures;
 use half::f16;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 /// Fills what surrounds the elements that may be read or written.
 const OUTSIDE: f32 = 77.0;
@@ -271,4 +273,131 @@ fn sum_takes_every_lane_once() {
         failures.check(format!("{}, all lanes", isa.name()), got == want, got);
     }
     failures.finish();
+}
+
+/// Operations on pairs of numbers in bfloat16.
+struct OfPairs<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+    c: &'a [f32],
+}
+
+/// The bits of the lanes of `pairs(a, b)`, `neighbours(a, b)` and `add_pairs(a, b, c)`.
+impl WithSimd<[Vec<u32>; 3]> for OfPairs<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> [Vec<u32>; 3] {
+        let [a, b, c] = [self.a, self.b, self.c].map(|lanes| simd.load(lanes));
+        let results = [simd.pairs(a, b), simd.neighbours(a, b), simd.add_pairs(a, b, c)];
+        results.map(|vector| {
+            let mut lanes = vec![0.0; S::LANES];
+            simd.store(vector, &mut lanes);
+            lanes.into_iter().map(f32::to_bits).collect()
+        })
+    }
+}
+
+/// Bits of all kinds of numbers: any at all, such as are near each other, near the least normal one, and special ones.
+fn bits_of_all_kinds(numbers: &mut SmallRng, kind: u32) -> u32 {
+    const SPECIAL: [u32; 12] =
+        [0, 1, 0x7f, 0x80, 0x3f80, 0x3f00, 0x7f7f, 0x7f80, 0x7f81, 0x7fc5, 0x8001, 0xff80];
+    let any: u32 = numbers.random();
+    let with_exponent = |exponent: u32| any & 0x807f_ffff | exponent << 23;
+    match kind {
+        0 => any,
+        1 => with_exponent(numbers.random_range(120..136)),
+        2 => with_exponent(numbers.random_range(0..30)),
+        3 => with_exponent(numbers.random_range(52..82)),
+        _ => SPECIAL[any as usize % 12] << 16 | SPECIAL[(any >> 8) as usize % 12],
+    }
+}
+
+/// What is the same where any NaN is.
+fn same(got: u32, want: u32) -> bool {
+    got == want || f32::from_bits(got).is_nan() && f32::from_bits(want).is_nan()
+}
+
+/// Where the processor has the instructions, the model computes what they do, bit for bit.
+#[test]
+fn pairs_are_those_of_the_model() {
+    let mut failures = Failures::default();
+    let (model, mut numbers) = (Isa::model(), SmallRng::seed_from_u64(1));
+    let lanes = model.lanes();
+    for isa in Isa::choices().into_iter().filter(|isa| isa.has_pairs()) {
+        for case in 0..200_000 {
+            let kind = case % 5;
+            let mut lane = || {
+                let others = if kind == 3 { numbers.random_range(2..4) } else { kind };
+                f32::from_bits(bits_of_all_kinds(&mut numbers, others))
+            };
+            let [a, b, c] = [0; 3].map(|_| (0..MANY).map(|_| lane()).collect::<Vec<_>>());
+            let got = isa.run_pairs(OfPairs { a: &a, b: &b, c: &c });
+            let all = isa.lanes();
+            for at in (0..all).step_by(lanes) {
+                let part = at..at + lanes;
+                // Neighbours of the lanes of `a`, then of those of `b`.
+                let both = [&a[..all], &b[..all]].concat();
+                let [first, rest] = [2 * at, 2 * at + lanes].map(|at| &both[at..at + lanes]);
+                let of = |a, b, c| model.run_pairs(OfPairs { a, b, c });
+                let [pairs, _, sums] = of(&a[part.clone()], &b[part.clone()], &c[part.clone()]);
+                let [_, neighbours, _] = of(first, rest, rest);
+                let wants = [(pairs, 2), (neighbours, 2), (sums, 1)];
+                for (got, (want, halves)) in got.iter().zip(wants) {
+                    let got = &got[part.clone()];
+                    let right = got.iter().zip(&want).all(|(&got, &want)| match halves {
+                        1 => same(got, want),
+                        _ => got == want,
+                    });
+                    if !right {
+                        failures.check(
+                            format!("{}, {case}", isa.name()),
+                            false,
+                            format!("{got:x?}, want {want:x?}"),
+                        );
+                    }
+                }
+            }
+        }
+        failures.check(isa.name(), true, "");
+    }
+    failures.finish();
+}
+
+/// The model by itself: numbers are rounded to nearest, ties to even, and products added to sums, the upper ones first.
+#[test]
+fn pairs_round_and_add() {
+    let rounded = |value: f32| {
+        let [pairs, ..] = Isa::model().run_pairs(OfPairs { a: &[1.0; 8], b: &[value; 8], c: &[] });
+        f32::from_bits(pairs[0] & 0xffff_0000)
+    };
+    for (value, want) in [
+        (1.0, 1.0),
+        (1.0 + 1.0 / 256.0, 1.0),
+        (1.0 + 3.0 / 256.0, 1.0 + 4.0 / 256.0),
+        (1.0 + 1.01 / 256.0, 1.0 + 2.0 / 256.0),
+        (-0.3, -0.300_781_25),
+        (f32::MAX, f32::INFINITY),
+        (f32::MIN, f32::NEG_INFINITY),
+        // The largest number that does not become infinite.
+        (f32::from_bits(0x7f7f_7fff), f32::from_bits(0x7f7f_0000)),
+        (f32::from_bits(0x007f_ffff), 0.0),
+        (f32::MIN_POSITIVE, f32::MIN_POSITIVE),
+    ] {
+        assert_eq!(rounded(value), want, "{value:e}");
+    }
+    assert!(rounded(f32::from_bits(0x7f80_0001)).is_nan());
+    let pair = |low: f32, high: f32| f32::from_bits(low.to_bits() >> 16 | high.to_bits());
+    let sum = |a: [f32; 2], b: [f32; 2], c: f32| {
+        let [a, b] = [a, b].map(|[low, high]| [pair(low, high); 8]);
+        let [.., sums] = Isa::model().run_pairs(OfPairs { a: &a, b: &b, c: &[c; 8] });
+        f32::from_bits(sums[0])
+    };
+    assert_eq!(sum([2.0, 3.0], [0.5, -7.0], 10.0), -10.0);
+    let small = 2f32.powi(-24);
+    assert_eq!(sum([small, -1.0], [1.0, 1.0], 1.0), small);
+    assert_eq!(sum([-1.0, small], [1.0, 1.0], 1.0), 0.0);
+    assert_eq!(sum([f32::INFINITY, 1.0], [1.0, 1.0], 0.0), f32::INFINITY);
+    assert!(sum([f32::INFINITY, 1.0], [0.0, 1.0], 0.0).is_nan());
+    let least = f32::MIN_POSITIVE;
+    assert_eq!(sum([1.0, 0.5], [least, 0.0], 0.0), least);
+    assert_eq!(sum([0.5, 0.0], [least, 0.0], 0.0), 0.0);
 }

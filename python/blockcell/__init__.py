@@ -2,6 +2,7 @@
 
 `load` finds the library built for the running TensorFlow and loads it; from then on the stock ops
 run on its kernels, with gradients of first and second order. `info` tells what is in use.
+`set_float32_matmul_precision` chooses between precision and speed.
 `block_gru` and `block_gru_grad` are the library's own ops. The functions `..._from_keras` and
 `..._to_keras` turn the weights of Keras's layers into those of the ops, and back.
 `blockcell.keras.enable` runs Keras's layers on the kernels; `blockcell.rnn` has the block cells of
@@ -14,6 +15,7 @@ from typing import Any
 from blockcell.block_gru_ops import block_gru, block_gru_grad
 from blockcell.keras_weights import gru_from_keras, gru_to_keras, lstm_from_keras, lstm_to_keras
 from blockcell.loader import LibraryError, LibraryNotFoundError, find_library, info, load
+from blockcell.precision import get_float32_matmul_precision, set_float32_matmul_precision
 from blockcell.version import __version__
 
 __all__ = [
@@ -23,12 +25,14 @@ __all__ = [
     "block_gru",
     "block_gru_grad",
     "find_library",
+    "get_float32_matmul_precision",
     "gru_from_keras",
     "gru_to_keras",
     "info",
     "load",
     "lstm_from_keras",
     "lstm_to_keras",
+    "set_float32_matmul_precision",
 ]
 
 

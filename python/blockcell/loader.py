@@ -25,7 +25,7 @@ TAKE_OVER_VARIABLE = "BLOCKCELL_OVERRIDE"
 _PACKAGE = Path(__file__).resolve().parent
 _KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
-    *("runs", "labels"),
+    *("runs", "labels", "float32_matmul_precision", "float32_matmul_runs"),
 )
 _lock = threading.RLock()
 _loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the library is loaded
@@ -126,6 +126,13 @@ def module() -> Any:
         return _loaded.get("module") or load()
 
 
+def path() -> str:
+    """Returns the loaded library's file; calls `load()` first if that was not done."""
+    with _lock:
+        module()
+        return str(_loaded["path"])
+
+
 def info() -> Dict[str, Any]:
     """Returns what is in use, or would be. Changes nothing: it neither loads nor registers.
 
@@ -141,7 +148,10 @@ def info() -> Dict[str, Any]:
       * `problem`: Why there is none, as `load()` would say; None if all is well.
       * `tensorflow_running`, `tensorflow_built_for`: Versions of TensorFlow. Before `load()` the
         second one is taken from the name of the library's folder.
-      * `isa`: `"avx512"`, `"avx2"` or `"portable"`.
+      * `isa`: `"avx512_bf16"`, `"avx512"`, `"avx2"` or `"portable"`.
+      * `float32_matmul_precision`: The level that `set_float32_matmul_precision` has chosen.
+      * `float32_matmul_runs`: The level that this processor has instructions for: that one, or one
+        above. Where a lower level would not be faster, `"highest"` runs all the same.
       * `ops`: Names of the ops that have a kernel.
       * `taken_over`: Names of those whose stock kernel the library has taken over.
       * `override`: How they are taken over: `"priority"`, `"graph_pass"` or `"off"`.

@@ -1,9 +1,12 @@
 //! The attributes of a node, which the kernels of its operation read once.
 
-use blockcell_kernels::Error;
 use blockcell_kernels::ops::{DataType, Op};
+use blockcell_kernels::{Error, Precision};
 
 use super::ffi::{AttributeKind, AttributeValue, NodeAttributes};
+
+/// The attribute by which a node says how precise its products are.
+const PRECISION: &str = "_blockcell_precision";
 
 /// `DT_INT64` of TensorFlow's `types.proto`.
 const DT_INT64: i64 = 9;
@@ -65,6 +68,19 @@ impl<'a> Attributes<'a> {
 
     pub(super) fn text(self, name: &str) -> Result<String, Error> {
         Ok(self.get(name, AttributeKind::String)?.text)
+    }
+
+    /// How precise the node's products are, if it says so.
+    pub(super) fn precision(self) -> Result<Option<Precision>, Error> {
+        let Ok(got) = self.text(PRECISION) else { return Ok(None) };
+        match Precision::ALL.into_iter().find(|level| level.name() == got) {
+            Some(level) => Ok(Some(level)),
+            None => {
+                let names = Precision::ALL.map(Precision::name).join(", ");
+                let (op, expected) = (self.op.name, format!("{PRECISION} must be one of {names}"));
+                Err(Error::Attribute { op, expected, got })
+            }
+        }
     }
 
     pub(super) fn numbers(self, name: &str) -> Result<Vec<i64>, Error> {

@@ -10,7 +10,7 @@ use blockcell_kernels::Isa;
 /// What the operation returns. `tensorflow_running` may be empty: not known.
 pub(super) fn info(tensorflow_running: &str) -> String {
     or_default("BlockcellInfo", || {
-        let overrides = *switches::OVERRIDE;
+        let (overrides, precision) = (*switches::OVERRIDE, switches::precision());
         let rewrites = overrides && *switches::REWRITE;
         let names = |wanted: fn(&dyn Operation) -> bool| -> Vec<_> {
             networks().filter(|&op| wanted(op)).map(|op| op.op().name).collect()
@@ -21,6 +21,8 @@ pub(super) fn info(tensorflow_running: &str) -> String {
             "tensorflow_built_for": env!("BLOCKCELL_TENSORFLOW"),
             "tensorflow_running": Some(tensorflow_running).filter(|version| !version.is_empty()),
             "isa": Isa::get().name(),
+            "float32_matmul_precision": precision.name(),
+            "float32_matmul_runs": precision.on(Isa::get()).name(),
             "ops": names(|_| true),
             "override": match overrides {
                 false => "off",

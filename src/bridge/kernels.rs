@@ -1,7 +1,7 @@
 //! The kernels as TensorFlow has them: one for each node, which knows the node's attributes.
 
 use blockcell_kernels::ops::{Inferred, Op, PartialShape};
-use blockcell_kernels::{Context, Error, Isa};
+use blockcell_kernels::{Context, Error, Isa, Precision};
 
 use super::attributes::{self, Attributes};
 use super::constants::Kept;
@@ -9,6 +9,7 @@ use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Statu
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
 use super::{block, cudnn, loops, unfused};
+use crate::switches;
 
 /// An operation that has kernels.
 pub(super) trait Operation: Sync {
@@ -104,23 +105,26 @@ pub(super) struct Kernel {
     op: String,
     node: Result<Box<dyn Node>, Status>,
     kept: Kept,
+    /// If the node says so; otherwise that of the process holds.
+    precision: Option<Precision>,
     runs: Runs,
 }
 
 pub(super) fn make_kernel(op: &str, attributes: &NodeAttributes) -> Box<Kernel> {
     let mut node = None;
     let mut kept = Kept::default();
-    let mut label = None;
+    let (mut label, mut precision) = (None, None);
     let status = guarded(op, || {
         let operation = by_name(op).expect("an operation");
         let attributes = Attributes::new(operation.op(), attributes);
         label = attributes.text(runs::LABEL).ok();
         kept = Kept::of(attributes);
+        precision = attributes.precision()?;
         node = Some(operation.node(attributes)?);
         Ok(())
     });
     let runs = Runs::of(op, label.as_deref());
-    Box::new(Kernel { op: op.to_owned(), node: node.ok_or(status), kept, runs })
+    Box::new(Kernel { op: op.to_owned(), node: node.ok_or(status), kept, precision, runs })
 }
 
 impl Kernel {
@@ -162,7 +166,8 @@ impl Kernel {
                 return Ok(());
             }
             self.kept.with(inputs, |constants| {
-                let context = &Context { isa: Isa::get(), executor: pool, constants };
+                let precision = self.precision.unwrap_or_else(switches::precision);
+                let context = &Context { isa: Isa::get(), executor: pool, precision, constants };
                 node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
             })?;
             self.runs.count();

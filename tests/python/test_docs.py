@@ -221,6 +221,8 @@ OTHERS = {
     "BLOCKCELL_ISA": "kernels/src/simd/mod.rs",
     "BLOCKCELL_LIBRARY": "python/blockcell/loader.py",
     "BLOCKCELL_PYTHON": "python/blockcell/building.py",
+    "ONEDNN_DEFAULT_FPMATH_MODE": "src/switches.rs",
+    "TF_SET_ONEDNN_FPMATH_MODE": "src/switches.rs",
     "TF_CUDNN_RESET_RND_GEN_STATE": "src/switches.rs",
 }
 """Variables that are not declared there, and where they are read."""

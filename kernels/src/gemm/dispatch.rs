@@ -1,5 +1,6 @@
 //! Adding products to a tile: which of the ways to compute them to take.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3, Axis, Slice};
@@ -7,6 +8,7 @@ use ndarray::{ArrayView2, ArrayView3, Axis, Slice};
 use super::columns::runs;
 use super::dots::{self, AddDots, Blocks, CopyBlocks};
 use super::few_rows::{AddFewRows, few_rows};
+use super::lanes::{Floats, Lanes, Pairs, lanes};
 use super::micro_kernel::{Accumulators, LeftPanel, LeftRows, LeftSlice};
 use super::pack::{CopyPanel, CopyRows};
 use super::right::Right;
@@ -35,18 +37,30 @@ impl Tile<'_> {
         right: Right<'_, B>,
     ) {
         self.clear_blank();
-        let unpacked = match right {
-            Right::RowMajor(matrix) => as_f32(matrix),
-            _ => None,
+        let (unpacked, pairs) = match right {
+            Right::RowMajor(matrix) => (as_f32(matrix), self.pairs),
+            Right::Transposed(_) => (None, self.pairs),
+            Right::Packed { pairs, .. } => (None, pairs),
         };
         match unpacked {
+            _ if const { !B::IS_HALF } && pairs => {
+                self.for_each_slice::<A, Pairs>(left, |tile, left, slice| {
+                    tile.add_slice(left, right, slice);
+                });
+            }
             Some(b) if sweep::pays(self.isa, self.rows, b) => {
-                self.for_each_slice(left, |tile, left, slice| tile.add_swept(left, b, slice));
+                self.for_each_slice::<A, Floats>(left, |tile, left, slice| {
+                    tile.add_swept(left, b, slice);
+                });
             }
             Some(b) if self.rows <= few_rows(self.isa) => {
-                self.for_each_slice(left, |tile, left, slice| tile.add_few_rows(left, b, slice));
+                self.for_each_slice::<A, Floats>(left, |tile, left, slice| {
+                    tile.add_few_rows(left, b, slice);
+                });
             }
-            _ => self.for_each_slice(left, |tile, left, slice| tile.add_slice(left, right, slice)),
+            _ => self.for_each_slice::<A, Floats>(left, |tile, left, slice| {
+                tile.add_slice(left, right, slice);
+            }),
         }
     }
 
@@ -58,14 +72,28 @@ impl Tile<'_> {
         valid: Option<&[bool]>,
         right: ArrayView2<'_, B>,
     ) {
+        if const { !B::IS_HALF } && self.pairs {
+            self.add_panels::<A, B, Pairs>(left, valid, right);
+        } else {
+            self.add_panels::<A, B, Floats>(left, valid, right);
+        }
+    }
+
+    /// [`Tile::add_tn`] of factors with such lanes.
+    fn add_panels<A: Storage, B: Storage, L: Lanes>(
+        &mut self,
+        left: ArrayView2<'_, A>,
+        valid: Option<&[bool]>,
+        right: ArrayView2<'_, B>,
+    ) {
         self.clear_blank();
         let memory = std::mem::take(&mut self.left);
         let panel = memory.as_chunks_mut().0.first_chunk_mut().expect("memory for a panel");
-        for slice in slices(left.nrows()) {
+        for slice in slices::<L>(left.nrows()) {
             let from = rows_of(left, slice.clone());
             let valid = valid.map(|valid| &valid[slice.clone()]);
-            self.isa.run(CopyPanel { from, valid, to: panel });
-            self.add_row_major(LeftPanel { data: panel, at: 0 }, right, slice);
+            L::run(self.isa, CopyPanel::<A, L>::new(from, valid, panel));
+            self.add_row_major(LeftPanel::<L>::new(panel), right, slice);
         }
         self.left = memory;
     }
@@ -99,57 +127,59 @@ impl Tile<'_> {
     }
 
     /// Calls `add` with a copy of each slice of `a`, matrices one below the other.
-    pub(super) fn for_each_slice<A: Storage>(
+    pub(super) fn for_each_slice<A: Storage, L: Lanes>(
         &mut self,
         a: ArrayView3<'_, A>,
-        mut add: impl FnMut(&mut Self, LeftRows<'_>, Range<usize>),
+        mut add: impl FnMut(&mut Self, LeftRows<'_, L>, Range<usize>),
     ) {
         let memory = std::mem::take(&mut self.left);
-        for slice in slices(a.len_of(Axis(2))) {
+        for slice in slices::<L>(a.len_of(Axis(2))) {
             let mut from = a.view();
             from.slice_axis_inplace(Axis(2), Slice::from(slice.clone()));
-            self.isa.run(CopyRows { from, to: memory, pitch: LEFT_PITCH_FLOATS });
-            add(self, LeftRows(&memory.as_chunks().0[..self.rows]), slice);
+            let (pitch, lanes) = (LEFT_PITCH_FLOATS, PhantomData::<L>);
+            L::run(self.isa, CopyRows { from, to: memory, pitch, lanes });
+            add(self, LeftRows::new(&memory.as_chunks().0[..self.rows]), slice);
         }
         self.left = memory;
     }
 
     /// Adds the product of one slice of the factors. `left` is that slice; `right` is all of it.
-    fn add_slice<B: Storage>(
+    fn add_slice<B: Storage, L: Lanes>(
         &mut self,
-        left: LeftRows<'_>,
+        left: LeftRows<'_, L>,
         right: Right<'_, B>,
         slice: Range<usize>,
     ) {
-        let isa = self.isa;
+        let (isa, depth) = (self.isa, lanes::<L>(slice.len()));
         match right {
             Right::RowMajor(b) => self.add_row_major(left, b, slice),
             Right::Transposed(b) => {
-                self.for_each_run(0..self.rows, left, slice.len(), |strip, packed| {
-                    isa.run(AddTransposed { strip, right: b, slice: slice.clone(), packed });
+                self.for_each_run(0..self.rows, left, depth, |strip, packed| {
+                    L::run(isa, AddTransposed { strip, right: b, slice: slice.clone(), packed });
                 });
             }
-            Right::Packed { data, vectors } => {
+            Right::Packed { data, vectors, .. } => {
                 let Tile { rows, pitch, ref mut sums, .. } = *self;
-                let packed = &data[slice.start * pitch..slice.end * pitch];
+                let packed = &data[lanes::<L>(slice.start) * pitch..][..depth * pitch];
                 let sums = Accumulators { data: sums, pitch };
-                let strip = Strip { left, depth: slice.len(), rows, columns: 0..pitch, sums };
-                isa.run(AddPacked { strip, packed, vectors });
+                let strip = Strip { left, depth, rows, columns: 0..pitch, sums };
+                L::run(isa, AddPacked { strip, packed, vectors });
             }
         }
     }
 
     /// [`Tile::add_slice`] for a row-major factor that is packed on the way.
-    fn add_row_major<B: Storage>(
+    fn add_row_major<B: Storage, L: LeftSlice>(
         &mut self,
-        left: impl LeftSlice,
+        left: L,
         b: ArrayView2<'_, B>,
         slice: Range<usize>,
     ) {
         let isa = self.isa;
         let right = rows_of(b, slice.clone());
-        self.for_each_run(0..self.rows, left, slice.len(), |strip, packed| {
-            isa.run(AddRows { strip, right, packed });
+        let depth = lanes::<L::Lanes>(slice.len());
+        self.for_each_run(0..self.rows, left, depth, |strip, packed| {
+            L::Lanes::run(isa, AddRows { strip, right, packed });
         });
     }
 

@@ -2,14 +2,16 @@
 //! cells are in registers, and the equation of a step can follow while they are in the first level cache.
 
 use std::iter;
+use std::marker::PhantomData;
 use std::ops::Range;
 
+use super::lanes::{Floats, Lanes, Pairs, lanes};
 use super::micro_kernel::{LeftSlice, Packed, multiply, with_height};
 use super::pack::pack_columns;
 use super::prefetch::NoPrefetch;
 use super::right::Right;
 use super::tiling::{padded, slices};
-use super::weights::{packed, weights_len};
+use super::weights::{lane_depth, packed, weights_len};
 use crate::constants::Form;
 use crate::executor::for_each;
 use crate::simd::{LINE, Simd, WithSimd};
@@ -27,7 +29,10 @@ const MOST_SUMS: usize = GROUPED_ROWS * 4 * GROUP_CELLS;
 #[derive(Clone, Copy)]
 pub(crate) struct Interleaved<'a, const G: usize> {
     packed: &'a [f32],
+    /// Terms.
     depth: usize,
+    /// What multiplies pairs of terms, if lanes hold these.
+    pairs: Option<Isa>,
     /// Cells of a block.
     pub(crate) width: usize,
 }
@@ -107,7 +112,52 @@ impl GroupSums {
 
 const _: () = assert!(align_of::<GroupSums>() == LINE);
 
+/// How rows are multiplied by [`Interleaved`] factors: as they are, or as pairs of terms.
+#[derive(Clone, Copy)]
+pub(crate) struct RowLanes {
+    /// What computes with pairs of terms, if they are.
+    pairs: Option<Isa>,
+    /// Terms of a row.
+    depth: usize,
+}
+
+impl RowLanes {
+    /// Elements of memory for a row.
+    pub(crate) fn memory(self) -> usize {
+        self.pairs.map_or(0, |_| padded(lanes::<Pairs>(self.depth)))
+    }
+
+    /// The lanes of a row, for which there may be memory needed.
+    #[inline(always)]
+    pub(crate) fn of<'m>(self, row: &'m [f32], memory: &'m mut [f32]) -> &'m [f32] {
+        let Some(isa) = self.pairs else { return row };
+        isa.run_pairs(CopyRow { row, memory });
+        &memory[..lanes::<Pairs>(self.depth)]
+    }
+}
+
+/// Copies a row as pairs of terms.
+struct CopyRow<'r, 'm> {
+    row: &'r [f32],
+    memory: &'m mut [f32],
+}
+
+impl WithSimd for CopyRow<'_, '_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let terms = self.row.chunks(Pairs::TERMS * S::LANES);
+        for (terms, to) in terms.zip(self.memory.chunks_exact_mut(S::LANES)) {
+            simd.store(Pairs::along(simd, terms), to);
+        }
+    }
+}
+
 impl<'a, const G: usize> Interleaved<'a, G> {
+    /// How rows are multiplied by it.
+    pub(crate) fn row_lanes(&self) -> RowLanes {
+        RowLanes { pairs: self.pairs, depth: self.depth }
+    }
+
     /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of
     /// [`weights_len`]. `strips` are those of all cells; `at_once` cells, whole blocks, are a task.
     pub(crate) fn pack<E: Storage>(
@@ -117,20 +167,28 @@ impl<'a, const G: usize> Interleaved<'a, G> {
         strips: &[Range<usize>; G],
         memory: &'a mut [f32],
     ) -> Self {
-        let (isa, all, size) = (context.isa, strips[0].len(), depth * G * at_once);
-        let key = (Form::Blocks { cells: width }, weights_len(depth, G, all));
+        let (isa, all, pairs) = (context.isa, strips[0].len(), context.wants_pairs::<E>());
+        let lanes = lane_depth(depth, pairs);
+        let size = lanes * G * at_once;
+        let key = (Form::Blocks { cells: width, pairs }, weights_len(lanes, G, all));
         let packed = packed(context, right, strips, key, Some(memory), |to| {
             let tasks = parts(0..all, at_once).zip(to.chunks_mut(size.max(1)));
             // An element takes about a cycle on its way from the third level cache, and back.
             for_each(context.executor, size as u64, tasks.collect(), |(cells, to)| {
-                isa.run(Pack { right, depth, width, strips, cells, to });
+                let pack = Pack { right, depth, width, strips, cells, to };
+                if const { !E::IS_HALF } && pairs {
+                    isa.run_pairs(PackLanes::<_, Pairs, G>(pack, PhantomData));
+                } else {
+                    isa.run(PackLanes::<_, Floats, G>(pack, PhantomData));
+                }
             });
         });
-        Interleaved { packed: packed.expect("memory for unpacked weights"), depth, width }
+        let packed = packed.expect("memory for unpacked weights");
+        Interleaved { packed, depth, pairs: pairs.then_some(isa), width }
     }
 
-    /// Adds the products of some rows with the weights of a group of cells to `sums`, `[rows, gates, cells]`. Those of
-    /// a row are `pitch` apart from those of the next.
+    /// Adds the products of the lanes of some rows with the weights of a group of cells to `sums`, `[rows, gates, cells]`.
+    /// Those of a row are `pitch` apart from those of the next.
     #[inline(always)]
     pub(crate) fn add<'l, S: Simd>(
         &self,
@@ -145,23 +203,28 @@ impl<'a, const G: usize> Interleaved<'a, G> {
             *to = row;
             count += 1;
         }
+        let lanes = lane_depth(self.depth, self.pairs.is_some());
         for cells in blocks(group.clone(), self.width) {
-            let at = self.depth * G * cells.start;
+            let at = lanes * G * cells.start;
             let block = Block {
-                packed: &self.packed[at..at + self.depth * G * padded(cells.len())],
-                depth: self.depth,
+                packed: &self.packed[at..at + lanes * G * padded(cells.len())],
+                depth: lanes,
                 rows: &rows[..count],
                 vectors: padded(cells.len()) / S::LANES,
                 sums: &mut sums[cells.start - group.start..],
                 pitch,
                 gate: padded(group.len()),
             };
-            match G * block.vectors {
-                1 => simd.enter(Wide::<1>(block)),
-                2 => simd.enter(Wide::<2>(block)),
-                4 => simd.enter(Wide::<4>(block)),
-                8 => simd.enter(Wide::<8>(block)),
-                vectors => unreachable!("no block of {vectors} vectors"),
+            match (G * block.vectors, self.pairs) {
+                (1, None) => simd.enter(Wide::<Floats, 1>(block, PhantomData)),
+                (2, None) => simd.enter(Wide::<Floats, 2>(block, PhantomData)),
+                (4, None) => simd.enter(Wide::<Floats, 4>(block, PhantomData)),
+                (8, None) => simd.enter(Wide::<Floats, 8>(block, PhantomData)),
+                (1, Some(isa)) => isa.run_pairs(Wide::<Pairs, 1>(block, PhantomData)),
+                (2, Some(isa)) => isa.run_pairs(Wide::<Pairs, 2>(block, PhantomData)),
+                (4, Some(isa)) => isa.run_pairs(Wide::<Pairs, 4>(block, PhantomData)),
+                (8, Some(isa)) => isa.run_pairs(Wide::<Pairs, 8>(block, PhantomData)),
+                (vectors, _) => unreachable!("no block of {vectors} vectors"),
             }
         }
     }
@@ -170,6 +233,7 @@ impl<'a, const G: usize> Interleaved<'a, G> {
 /// The product of some rows and a block of cells.
 struct Block<'b> {
     packed: &'b [f32],
+    /// Lanes.
     depth: usize,
     rows: &'b [&'b [f32]],
     /// Vectors of each gate.
@@ -181,9 +245,9 @@ struct Block<'b> {
 }
 
 /// A block that is `N` vectors wide.
-struct Wide<'b, const N: usize>(Block<'b>);
+struct Wide<'b, L, const N: usize>(Block<'b>, PhantomData<L>);
 
-impl<const N: usize> WithSimd for Wide<'_, N> {
+impl<L: Lanes, const N: usize> WithSimd for Wide<'_, L, N> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         with_height!(self.0.rows.len(), M if is_block(S::REGISTERS, M, N) => self.add::<S, M>(simd));
@@ -195,19 +259,19 @@ const fn is_block(registers: usize, rows: usize, vectors: usize) -> bool {
     rows <= few_rows(registers) && rows * vectors <= sums_in_registers(registers)
 }
 
-impl<const N: usize> Wide<'_, N> {
+impl<L: Lanes, const N: usize> Wide<'_, L, N> {
     #[inline(always)]
     fn add<S: Simd, const M: usize>(self, simd: S) {
         let Block { packed, depth, rows, vectors, sums, pitch, gate } = self.0;
         let mut rest = packed;
-        for slice in slices(depth) {
+        for slice in slices::<Floats>(depth) {
             let (packed, after) = rest.split_at(slice.len() * N * S::LANES);
             rest = after;
             let mut left = [&[] as &[f32]; M];
             for (to, row) in left.iter_mut().zip(rows) {
                 *to = &row[slice.clone()];
             }
-            let left = RowsInPlace(left);
+            let left = RowsInPlace(left, PhantomData::<L>);
             let right = Packed { data: packed, prefetch: NoPrefetch };
             let product = multiply::<S, M, N>(simd, left, 0, right, slice.len());
             for (row, sums) in product.iter().zip(sums.chunks_mut(pitch)) {
@@ -227,9 +291,11 @@ impl<const N: usize> Wide<'_, N> {
 
 /// A slice of a few rows of a left factor, where they are.
 #[derive(Clone, Copy)]
-struct RowsInPlace<'a, const M: usize>([&'a [f32]; M]);
+struct RowsInPlace<'a, L, const M: usize>([&'a [f32]; M], PhantomData<L>);
 
-impl<const M: usize> LeftSlice for RowsInPlace<'_, M> {
+impl<L: Lanes, const M: usize> LeftSlice for RowsInPlace<'_, L, M> {
+    type Lanes = L;
+
     const REREADS: bool = true;
 
     #[inline(always)]
@@ -253,16 +319,19 @@ struct Pack<'r, 't, E, const G: usize> {
     to: &'t mut [f32],
 }
 
-impl<E: Storage, const G: usize> WithSimd for Pack<'_, '_, E, G> {
+/// The same with such lanes.
+struct PackLanes<'r, 't, E, L, const G: usize>(Pack<'r, 't, E, G>, PhantomData<L>);
+
+impl<E: Storage, L: Lanes, const G: usize> WithSimd for PackLanes<'_, '_, E, L, G> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Pack { right, depth, width, strips, cells: all, to } = self;
+        let Pack { right, depth, width, strips, cells: all, to } = self.0;
         for cells in blocks(all.clone(), width) {
             let size = padded(cells.len());
             for (gate, strip) in strips.iter().enumerate() {
                 let columns = strip.start + cells.start..strip.start + cells.end;
-                let to = &mut to[depth * G * (cells.start - all.start) + gate * size..];
-                pack_columns(simd, right, 0..depth, columns, to, G * size);
+                let to = &mut to[lanes::<L>(depth) * G * (cells.start - all.start) + gate * size..];
+                pack_columns::<S, E, L>(simd, right, 0..depth, columns, to, G * size);
             }
         }
     }

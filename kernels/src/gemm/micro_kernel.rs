@@ -1,8 +1,10 @@
 //! The micro-kernel: a block of rows by a few vectors of columns, all of whose sums are in registers.
 
 use std::iter;
+use std::marker::PhantomData;
 use std::ops::Range;
 
+use super::lanes::{Floats, Lanes};
 use super::prefetch::{NoPrefetch, Prefetch};
 use crate::simd::Simd;
 use crate::tuning::{KC, LEFT_PITCH_FLOATS, PANEL_ROWS, PREFETCH_ROWS, UNROLL_ROWS};
@@ -38,44 +40,68 @@ pub(super) fn no_block(rows: usize) -> ! {
 
 /// A slice of a left factor, at most [`KC`] deep.
 pub(super) trait LeftSlice: Copy {
+    /// What its lanes hold, and those of what it is multiplied by.
+    type Lanes: Lanes;
+
     /// Whether two blocks of rows both read an unpacked right factor, instead of packing it.
     const REREADS: bool;
 
     /// The block of `rows` rows from row `at` on.
     fn block(self, at: usize, rows: usize) -> Self;
 
-    /// The coefficient of row `m` at depth `k`. They are read one by one: from an array of a block's
+    /// The coefficient of row `m` at depth `k`, as the bits of a lane. They are read one by one: from an array of a block's
     /// coefficients the compiler would make a gather, which takes longer than the multiply-adds.
     fn coefficient(self, m: usize, k: usize) -> f32;
 }
 
 /// A left factor, row-major. The fixed pitch lets one base register address all rows of a block.
 #[derive(Clone, Copy)]
-pub(super) struct LeftRows<'a>(pub(super) &'a [[f32; LEFT_PITCH_FLOATS]]);
+pub(super) struct LeftRows<'a, L = Floats> {
+    rows: &'a [[f32; LEFT_PITCH_FLOATS]],
+    lanes: PhantomData<L>,
+}
 
-impl LeftSlice for LeftRows<'_> {
+impl<'a, L: Lanes> LeftRows<'a, L> {
+    #[inline(always)]
+    pub(super) fn new(rows: &'a [[f32; LEFT_PITCH_FLOATS]]) -> Self {
+        LeftRows { rows, lanes: PhantomData }
+    }
+}
+
+impl<L: Lanes> LeftSlice for LeftRows<'_, L> {
+    type Lanes = L;
+
     const REREADS: bool = true;
 
     #[inline(always)]
     fn block(self, at: usize, rows: usize) -> Self {
-        LeftRows(&self.0[at..at + rows])
+        LeftRows::new(&self.rows[at..at + rows])
     }
 
     #[inline(always)]
     fn coefficient(self, m: usize, k: usize) -> f32 {
-        self.0[m][k]
+        self.rows[m][k]
     }
 }
 
 /// A left factor, column-major: `[k][m]`.
 #[derive(Clone, Copy)]
-pub(super) struct LeftPanel<'a> {
-    pub(super) data: &'a [[f32; PANEL_ROWS]; KC],
+pub(super) struct LeftPanel<'a, L = Floats> {
+    data: &'a [[f32; PANEL_ROWS]; KC],
     /// The first row of this block.
-    pub(super) at: usize,
+    at: usize,
+    lanes: PhantomData<L>,
 }
 
-impl LeftSlice for LeftPanel<'_> {
+impl<'a, L: Lanes> LeftPanel<'a, L> {
+    pub(super) fn new(data: &'a [[f32; PANEL_ROWS]; KC]) -> Self {
+        LeftPanel { data, at: 0, lanes: PhantomData }
+    }
+}
+
+impl<L: Lanes> LeftSlice for LeftPanel<'_, L> {
+    type Lanes = L;
+
     const REREADS: bool = false;
 
     #[inline(always)]
@@ -342,9 +368,9 @@ pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
 
 /// Adds the outer product of the coefficients at depth `k` and a row of the right factor.
 #[inline(always)]
-fn add_term<S: Simd, const M: usize, const V: usize>(
+fn add_term<S: Simd, L: LeftSlice, const M: usize, const V: usize>(
     simd: S,
-    left: impl LeftSlice,
+    left: L,
     k: usize,
     columns: [S::F32; V],
     sums: &mut [[S::F32; V]; M],
@@ -352,7 +378,7 @@ fn add_term<S: Simd, const M: usize, const V: usize>(
     for (m, sums) in sums.iter_mut().enumerate() {
         let coefficient = simd.splat(left.coefficient(m, k));
         for (sum, column) in sums.iter_mut().zip(columns) {
-            *sum = simd.mul_add(coefficient, column, *sum);
+            *sum = L::Lanes::multiply_add(simd, coefficient, column, *sum);
         }
     }
 }

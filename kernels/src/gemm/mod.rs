@@ -17,6 +17,7 @@ mod dispatch;
 mod dots;
 mod few_rows;
 mod interleaved;
+mod lanes;
 mod micro_kernel;
 mod pack;
 mod prefetch;
@@ -30,13 +31,13 @@ mod tiling;
 mod weights;
 
 pub(crate) use columns::pitch;
-pub(crate) use interleaved::{GroupSums, Interleaved, block_width, gates, groups};
+pub(crate) use interleaved::{GroupSums, Interleaved, RowLanes, block_width, gates, groups};
 pub(crate) use products::{Target, products};
 pub(crate) use right::Right;
 pub(crate) use tile::{Tile, tile, tile_at, tile_in};
 pub(crate) use tiling::{
     LeftLayout, StepShape, cell_tiling, constant_tiling, cost, group_tiling, most_rows, padded,
-    product_tiling, sequence_tiling, step_rows, step_tiling, transposed_tiling,
+    pairs_pay, product_tiling, sequence_tiling, step_rows, step_tiling, transposed_tiling,
 };
 #[cfg(feature = "bench_internals")]
 pub(crate) use weights::pack_whole;

@@ -1,11 +1,13 @@
 //! Copies of factors in the order in which the micro-kernels read them.
 
+use std::marker::PhantomData;
 use std::mem;
 use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayView3};
 
 use super::columns::{Strips, pitch, runs};
+use super::lanes::{Lanes, lanes};
 use super::micro_kernel::{Unpacked, groups_of};
 use super::right::Right;
 use super::tiling::{padded, slices};
@@ -16,7 +18,7 @@ use crate::{Isa, Storage};
 
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice by [`pack_slice`].
 #[cfg(any(test, feature = "bench_internals"))]
-pub(super) fn pack<E: Storage>(
+pub(super) fn pack<E: Storage, L: Lanes>(
     isa: Isa,
     right: Right<'_, E>,
     depth: usize,
@@ -24,20 +26,21 @@ pub(super) fn pack<E: Storage>(
     vectors: usize,
     to: &mut [f32],
 ) {
-    for (slice, packed) in packed_slices(depth, strips, to) {
-        pack_slice(isa, right, slice, strips, vectors, packed);
+    for (slice, packed) in packed_slices::<L>(depth, strips, to) {
+        pack_slice::<E, L>(isa, right, slice, strips, vectors, packed);
     }
 }
 
-/// The slices of a packed right factor, and their memory.
-pub(super) fn packed_slices<'t>(
+/// The slices of a packed right factor of `depth` terms, and their memory.
+pub(super) fn packed_slices<'t, L: Lanes>(
     depth: usize,
     strips: Strips<'_>,
     mut to: &'t mut [f32],
 ) -> impl Iterator<Item = (Range<usize>, &'t mut [f32])> {
     let pitch = pitch(strips);
-    slices(depth).map(move |slice| {
-        let (packed, rest) = mem::take(&mut to).split_at_mut(slice.len() * pitch);
+    slices::<L>(depth).map(move |slice| {
+        let len = lanes::<L>(slice.len()) * pitch;
+        let (packed, rest) = mem::take(&mut to).split_at_mut(len);
         to = rest;
         (slice, packed)
     })
@@ -45,7 +48,7 @@ pub(super) fn packed_slices<'t>(
 
 /// Packs a slice as groups of `vectors` vectors of columns, one after the other, each `[k][column]`. The columns are
 /// those of the tile's sums, so that a group may have the end of a run of strips and the start of the next.
-pub(super) fn pack_slice<E: Storage>(
+pub(super) fn pack_slice<E: Storage, L: Lanes>(
     isa: Isa,
     right: Right<'_, E>,
     slice: Range<usize>,
@@ -58,13 +61,15 @@ pub(super) fn pack_slice<E: Storage>(
     for columns in runs(strips) {
         let end = at + padded(columns.len());
         let (slice, place) = (slice.clone(), at..end);
-        isa.run(Pack { right, slice, columns, place, pitch, vectors, to: &mut *to });
+        let to = &mut *to;
+        let lanes = PhantomData::<L>;
+        L::run(isa, Pack { right, slice, columns, place, pitch, vectors, to, lanes });
         at = end;
     }
 }
 
 /// Packs a slice of one run of strips.
-struct Pack<'r, 't, E> {
+struct Pack<'r, 't, E, L> {
     right: Right<'r, E>,
     slice: Range<usize>,
     columns: Range<usize>,
@@ -74,12 +79,14 @@ struct Pack<'r, 't, E> {
     vectors: usize,
     /// For the whole slice.
     to: &'t mut [f32],
+    lanes: PhantomData<L>,
 }
 
-impl<E: Storage> WithSimd for Pack<'_, '_, E> {
+impl<E: Storage, L: Lanes> WithSimd for Pack<'_, '_, E, L> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Pack { right, slice, columns, place, pitch, vectors, to } = self;
+        let Pack { right, slice, columns, place, pitch, vectors, to, .. } = self;
+        let depth = lanes::<L>(slice.len());
         for group in groups_of::<S>(pitch, vectors) {
             let part = group.start.max(place.start)..group.end.min(place.end);
             if part.is_empty() {
@@ -87,16 +94,16 @@ impl<E: Storage> WithSimd for Pack<'_, '_, E> {
             }
             let column = |at: usize| columns.end.min(columns.start + at - place.start);
             let columns = column(part.start)..column(part.end);
-            let packed = &mut to[slice.len() * group.start..slice.len() * group.end];
+            let packed = &mut to[depth * group.start..depth * group.end];
             let packed = &mut packed[part.start - group.start..];
-            pack_columns(simd, right, slice.clone(), columns, packed, group.len());
+            pack_columns::<S, E, L>(simd, right, slice.clone(), columns, packed, group.len());
         }
     }
 }
 
 /// Packs some columns of a slice of a right factor into rows that are `group` apart.
 #[inline(always)]
-pub(super) fn pack_columns<S: Simd, E: Storage>(
+pub(super) fn pack_columns<S: Simd, E: Storage, L: Lanes>(
     simd: S,
     right: Right<'_, E>,
     slice: Range<usize>,
@@ -110,16 +117,18 @@ pub(super) fn pack_columns<S: Simd, E: Storage>(
             let data = matrix.to_slice().expect("a right factor without gaps");
             let data = &data[slice.start * pitch..slice.end * pitch];
             let from = Unpacked { data, pitch, at: columns.start, width: columns.len() };
-            pack_rows(simd, from, to, group);
+            pack_rows::<S, E, L>(simd, from, to, group);
         }
-        Right::Transposed(matrix) => pack_transposed(simd, matrix, slice, columns, to, group),
+        Right::Transposed(matrix) => {
+            pack_transposed::<S, E, L>(simd, matrix, slice, columns, to, group);
+        }
         Right::Packed { .. } => unreachable!("packed already"),
     }
 }
 
 /// Packs the columns of one group, or a part of them, whose packed rows are `group` long.
 #[inline(always)]
-pub(super) fn pack_rows<S: Simd, E: Storage>(
+pub(super) fn pack_rows<S: Simd, E: Storage, L: Lanes>(
     simd: S,
     from: Unpacked<'_, E, true>,
     to: &mut [f32],
@@ -127,24 +136,34 @@ pub(super) fn pack_rows<S: Simd, E: Storage>(
 ) {
     let Unpacked { data, pitch, at, width } = from;
     let full = width - width % S::LANES;
-    let rows = data.chunks_exact(pitch);
+    let rows = data.chunks(L::TERMS * pitch);
     for (from, to) in rows.zip(to.chunks_mut(group)) {
+        // The rows of the terms of a lane.
+        let second = match from.get(pitch..) {
+            Some(second) if const { L::TERMS > 1 } && !second.is_empty() => &second[at..at + width],
+            _ => &[],
+        };
         let from = &from[at..at + width];
         let to = &mut to[..padded(width)];
         let ahead = from.as_ptr().wrapping_add(PREFETCH_ROWS * pitch);
-        for at in (0..full).step_by(S::LANES) {
-            simd.prefetch(ahead.wrapping_add(at).cast());
-            simd.store(E::load(simd, &from[at..at + S::LANES]), &mut to[at..at + S::LANES]);
+        let (whole, last) = to.split_at_mut(full);
+        for (at, to) in (0..full).step_by(S::LANES).zip(whole.chunks_exact_mut(S::LANES)) {
+            for row in 0..L::TERMS {
+                simd.prefetch(ahead.wrapping_add(row * pitch + at).cast());
+            }
+            let second = second.get(at..at + S::LANES).unwrap_or_default();
+            simd.store(L::across(simd, &from[at..at + S::LANES], second), to);
         }
-        for at in (full..to.len()).step_by(S::LANES) {
-            simd.store(E::load(simd, &from[width.min(at)..]), &mut to[at..at + S::LANES]);
+        for (at, to) in (full..).step_by(S::LANES).zip(last.chunks_exact_mut(S::LANES)) {
+            let second = second.get(at..).unwrap_or_default();
+            simd.store(L::across(simd, &from[width.min(at)..], second), to);
         }
     }
 }
 
 /// [`pack_rows`] from the transpose.
 #[inline(always)]
-pub(super) fn pack_transposed<S: Simd, E: Storage>(
+pub(super) fn pack_transposed<S: Simd, E: Storage, L: Lanes>(
     simd: S,
     matrix: ArrayView2<'_, E>,
     slice: Range<usize>,
@@ -152,7 +171,7 @@ pub(super) fn pack_transposed<S: Simd, E: Storage>(
     to: &mut [f32],
     group: usize,
 ) {
-    let depth = slice.len();
+    let depth = lanes::<L>(slice.len());
     for at in (0..padded(columns.len())).step_by(S::LANES) {
         // LANES rows of the matrix become as many columns.
         let mut rows = [&[] as &[E]; UNIT];
@@ -164,19 +183,19 @@ pub(super) fn pack_transposed<S: Simd, E: Storage>(
         let whole = at + S::LANES <= columns.len();
         for k in (0..depth).step_by(S::LANES) {
             let to = &mut to[k * group + at..];
-            if whole && k + S::LANES <= depth {
-                pack_square::<S, E, true>(simd, &rows, k, to, group);
+            if whole && (k + S::LANES) * L::TERMS <= slice.len() {
+                pack_square::<S, E, L, true>(simd, &rows, k, to, group);
             } else {
-                pack_square::<S, E, false>(simd, &rows, k, to, group);
+                pack_square::<S, E, L, false>(simd, &rows, k, to, group);
             }
         }
     }
 }
 
-/// `LANES` elements of as many rows, from `k` on, become as many columns. Only where the square is
+/// `LANES` lanes of as many rows, from `k` on, become as many columns. Only where the square is
 /// not `WHOLE` do rows end before.
 #[inline(always)]
-fn pack_square<S: Simd, E: Storage, const WHOLE: bool>(
+fn pack_square<S: Simd, E: Storage, L: Lanes, const WHOLE: bool>(
     simd: S,
     rows: &[&[E]; UNIT],
     k: usize,
@@ -185,10 +204,15 @@ fn pack_square<S: Simd, E: Storage, const WHOLE: bool>(
 ) {
     let mut square = [simd.splat(0.0); UNIT];
     for (vector, from) in square[..S::LANES].iter_mut().zip(rows) {
-        let from = if WHOLE { &from[k..k + S::LANES] } else { from.get(k..).unwrap_or_default() };
+        let (first, end) = (k * L::TERMS, (k + S::LANES) * L::TERMS);
+        let from = if WHOLE {
+            &from[first..end]
+        } else {
+            from.get(first..end.min(from.len())).unwrap_or_default()
+        };
         // A masked load is slow if its address is not mapped, even where the mask is empty.
         if WHOLE || !from.is_empty() {
-            *vector = E::load(simd, from);
+            *vector = L::along(simd, from);
         }
     }
     let square = transpose(simd, square);
@@ -223,46 +247,70 @@ fn transpose<S: Simd>(simd: S, mut rows: [S::F32; UNIT]) -> [S::F32; UNIT] {
 }
 
 /// Copies a slice of a left factor that is given by its transpose.
-pub(super) struct CopyPanel<'f, 't, E> {
-    pub(super) from: ArrayView2<'f, E>,
-    /// As for [`super::Tile::add_tn`].
-    pub(super) valid: Option<&'f [bool]>,
-    pub(super) to: &'t mut [[f32; PANEL_ROWS]],
+pub(super) struct CopyPanel<'f, 't, E, L> {
+    from: ArrayView2<'f, E>,
+    valid: Option<&'f [bool]>,
+    to: &'t mut [[f32; PANEL_ROWS]],
+    lanes: PhantomData<L>,
 }
 
-impl<E: Storage> WithSimd for CopyPanel<'_, '_, E> {
+impl<'f, 't, E: Storage, L: Lanes> CopyPanel<'f, 't, E, L> {
+    /// `valid` is as for [`super::Tile::add_tn`].
+    pub(super) fn new(
+        from: ArrayView2<'f, E>,
+        valid: Option<&'f [bool]>,
+        to: &'t mut [[f32; PANEL_ROWS]],
+    ) -> Self {
+        CopyPanel { from, valid, to, lanes: PhantomData }
+    }
+
+    /// Row `k`; empty if it counts as zeros, or is none.
+    #[inline(always)]
+    fn terms(&self, k: usize) -> &'f [E] {
+        let is_valid = k < self.from.nrows() && self.valid.is_none_or(|valid| valid[k]);
+        if is_valid { row(self.from, k) } else { &[] }
+    }
+}
+
+impl<E: Storage, L: Lanes> WithSimd for CopyPanel<'_, '_, E, L> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        for (k, to) in self.to.iter_mut().enumerate().take(self.from.nrows()) {
-            if self.valid.is_some_and(|valid| !valid[k]) {
-                to.fill(0.0);
+        let (depth, columns) = self.from.dim();
+        for k in 0..lanes::<L>(depth) {
+            let first = self.terms(L::TERMS * k);
+            let second = if const { L::TERMS > 1 } { self.terms(L::TERMS * k + 1) } else { &[] };
+            if first.is_empty() && second.is_empty() {
+                self.to[k].fill(0.0);
                 continue;
             }
-            let from = row(self.from, k);
-            for (from, to) in from.chunks(S::LANES).zip(to.chunks_exact_mut(S::LANES)) {
-                simd.store(E::load(simd, from), to);
+            let to = self.to[k].chunks_exact_mut(S::LANES);
+            for (at, to) in (0..columns).step_by(S::LANES).zip(to) {
+                let part = at..columns.min(at + S::LANES);
+                let of_second = second.get(part.clone()).unwrap_or_default();
+                simd.store(L::across(simd, first.get(part).unwrap_or_default(), of_second), to);
             }
         }
     }
 }
 
 /// Copies a slice of row-major left factors, one below the other; each row is filled up to a whole vector with zeros.
-pub(super) struct CopyRows<'f, 't, E> {
+pub(super) struct CopyRows<'f, 't, E, L> {
     pub(super) from: ArrayView3<'f, E>,
     pub(super) to: &'t mut [f32],
     /// From a row to the next.
     pub(super) pitch: usize,
+    pub(super) lanes: PhantomData<L>,
 }
 
-impl<E: Storage> WithSimd for CopyRows<'_, '_, E> {
+impl<E: Storage, L: Lanes> WithSimd for CopyRows<'_, '_, E, L> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let mut rows = self.to.chunks_exact_mut(self.pitch.max(1));
         for matrix in self.from.outer_iter() {
             for (at, to) in (0..matrix.nrows()).zip(&mut rows) {
-                let from = row(matrix.view(), at).chunks(S::LANES);
+                let from = row(matrix.view(), at).chunks(L::TERMS * S::LANES);
                 for (from, to) in from.zip(to.chunks_exact_mut(S::LANES)) {
-                    simd.store(E::load(simd, from), to);
+                    simd.store(L::along(simd, from), to);
                 }
             }
         }

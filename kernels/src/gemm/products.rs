@@ -3,7 +3,7 @@
 use ndarray::ArrayViewMut2;
 
 use super::tile::{Tile, tile_at};
-use super::tiling::{LeftLayout, cost, product_tiling};
+use super::tiling::{LeftLayout, cost, pairs_pay, product_tiling};
 use crate::executor::for_each;
 use crate::tiles::Place;
 use crate::{Context, Storage};
@@ -28,12 +28,14 @@ pub(crate) fn products<'o, E: Storage, T: Sync + Copy + Send>(
     let mut tiles = Vec::new();
     let mut largest = 0;
     for Target { out, terms } in targets {
+        let pairs = context.wants_pairs::<E>() && pairs_pay(out.nrows(), depth);
         let tiling = product_tiling(left, out.dim(), executor.threads());
         largest = largest.max(cost(tiling, 1, depth));
-        tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms)));
+        tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms, pairs)));
     }
-    for_each(executor, largest, tiles, |(place, out, terms)| {
+    for_each(executor, largest, tiles, |(place, out, terms, pairs)| {
         tile_at(isa, &place, |tile| {
+            tile.set_pairs(pairs);
             add(tile, terms, &place);
             tile.store(out);
         });

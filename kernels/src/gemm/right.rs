@@ -12,8 +12,8 @@ pub(crate) enum Right<'a, E> {
     /// The transpose of a matrix `[n, k]` whose rows are contiguous.
     Transposed(ArrayView2<'a, E>),
     /// What [`pack_slice`](super::pack::pack_slice) made of one of the others, for the strips of this tile, in groups
-    /// that are `vectors` wide.
-    Packed { data: &'a [f32], vectors: usize },
+    /// that are `vectors` wide. Lanes may hold pairs of terms.
+    Packed { data: &'a [f32], vectors: usize, pairs: bool },
 }
 
 impl<'a, E> Right<'a, E> {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
+use super::lanes::Floats;
 use super::micro_kernel::{LeftPanel, Unpacked, groups};
 use super::pack::{CopyPanel, pack_rows};
 use super::strip::AddPacked;
@@ -56,10 +57,10 @@ impl Tile<'_> {
         let panel = memory.as_chunks_mut().0.first_chunk_mut::<KC>().expect("memory for a panel");
         let mut at = 0;
         for (a, b) in factors {
-            isa.run(CopyPanel { from: *a, valid: None, to: &mut panel[at..] });
+            isa.run(CopyPanel::<_, Floats>::new(*a, None, &mut panel[at..]));
             at += b.nrows();
         }
-        let left = LeftPanel { data: panel, at: 0 };
+        let left = LeftPanel::<Floats>::new(panel);
         self.for_each_run(0..self.rows, left, depth, |mut strip, packed| {
             let columns = strip.columns.clone();
             for start in (0..columns.len()).step_by(NR) {
@@ -93,7 +94,7 @@ impl<E: Storage> WithSimd for PackStack<'_, '_, E> {
                 let at = columns.start + group.start;
                 let (part, rest) = packed.split_at_mut(b.nrows() * padded(width));
                 let from = Unpacked { data, pitch: b.ncols(), at, width };
-                pack_rows(simd, from, part, padded(width));
+                pack_rows::<S, E, Floats>(simd, from, part, padded(width));
                 packed = rest;
             }
             to = after;

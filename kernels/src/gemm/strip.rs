@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
+use super::lanes::Lanes;
 use super::micro_kernel::{
     Accumulators, LeftRows, LeftSlice, Packed, Packing, Prefetching, Unpacked, add_block,
     block_count, groups, groups_of,
@@ -263,13 +264,13 @@ impl<L: LeftSlice, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
             let width = columns.len();
             let packed = &mut packed[..depth * padded(width)];
             let at = strip.columns.start + columns.start;
-            if const { !E::IS_HALF } && width == 2 * S::LANES {
+            if const { L::Lanes::TERMS == 1 && !E::IS_HALF } && width == 2 * S::LANES {
                 let data = E::as_f32(data).expect("elements of type f32");
                 strip.add_unpacked_group(simd, Unpacked { data, pitch, at, width }, packed);
                 continue;
             }
             let from = Unpacked::<E, true> { data, pitch, at, width };
-            pack_rows(simd, from, packed, padded(width));
+            pack_rows::<S, E, L::Lanes>(simd, from, packed, padded(width));
             let nothing = PackedSteps::nothing(packed);
             strip.add_packed_group(simd, &columns, packed, |_| nothing);
         }
@@ -277,8 +278,8 @@ impl<L: LeftSlice, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
 }
 
 /// `sums += left @ right^T`
-pub(super) struct AddTransposed<'r, 't, 's, 'l, E> {
-    pub(super) strip: Strip<'s, LeftRows<'l>>,
+pub(super) struct AddTransposed<'r, 't, 's, 'l, E, L> {
+    pub(super) strip: Strip<'s, LeftRows<'l, L>>,
     /// The right factor's transpose, of which this slice of the columns belongs to the left factor.
     pub(super) right: ArrayView2<'r, E>,
     pub(super) slice: Range<usize>,
@@ -286,7 +287,7 @@ pub(super) struct AddTransposed<'r, 't, 's, 'l, E> {
     pub(super) packed: &'t mut [f32],
 }
 
-impl<E: Storage> WithSimd for AddTransposed<'_, '_, '_, '_, E> {
+impl<E: Storage, L: Lanes> WithSimd for AddTransposed<'_, '_, '_, '_, E, L> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let AddTransposed { mut strip, right, slice, packed } = self;
@@ -295,7 +296,7 @@ impl<E: Storage> WithSimd for AddTransposed<'_, '_, '_, '_, E> {
             let packed = &mut packed[..depth * padded(columns.len())];
             let rows = first + columns.start..first + columns.end;
             let group = padded(columns.len());
-            pack_transposed(simd, right, slice.clone(), rows.clone(), packed, group);
+            pack_transposed::<S, E, L>(simd, right, slice.clone(), rows.clone(), packed, group);
             if columns.len() < 2 * S::LANES {
                 let nothing = PackedSteps::nothing(packed);
                 strip.add_packed_group(simd, &columns, packed, |_| nothing);

@@ -7,6 +7,7 @@ use rand::{Rng, SeedableRng};
 
 use super::columns::{Strips, packed_len};
 use super::few_rows::packed_vectors;
+use super::lanes::{Floats, Pairs, lanes};
 use super::pack::pack;
 use super::*;
 use crate::tiles::{columns as columns_of, rows as rows_of};
@@ -99,11 +100,12 @@ fn every_layout_gives_the_product_and_the_same_bits() {
         let packed: Vec<_> = packed
             .map(|(vectors, right)| {
                 let mut packed = vec![f32::NAN; packed_len(b.nrows(), strips)];
-                pack(isa, right, b.nrows(), strips, vectors, &mut packed);
+                pack::<_, Floats>(isa, right, b.nrows(), strips, vectors, &mut packed);
                 (packed, vectors)
             })
             .collect();
-        let packed = packed.iter().map(|&(ref data, vectors)| Right::Packed { data, vectors });
+        let packed =
+            packed.iter().map(|&(ref data, vectors)| Right::Packed { data, vectors, pairs: false });
         let rights = matrices.into_iter().chain(packed);
         let first =
             sums_of(isa, a.nrows(), strips, |tile| tile.add_tn(a_columns.view(), None, b.view()));
@@ -291,4 +293,83 @@ fn products_in_half_are_those_of_the_same_numbers_in_single_precision() {
         let left = of(&|tile| tile.add_tn(a_columns.view(), None, b_half.view()));
         assert_eq!(first, left, "left transposed, on {}", isa.name());
     });
+}
+
+/// What computes with pairs: the processor, if it can, and the model.
+fn with_pairs() -> impl Iterator<Item = Isa> {
+    Isa::choices().into_iter().filter(|isa| isa.has_pairs())
+}
+
+#[test]
+fn pairs_give_the_same_bits_in_every_layout() {
+    let sizes =
+        [1, 6, 7, 29].into_iter().flat_map(|m| [1, 2, 31, 255, 256, 257, 514].map(|k| (m, k)));
+    for (rows, depth) in sizes {
+        for widths in [&[7][..], &[33], &[48, 49], &[64, 64, 64, 64], &[83, 112]] {
+            let (mut rng, columns) = (SmallRng::seed_from_u64(5), widths.iter().sum::<usize>() + 3);
+            let (a, b) = (random(&mut rng, rows, depth), random(&mut rng, depth, columns));
+            let strips = &strips_of(widths, columns);
+            let want = exact(&a, &b, strips);
+            let magnitude = exact(&a.mapv(f32::abs), &b.mapv(f32::abs), strips);
+            let transposed = |matrix: &Array2<f32>| matrix.t().as_standard_layout().into_owned();
+            let (a_columns, b_columns) = (transposed(&a), transposed(&b));
+            for isa in with_pairs() {
+                let paired = |add: &dyn Fn(&mut Tile<'_>)| {
+                    sums_of(isa, rows, strips, |tile| {
+                        tile.pairs = true;
+                        add(tile);
+                    })
+                };
+                let first = paired(&|tile| tile.add(a.view(), Right::RowMajor(b.view())));
+                for ((got, want), magnitude) in first.iter().zip(&want).zip(&magnitude) {
+                    // Each factor is off by at most 2^-8.
+                    let error = (f64::from(*got) - want).abs() / magnitude;
+                    assert!(error < 7.9e-3, "{}, {rows}, {depth}: {error:e}", isa.name());
+                }
+                let case = format!("{}, {rows} rows, {depth} terms, {widths:?}", isa.name());
+                let right = Right::Transposed(b_columns.view());
+                assert_eq!(first, paired(&|tile| tile.add(a.view(), right)), "{case}");
+                let left = paired(&|tile| tile.add_tn(a_columns.view(), None, b.view()));
+                assert_eq!(first, left, "{case}");
+                for right in [Right::RowMajor(b.view()), right] {
+                    let mut packed = vec![f32::NAN; packed_len(lanes::<Pairs>(depth), strips)];
+                    let vectors = packed_vectors(isa, rows);
+                    pack::<_, Pairs>(isa, right, depth, strips, vectors, &mut packed);
+                    let right = Right::Packed::<f32> { data: &packed, vectors, pairs: true };
+                    let got = sums_of(isa, rows, strips, |tile| tile.add(a.view(), right));
+                    assert_eq!(first, got, "{case}, packed");
+                }
+                let last = rows_of(a.view(), rows - 1..rows);
+                let alone = sums_of(isa, 1, strips, |tile| {
+                    tile.pairs = true;
+                    tile.add(last, Right::RowMajor(b.view()));
+                });
+                assert_eq!(first.row(rows - 1), alone.row(0), "{case}, alone");
+            }
+        }
+    }
+}
+
+/// Rows that are not valid count as zeros, whatever they hold, also where only one of a pair is valid.
+#[test]
+fn pairs_skip_rows_that_are_not_valid() {
+    let mut rng = SmallRng::seed_from_u64(6);
+    let (mut a, mut b) = (random(&mut rng, 37, 9), random(&mut rng, 37, 21));
+    let valid: Vec<_> = (0..37).map(|k| k % 3 != 1 && k != 36 && k != 6).collect();
+    let strips = &strips_of(&[21], 21);
+    for isa in with_pairs() {
+        let of = |a: &Array2<f32>, b: &Array2<f32>, valid: Option<&[bool]>| {
+            sums_of(isa, 9, strips, |tile| {
+                tile.pairs = true;
+                tile.add_tn(a.view(), valid, b.view());
+            })
+        };
+        for (k, _) in valid.iter().enumerate().filter(|(_, valid)| !**valid) {
+            a.row_mut(k).fill(f32::NAN);
+            b.row_mut(k).fill(0.0);
+        }
+        let got = of(&a, &b, Some(&valid));
+        let want = of(&a.mapv(|a| if a.is_nan() { 0.0 } else { a }), &b, None);
+        assert_eq!(got, want, "{}", isa.name());
+    }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Tile<'t> {
     pub(super) sums: &'t mut [f32],
     /// Whether the sums stand for zeros, whatever they are.
     blank: bool,
+    /// Whether factors that are not packed yet are multiplied as pairs of terms in bfloat16.
+    pub(super) pairs: bool,
     /// Memory for a slice of the left factor.
     pub(super) left: &'t mut [f32],
     /// Memory for a slice of a group of columns of the right factor.
@@ -38,7 +40,7 @@ pub(crate) fn tile<R>(
     workspace::with(left + packed + rows * pitch, |memory| {
         let (left, memory) = memory.split_at_mut(left);
         let (packed, sums) = memory.split_at_mut(packed);
-        work(&mut Tile { isa, rows, strips, pitch, sums, blank: true, left, packed })
+        work(&mut Tile { isa, rows, strips, pitch, sums, blank: true, pairs: false, left, packed })
     })
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn tile_in<R>(
     let [left, packed] = factors_len(rows);
     workspace::with(left + packed, |memory| {
         let (left, packed) = memory.split_at_mut(left);
-        work(&mut Tile { isa, rows, strips, pitch, sums, blank, left, packed })
+        work(&mut Tile { isa, rows, strips, pitch, sums, blank, pairs: false, left, packed })
     })
 }
 
@@ -70,6 +72,11 @@ pub(crate) fn tile_at<R>(isa: Isa, place: &Place, work: impl FnOnce(&mut Tile<'_
 }
 
 impl Tile<'_> {
+    /// Says whether factors that are not packed yet are multiplied as pairs of terms.
+    pub(crate) fn set_pairs(&mut self, pairs: bool) {
+        self.pairs = pairs;
+    }
+
     /// The sums of the strips, `[rows, its width]` each.
     pub(crate) fn strips(&mut self) -> impl Iterator<Item = ArrayView2<'_, f32>> {
         self.clear_blank();

@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use super::caches::second_level;
+use super::lanes::{Lanes, lanes};
 use crate::Context;
 use crate::tiles::Tiling;
 use crate::tuning::{
     CONSTANT_COLUMNS, HELD_WEIGHTS_FLOATS, KC, LEAST_ROWS, LEAST_ROWS_OF_SMALL_WEIGHTS, MC,
-    MULTIPLY_ADDS_PER_CYCLE, NR, PANEL_ROWS, PRODUCT_COLUMNS, PRODUCT_TILES_PER_THREAD,
-    READING_ROWS, REREADING, ROW_TILES, SINGLE_STEP_SUMS_FLOATS, STEP_SUMS_FLOATS, SUM_COLUMNS,
-    TASK_MULTIPLY_ADDS, TRANSPOSED_COLUMNS, UNIT, WEIGHTS_SHARE,
+    MULTIPLY_ADDS_PER_CYCLE, NR, PAIR_ROWS, PAIR_TERMS, PANEL_ROWS, PRODUCT_COLUMNS,
+    PRODUCT_TILES_PER_THREAD, READING_ROWS, REREADING, ROW_TILES, SINGLE_STEP_SUMS_FLOATS,
+    STEP_SUMS_FLOATS, SUM_COLUMNS, TASK_MULTIPLY_ADDS, TRANSPOSED_COLUMNS, UNIT, WEIGHTS_SHARE,
 };
 
 /// The products of a step with the state: `products` sums for each cell of each row, with as many terms as there are
@@ -170,11 +171,16 @@ pub(super) fn even(n: usize, most: usize, unit: usize) -> usize {
     n.div_ceil(n.div_ceil(most.max(1)).max(1)).next_multiple_of(unit).max(unit)
 }
 
-/// `0 .. depth` in slices of about equal depth, at most [`KC`].
-pub(super) fn slices(depth: usize) -> impl Iterator<Item = Range<usize>> {
+/// `0 .. depth` in slices of about equal depth, at most [`KC`] lanes.
+pub(super) fn slices<L: Lanes>(depth: usize) -> impl Iterator<Item = Range<usize>> {
     // Not `parts`, which sees no bound of the sum: few rows are multiplied in some hundred instructions.
-    let size = even(depth, KC, 1);
+    let size = L::TERMS * even(lanes::<L>(depth), KC, 1);
     (0..depth).step_by(size).map(move |start| start..depth.min(start + size))
+}
+
+/// Whether products with pairs of terms are faster, for `rows` rows that share a right factor of `depth` terms.
+pub(crate) fn pairs_pay(rows: usize, depth: usize) -> bool {
+    rows >= PAIR_ROWS && depth >= PAIR_TERMS
 }
 
 /// `columns`, filled up to a multiple of [`UNIT`].

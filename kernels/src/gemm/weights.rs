@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::columns::packed_len;
 use super::few_rows::packed_vectors;
+use super::lanes::{Floats, Lanes, Pairs, lanes};
 use super::pack::{pack_slice, packed_slices};
 use super::right::Right;
 use super::tiling::padded;
@@ -17,10 +18,11 @@ use crate::{Context, Storage};
 #[derive(Clone, Copy)]
 pub(crate) struct PackedWeights<'a> {
     packed: &'a [f32],
-    /// The size for each cell: `depth` times the strips of a tile.
+    /// The size for each cell: the lanes of a column times the strips of a tile.
     floats_per_cell: usize,
-    /// How many vectors wide groups of columns are.
+    /// As in [`Right::Packed`].
     vectors: usize,
+    pairs: bool,
 }
 
 /// Length of the memory for weights of `depth` terms for `gates` gates of all cells.
@@ -43,15 +45,20 @@ pub(crate) fn packed_strips<'a, E: Storage>(
     strips: &[Range<usize>],
     memory: Option<&'a mut [f32]>,
 ) -> Right<'a, E> {
-    let vectors = packed_vectors(context.isa, rows);
-    let form = Form::Tiles { cells: usize::MAX, vectors };
-    let len = packed_len(depth, strips);
+    let (vectors, pairs) = (packed_vectors(context.isa, rows), context.wants_pairs::<E>());
+    let form = Form::Tiles { cells: usize::MAX, vectors, pairs };
+    let len = packed_len(lane_depth(depth, pairs), strips);
     let fill = |to: &mut [f32]| {
         let columns = packed_len(1, strips);
-        pack_tiles(context, (depth, columns), right, vectors, [(strips, to)]);
+        pack_tiles(context, (depth, columns), right, (vectors, pairs), [(strips, to)]);
     };
     let packed = packed(context, right, strips, (form, len), memory, fill);
-    packed.map_or(right, |data| Right::Packed { data, vectors })
+    packed.map_or(right, |data| Right::Packed { data, vectors, pairs })
+}
+
+/// How many lanes hold `depth` terms.
+pub(super) fn lane_depth(depth: usize, pairs: bool) -> usize {
+    if pairs { lanes::<Pairs>(depth) } else { depth }
 }
 
 /// What `fill` packs of a right factor, of this length: kept where that is a constant of the call, otherwise in
@@ -79,19 +86,34 @@ fn pack_tiles<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send>(
     context: &Context<'_>,
     (depth, columns): (usize, usize),
     right: Right<'_, E>,
+    (vectors, pairs): (usize, bool),
+    tiles: impl IntoIterator<Item = (S, &'t mut [f32])>,
+) {
+    if const { !E::IS_HALF } && pairs {
+        pack_lanes::<E, S, Pairs>(context, (depth, columns), right, vectors, tiles);
+    } else {
+        pack_lanes::<E, S, Floats>(context, (depth, columns), right, vectors, tiles);
+    }
+}
+
+/// [`pack_tiles`] with such lanes.
+fn pack_lanes<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send, L: Lanes>(
+    context: &Context<'_>,
+    (depth, columns): (usize, usize),
+    right: Right<'_, E>,
     vectors: usize,
     tiles: impl IntoIterator<Item = (S, &'t mut [f32])>,
 ) {
     let isa = context.isa;
     let mut parts = Vec::new();
     for (strips, to) in tiles {
-        let slices = packed_slices(depth, strips.as_ref(), to);
+        let slices = packed_slices::<L>(depth, strips.as_ref(), to);
         parts.extend(slices.map(|(slice, packed)| (strips.clone(), slice, packed)));
     }
     // An element takes about a cycle on its way from the third level cache, and back.
     let cost = KC.min(depth).saturating_mul(columns) as u64;
     for_each(context.executor, cost, parts, |(strips, slice, packed)| {
-        pack_slice(isa, right, slice, strips.as_ref(), vectors, packed);
+        pack_slice::<E, L>(isa, right, slice, strips.as_ref(), vectors, packed);
     });
 }
 
@@ -100,7 +122,7 @@ fn pack_tiles<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send>(
 pub(crate) fn pack_whole(isa: crate::Isa, right: ndarray::ArrayView2<'_, f32>, to: &mut [f32]) {
     let columns = 0..right.ncols();
     let strips = std::slice::from_ref(&columns);
-    super::pack::pack(isa, Right::RowMajor(right), right.nrows(), strips, 2, to);
+    super::pack::pack::<_, Floats>(isa, Right::RowMajor(right), right.nrows(), strips, 2, to);
 }
 
 impl<'a> PackedWeights<'a> {
@@ -114,21 +136,23 @@ impl<'a> PackedWeights<'a> {
         strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
         memory: Option<&'a mut [f32]>,
     ) -> Option<Self> {
-        let vectors = packed_vectors(context.isa, tiling.rows);
-        let form = Form::Tiles { cells: tiling.columns, vectors };
-        let key = (form, weights_len(depth, GATES, cell_size));
+        let (vectors, pairs) =
+            (packed_vectors(context.isa, tiling.rows), context.wants_pairs::<E>());
+        let form = Form::Tiles { cells: tiling.columns, vectors, pairs };
+        let floats_per_cell = lane_depth(depth, pairs) * GATES;
+        let key = (form, weights_len(lane_depth(depth, pairs), GATES, cell_size));
         let packed = packed(context, right, &strips(&(0..cell_size)), key, memory, |to| {
-            let memory = to.chunks_mut((depth * GATES * tiling.columns).max(1));
+            let memory = to.chunks_mut((floats_per_cell * tiling.columns).max(1));
             let tiles = parts(0..cell_size, tiling.columns).map(|cells| strips(&cells)).zip(memory);
             let columns = GATES.saturating_mul(tiling.columns);
-            pack_tiles(context, (depth, columns), right, vectors, tiles);
+            pack_tiles(context, (depth, columns), right, (vectors, pairs), tiles);
         })?;
-        Some(PackedWeights { packed, floats_per_cell: depth * GATES, vectors })
+        Some(PackedWeights { packed, floats_per_cell, vectors, pairs })
     }
 
     /// The factor for the tile at `place`.
     pub(crate) fn at(&self, place: &Place) -> Right<'a, f32> {
         let data = &self.packed[self.floats_per_cell * place.columns.start..];
-        Right::Packed { data, vectors: self.vectors }
+        Right::Packed { data, vectors: self.vectors, pairs: self.pairs }
     }
 }

@@ -7,7 +7,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use crate::Storage;
 use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{Computed, Elements, Equation, Row};
-use crate::gemm::{gates, padded};
+use crate::gemm::{RowLanes, gates, padded};
 use crate::recurrence::{
     At, ColumnSums, GroupedCell, GroupedProduct, Grouping, Input, Phase, Product, Products,
     RowStep, Step, StepCell, TiledCell, copy_padded,
@@ -128,6 +128,10 @@ impl<E: Storage> GroupedCell<E, 4, 1> for GroupedGru<'_, '_, E> {
     // Those of the candidate with x and with the state are not added up.
     const SUMS: usize = 4;
 
+    fn row_lanes(&self) -> RowLanes {
+        self.gates.row_lanes()
+    }
+
     fn group_width(&self) -> usize {
         self.grouping.width
     }
@@ -142,9 +146,9 @@ impl<E: Storage> GroupedCell<E, 4, 1> for GroupedGru<'_, '_, E> {
     ) {
         let (size, rows) = (padded(cells.len()), rows.iter().flatten());
         let pitch = 4 * size;
-        let of_gates = rows.clone().map(|row| (Some(row.products[0]), row.before[0]));
+        let of_gates = rows.clone().map(|row| (Some(row.products[0]), row.left));
         self.gates.sum(simd, cells, of_gates, (&mut *sums, pitch));
-        let of_candidate = rows.clone().map(|row| (None, row.before[0]));
+        let of_candidate = rows.clone().map(|row| (None, row.left));
         self.candidate.sum(simd, cells, of_candidate, (&mut sums[2 * size..], pitch));
         for (row, sums) in rows.zip(sums.chunks_exact_mut(pitch)) {
             copy_padded(simd, &row.products[1][cells.clone()], &mut sums[3 * size..]);

@@ -7,7 +7,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 use super::Attributes;
 use crate::activation::{sigmoid, tanh};
 use crate::elementwise::{Computed, Elements, Equation, Row};
-use crate::gemm::{gates, padded};
+use crate::gemm::{RowLanes, gates, padded};
 use crate::recurrence::{
     At, GroupedCell, GroupedProduct, Grouping, Input, Phase, Product, Products, RowStep, Step,
     StepCell, TiledCell,
@@ -142,6 +142,10 @@ impl<E: Storage> StepCell<E, 5, 2> for GroupedLstm<'_, '_, E> {
 }
 
 impl<E: Storage> GroupedCell<E, 5, 2> for GroupedLstm<'_, '_, E> {
+    fn row_lanes(&self) -> RowLanes {
+        self.product.row_lanes()
+    }
+
     fn group_width(&self) -> usize {
         self.grouping.width
     }
@@ -155,7 +159,7 @@ impl<E: Storage> GroupedCell<E, 5, 2> for GroupedLstm<'_, '_, E> {
         sums: &mut [f32],
     ) {
         let pitch = 4 * padded(cells.len());
-        let rows = rows.iter().flatten().map(|row| (Some(row.products[0]), row.before[1]));
+        let rows = rows.iter().flatten().map(|row| (Some(row.products[0]), row.left));
         self.product.sum(simd, cells, rows, (sums, pitch));
     }
 

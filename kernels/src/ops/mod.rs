@@ -79,7 +79,9 @@ pub static INFO: Op = Op {
         elements: Elements::Text,
         doc: &[
             " A JSON object: `version` of the library; `tensorflow_built_for` and `tensorflow_running`, the latter null",
-            " if not known; `isa`, the instruction set in use (\"avx512\", \"avx2\" or \"portable\"); `ops`, the operations",
+            " if not known; `isa`, the instruction set in use (\"avx512_bf16\", \"avx512\", \"avx2\" or \"portable\");",
+            " `float32_matmul_precision`, how precise products are (\"highest\", \"high\" or \"medium\"), and",
+            " `float32_matmul_runs`, what the processor has instructions for; `ops`, the operations",
             " that have a kernel under the label \"blockcell\"; `override`, how unlabelled nodes reach them (\"priority\",",
             " \"graph_pass\" or \"off\"); `taken_over`, the operations for which they do; `cudnn`, whether there are",
             " kernels of the operations CudnnRNN (\"on\" or \"off\"); `rewrite`, whether graphs are rewritten (\"on\" or",

@@ -27,12 +27,12 @@ pub(super) fn for_each_band<B: Send>(
     bands: Vec<B>,
     work: impl Fn(&Context<'_>, B) + Sync,
 ) {
-    let Context { isa, executor, constants } = *context;
     if bands.len() == 1 {
         return bands.into_iter().for_each(|band| work(context, band));
     }
+    let Context { isa, executor, precision, constants } = *context;
     for_each(executor, cost, bands, |band| {
-        work(&Context { isa, executor: &Serial, constants }, band);
+        work(&Context { isa, executor: &Serial, precision, constants }, band);
     });
 }
 

@@ -12,16 +12,22 @@ use super::cell::StepCell;
 use super::forward::{Band, BandStep, Outputs, Sequence, Way, all_steps};
 use super::lengths::{At, Lengths, Rows};
 use crate::executor::for_each;
-use crate::gemm::{GroupSums, groups, padded};
+use crate::gemm::{GroupSums, RowLanes, groups, padded};
 use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
 use crate::tuning::GROUPED_ROWS;
-use crate::{Context, Storage};
+use crate::{Context, Storage, workspace};
 
 /// A cell whose steps are computed group by group of cells.
 pub(crate) trait GroupedCell<E, const K: usize, const N: usize>: StepCell<E, K, N> {
     /// Sums for each cell that [`GroupedCell::sums`] sets.
     const SUMS: usize = Self::OF_X;
+
+    /// The state that enters products.
+    const LEFT: usize = N - 1;
+
+    /// How its rows are multiplied by weights.
+    fn row_lanes(&self) -> RowLanes;
 
     /// The cells of a group.
     fn group_width(&self) -> usize;
@@ -83,16 +89,21 @@ where
             (before, Some(states))
         });
         let mut states: [_; N] = array::from_fn(|_| states.next().expect("as many states"));
-        context.isa.run(FewRows {
-            cell,
-            lengths,
-            shape: entering[0].dim(),
-            products: [first.chunks_exact(len[0]), second.chunks_exact(len[1])],
-            before: states.each_ref().map(|(before, _)| *before),
-            kept: band.kept.each_mut().map(|kept| OfSteps::of(kept, steps.start)),
-            states: states.each_mut().map(|(_, states)| states.take().expect("taken once")),
-            steps,
-        });
+        let shape = entering[0].dim();
+        let work = |lanes: &mut [f32]| {
+            context.isa.run(FewRows {
+                cell,
+                lengths,
+                shape,
+                lanes,
+                products: [first.chunks_exact(len[0]), second.chunks_exact(len[1])],
+                before: states.each_ref().map(|(before, _)| *before),
+                kept: band.kept.each_mut().map(|kept| OfSteps::of(kept, steps.start)),
+                states: states.each_mut().map(|(_, states)| states.take().expect("taken once")),
+                steps,
+            })
+        };
+        workspace::with(shape.0 * cell.row_lanes().memory(), work);
     }
 
     fn step(cell: &C, products: ArrayViewMut2<'_, f32>, step: BandStep<'_, E, K, N>) {
@@ -105,7 +116,10 @@ where
             let cells = place.columns;
             StepPart { cell, of_step, products, before, cells, kept, states }
         });
-        for_each(context.executor, cost, parts.collect(), |part| isa.run(part));
+        let memory = before[0].nrows() * cell.row_lanes().memory();
+        for_each(context.executor, cost, parts.collect(), |part| {
+            workspace::with(memory, |lanes| isa.run(InMemory { part, lanes }));
+        });
     }
 }
 
@@ -115,6 +129,8 @@ pub(crate) struct RowStep<'s, E, const K: usize, const N: usize> {
     pub(crate) products: [&'s [f32]; 2],
     /// The states that enter it, of all cells.
     pub(crate) before: [&'s [E]; N],
+    /// The lanes of the one that enters products.
+    pub(crate) left: &'s [f32],
     /// The first of the cells that are computed here.
     start: usize,
     kept: [&'s mut [E]; K],
@@ -132,6 +148,8 @@ struct FewRows<'s, E, C, const K: usize, const N: usize> {
     products: [ChunksExact<'s, f32>; 2],
     /// The states that enter the first of these steps.
     before: [&'s [E]; N],
+    /// Memory for the lanes of a state.
+    lanes: &'s mut [f32],
     kept: [OfSteps<'s, E>; K],
     states: [AxisIterMut<'s, E, Ix2>; N],
 }
@@ -191,10 +209,8 @@ where
 {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let FewRows {
-            cell, lengths, shape: (batch, cells), mut before, mut kept, mut states, ..
-        } = self;
-        let mut products = self.products;
+        let FewRows { cell, lengths, shape: (batch, cells), mut before, lanes, .. } = self;
+        let (mut products, mut kept, mut states) = (self.products, self.kept, self.states);
         let mut memory = GroupSums::zeros();
         for t in self.steps {
             let mut after = states.each_mut().map(next);
@@ -205,11 +221,13 @@ where
             let of_rows = (0..batch).map(|b| RowStep {
                 products: array::from_fn(|n| &products[n][b * lens[n]..(b + 1) * lens[n]]),
                 before: before.map(|state| &state[b * cells..(b + 1) * cells]),
+                left: &[],
                 start: 0,
                 kept: of_kept.each_mut().map(|rest| split_off(rest, cells)),
                 states: of_states.each_mut().map(|rest| split_off(rest, cells)),
             });
-            compute(simd, cell, of_rows, Rows { lengths, t }, 0..cells, &mut memory);
+            let of_step = Rows { lengths, t };
+            compute(simd, cell, of_rows, of_step, 0..cells, (&mut memory, &mut *lanes));
             before = after.map(|state| &*state);
         }
     }
@@ -252,7 +270,7 @@ fn compute<'s, S, E, C, const K: usize, const N: usize>(
     all_rows: impl Iterator<Item = RowStep<'s, E, K, N>>,
     of_step: Rows<'_>,
     cells: Range<usize>,
-    memory: &mut GroupSums,
+    (memory, lanes): (&mut GroupSums, &'s mut [f32]),
 ) where
     S: Simd,
     E: Storage,
@@ -263,6 +281,11 @@ fn compute<'s, S, E, C, const K: usize, const N: usize>(
     let rows = &mut rows[..count];
     if rows.is_empty() {
         return;
+    }
+    let (row_lanes, mut rest) = (cell.row_lanes(), lanes);
+    for row in rows.iter_mut().flatten() {
+        let state = E::as_f32(row.before[C::LEFT]).expect("elements of type f32");
+        row.left = row_lanes.of(state, split_off(&mut rest, row_lanes.memory()));
     }
     for group in groups(cells, cell.group_width(), of_step.t % 2 == 1) {
         let pitch = C::SUMS * padded(group.len());
@@ -286,14 +309,20 @@ struct StepPart<'p, 's, E, C, const K: usize, const N: usize> {
     states: [ArrayViewMut2<'s, E>; N],
 }
 
-impl<E, C, const K: usize, const N: usize> WithSimd for StepPart<'_, '_, E, C, K, N>
+/// The same, and memory for the lanes of a state.
+struct InMemory<'m, P> {
+    part: P,
+    lanes: &'m mut [f32],
+}
+
+impl<E, C, const K: usize, const N: usize> WithSimd for InMemory<'_, StepPart<'_, '_, E, C, K, N>>
 where
     E: Storage,
     C: GroupedCell<E, K, N>,
 {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let StepPart { cell, of_step, products, before, cells, mut kept, mut states } = self;
+        let StepPart { cell, of_step, products, before, cells, mut kept, mut states } = self.part;
         let (batch, all) = before[0].dim();
         let of_first = C::GATES[0] * all;
         let mut kept = kept.each_mut().map(|output| output.outer_iter_mut());
@@ -301,11 +330,12 @@ where
         let rows = (0..batch).map(|b| RowStep {
             products: <[_; 2]>::from(row(products, b).split_at(of_first)),
             before: before.map(|state| row(state, b)),
+            left: &[],
             start: cells.start,
             kept: kept.each_mut().map(next_row),
             states: states.each_mut().map(next_row),
         });
-        compute(simd, cell, rows, of_step, cells.clone(), &mut GroupSums::zeros());
+        compute(simd, cell, rows, of_step, cells.clone(), (&mut GroupSums::zeros(), self.lanes));
     }
 }
 

@@ -7,7 +7,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, s};
 
 use super::bands::{band_rows, cut, for_each_band, steps_of_slice};
 use super::cell::{Step, StepCell, TiledCell};
-use super::input::{self, InputWeights, pack_strips, worth_packing};
+use super::input::{self, InputWeights, context_of_x, pack_strips, worth_packing};
 use super::lengths::{At, Lengths, Rows};
 use super::product::InputProducts;
 use super::steps::{all_rows, at_step, clear_from, state_before, steps_at_once};
@@ -141,15 +141,16 @@ pub(super) fn all_steps<W, C, E, const K: usize, const N: usize>(
     let (at_once, pitch) = (steps_at_once(time, batch), batch * C::OF_X * cells);
     // Packed weights begin with a cache line.
     let (products, memory) = memory.split_at_mut(gemm::padded(at_once * pitch));
-    let w_x =
-        InputWeights::new(context, at_once * batch, w_x, worth_packing(memory, steps * batch));
+    let of_x = context_of_x(context, steps * batch, w_x);
+    let memory = worth_packing(memory, steps * batch);
+    let w_x = InputWeights::new(&of_x, at_once * batch, w_x, memory);
     for steps in parts(0..steps, at_once) {
         let shape = (steps.len(), batch, C::OF_X * cells);
         let products = &mut products[..steps.len() * pitch];
         let products = ArrayViewMut3::from_shape(shape, products).expect("of this size");
         let mut products = [products];
         let of_steps = all_rows(products[0].view_mut(), 0..steps.len());
-        w_x.multiply(context, all_rows(x, steps.clone()), of_steps);
+        w_x.multiply(&of_x, all_rows(x, steps.clone()), of_steps);
         let cost = cost.saturating_mul(steps.len() as u64);
         let bands = outputs.bands(sequence, rows).zip(cut(&mut products, rows)).collect();
         for_each_band(context, cost, bands, |context, (mut band, [mut products])| {
@@ -175,10 +176,10 @@ fn by_bands<W, C, E, const K: usize, const N: usize>(
 {
     let Sequence { lengths, x, w_x, first } = *sequence;
     let (batch, cells) = first[0].dim();
-    let w_x = w_x.map(|w_x| {
-        let memory = worth_packing(memory, lengths.longest() * batch);
-        pack_strips(context, rows * sums.at_once, w_x, &sums.columns, memory)
-    });
+    let on_x = context_of_x(context, lengths.longest() * batch, w_x);
+    let memory = worth_packing(memory, lengths.longest() * batch);
+    let w_x = w_x.map(|w_x| pack_strips(&on_x, rows * sums.at_once, w_x, &sums.columns, memory));
+    let w_x = (w_x.as_deref(), on_x.wants_pairs::<E>());
     let of_x = gemm::cost(Tiling { rows, columns: cells }, C::OF_X, x.len_of(Axis(2)));
     let cost = cell.tiles().1.saturating_add(of_x);
     let slice = steps_of_slice(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));
@@ -187,7 +188,7 @@ fn by_bands<W, C, E, const K: usize, const N: usize>(
         let cost = cost.saturating_mul(steps.len() as u64);
         let bands = outputs.bands(sequence, rows).collect();
         for_each_band(context, cost, bands, |context, mut band| {
-            band.steps::<W, _>(context, cell, steps.clone(), sums, w_x.as_deref());
+            band.steps::<W, _>(context, cell, steps.clone(), sums, w_x);
         });
     }
 }
@@ -263,14 +264,15 @@ impl<E: Storage, const K: usize, const N: usize> Outputs<'_, E, K, N> {
 }
 
 impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
-    /// Some steps. The products of x of several at once become the sums of the steps where they are.
+    /// Some steps. The products of x of several at once become the sums of the steps where they are. `w_x` are its
+    /// weights, and whether those that are not packed are multiplied as pairs of terms.
     fn steps<W: Way<C, E, K, N>, C>(
         &mut self,
         context: &Context<'_>,
         cell: &C,
         steps: Range<usize>,
         Sums { columns, pitch, at_once, .. }: &Sums,
-        w_x: Option<&[Right<'_, E>]>,
+        (w_x, pairs): (Option<&[Right<'_, E>]>, bool),
     ) {
         let rows = self.first[0].nrows();
         let len = pitch.map(|pitch| rows * pitch);
@@ -281,7 +283,13 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
                 let known = steps.start..steps.end.min(end).max(steps.start);
                 let [first, second] =
                     [&mut first[..known.len() * len[0]], &mut second[..known.len() * len[1]]];
-                self.products(context, known.clone(), [&mut *first, &mut *second], columns, w_x);
+                self.products(
+                    context,
+                    known.clone(),
+                    [&mut *first, &mut *second],
+                    columns,
+                    (w_x, pairs),
+                );
                 let len = len.map(|len| len.max(1));
                 W::steps(context, cell, self, known.clone(), [first, second], len);
                 (known.end..steps.end).for_each(|t| self.clear(t));
@@ -296,7 +304,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         steps: Range<usize>,
         sums: [&mut [f32]; 2],
         columns: &[Vec<Range<usize>>; 2],
-        w_x: Option<&[Right<'_, E>]>,
+        (w_x, pairs): (Option<&[Right<'_, E>]>, bool),
     ) {
         if steps.is_empty() {
             return;
@@ -306,9 +314,12 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
             if sums.is_empty() {
                 continue;
             }
-            gemm::tile_in(context.isa, columns, sums, true, |tile| match w_x {
-                Some(w_x) => tile.add_all(x.view(), w_x[n]),
-                None => tile.add_to_each(x.view()),
+            gemm::tile_in(context.isa, columns, sums, true, |tile| {
+                tile.set_pairs(pairs);
+                match w_x {
+                    Some(w_x) => tile.add_all(x.view(), w_x[n]),
+                    None => tile.add_to_each(x.view()),
+                }
             });
         }
     }

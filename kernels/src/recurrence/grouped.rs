@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use crate::gemm::{self, Interleaved, Right, StepShape};
+use crate::gemm::{self, Interleaved, Right, RowLanes, StepShape};
 use crate::simd::Simd;
 use crate::tiles::Tiling;
-use crate::tuning::{GROUP_CELLS, GROUP_CELLS_OF_ONE_ROW, PACKED_STEPS};
+use crate::tuning::{GROUP_CELLS, GROUP_CELLS_OF_ONE_ROW, PACKED_STEPS, PAIR_TERMS};
 use crate::{Context, Storage};
 
 /// How steps of a few rows are cut into groups of cells.
@@ -69,6 +69,7 @@ impl<'w, const G: usize> GroupedProduct<'w, G> {
     ) -> Self {
         let Grouping { tiling, most, .. } = grouping;
         let ((depth, columns), right) = (weights.dim(), Right::of(weights));
+        let context = &context.where_it_pays(depth >= PAIR_TERMS);
         let cells = columns / G;
         let width = gemm::block_width(context.isa, tiling.rows, G).expect("one of the widths");
         let width = width.min(most);
@@ -83,14 +84,19 @@ impl<'w, const G: usize> GroupedProduct<'w, G> {
         gemm::cost(self.tiling, G, self.depth)
     }
 
-    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, or zeros, and its products.
-    /// Sums of a row are `pitch` apart from those of the next.
+    /// How rows are multiplied by the weights.
+    pub(crate) fn row_lanes(&self) -> RowLanes {
+        self.weights.row_lanes()
+    }
+
+    /// Sets `sums`, `[rows, gates, cells]`, to those of a group: what is known of each row, or zeros, and its products,
+    /// of lanes of [`GroupedProduct::row_lanes`]. Sums of a row are `pitch` apart from those of the next.
     #[inline(always)]
-    pub(crate) fn sum<'l, S: Simd, E: Storage>(
+    pub(crate) fn sum<'l, S: Simd>(
         &self,
         simd: S,
         cells: &Range<usize>,
-        rows: impl Iterator<Item = (Option<&'l [f32]>, &'l [E])> + Clone,
+        rows: impl Iterator<Item = (Option<&'l [f32]>, &'l [f32])> + Clone,
         (sums, pitch): (&mut [f32], usize),
     ) {
         let size = gemm::padded(cells.len());
@@ -104,8 +110,7 @@ impl<'w, const G: usize> GroupedProduct<'w, G> {
                 copy_padded(simd, &known[columns], to);
             }
         }
-        let left = rows.map(|(_, left)| E::as_f32(left).expect("elements of type f32"));
-        self.weights.add(simd, cells, left, (sums, pitch));
+        self.weights.add(simd, cells, rows.map(|(_, left)| left), (sums, pitch));
     }
 }
 

@@ -21,6 +21,15 @@ pub(super) fn worth_packing(memory: &mut [f32], rows: usize) -> &mut [f32] {
     if rows < PACKED_INPUT_ROWS { &mut [] } else { memory }
 }
 
+/// What products of `rows` rows of x in all steps run on.
+pub(super) fn context_of_x<'c, E>(
+    context: &Context<'c>,
+    rows: usize,
+    w: Option<&[ArrayView2<'_, E>]>,
+) -> Context<'c> {
+    context.where_it_pays(gemm::pairs_pay(rows, w.map_or(0, |w| w[0].nrows())))
+}
+
 /// What x of several steps is multiplied by.
 pub(super) enum InputWeights<'w, E> {
     /// Nothing: x is the product of each gate.
@@ -73,7 +82,9 @@ impl<'w, E: Storage> InputWeights<'w, E> {
                 let outs = side_by_side(out, w.iter().map(ArrayView2::ncols));
                 let results =
                     w.iter().zip(outs).map(|(&w, out)| Target { out, terms: Right::of(w) });
+                let pairs = context.wants_pairs::<E>();
                 gemm::products(context, LeftLayout::RowMajor, depth, results, |tile, w, place| {
+                    tile.set_pairs(pairs);
                     tile.add(place.rows_of(x), w);
                 });
             }

@@ -9,7 +9,7 @@ use super::lengths::Rows;
 use crate::executor::for_each;
 use crate::gemm::{self, PackedWeights, Right, StepShape, Tile, weights_len};
 use crate::tiles::{Place, Tiling};
-use crate::tuning::PACKED_STEPS;
+use crate::tuning::{PACKED_STEPS, PAIR_TERMS};
 use crate::{Context, Isa, Storage};
 
 /// Weights that a factor of every step is multiplied by, for `G` gates of each cell, in tiles of cells.
@@ -53,6 +53,7 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     fn packed_in(&self, context: &Context<'w>, memory: Option<&'w mut [f32]>) -> Option<Self> {
         let Product { tiling, depth, cells, .. } = *self;
         let Factor::Plain(right) = self.weights else { return None };
+        let context = &context.where_it_pays(depth >= PAIR_TERMS);
         let strips = |cells: &Range<usize>| self.strips(cells);
         let weights = PackedWeights::pack(context, tiling, (depth, cells), right, strips, memory)?;
         Some(Product { weights: Factor::Packed(weights), ..*self })

@@ -7,8 +7,11 @@ use half::f16;
 use super::Simd;
 use super::x86::{x86_methods, x86_token, x86_vector};
 
+/// Proof of AVX2, FMA and F16C (Haswell, Zen and later).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Avx2(());
+
 x86_token! {
-    /// Proof of AVX2, FMA and F16C (Haswell, Zen and later).
     Avx2: "avx", "avx2", "fma", "f16c"
 }
 

@@ -1,15 +1,44 @@
 //! AVX-512: sixteen lanes, thirty-two registers, masked loads and stores.
 
 use std::arch::x86_64::*;
+use std::mem::transmute;
 
 use half::f16;
 
-use super::Simd;
 use super::x86::{x86_methods, x86_token, x86_vector};
+use super::{Simd, WithSimd, bf16};
+
+/// Proof of AVX-512 F, BW, DQ and VL (Skylake-SP, Zen 4 and later), and with `BF16` of AVX512-BF16 (Cooper Lake, Sapphire
+/// Rapids, Zen 4 and later).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Avx512<const BF16: bool>(());
 
 x86_token! {
-    /// Proof of AVX-512 F, BW, DQ and VL (Skylake-SP, Zen 4 and later).
-    Avx512: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"
+    Avx512<false>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"
+}
+
+x86_token! {
+    Avx512<true>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "avx512bf16"
+}
+
+/// What either token is for.
+pub(super) trait Enter {
+    /// Runs `work` in code compiled for the features.
+    fn run<W: WithSimd<T>, T>(self, work: W) -> T;
+}
+
+impl Enter for Avx512<false> {
+    #[inline(always)]
+    fn run<W: WithSimd<T>, T>(self, work: W) -> T {
+        self.run(work)
+    }
+}
+
+impl Enter for Avx512<true> {
+    #[inline(always)]
+    fn run<W: WithSimd<T>, T>(self, work: W) -> T {
+        self.run(work)
+    }
 }
 
 x86_vector! {
@@ -28,7 +57,10 @@ fn first(n: usize) -> __mmask16 {
 // SAFETY of every block below: the token `self` proves the features. Addresses come from slices,
 // and a load or store touches no more elements than its slice has: all sixteen only if it is that
 // long, otherwise those of the mask, and masked-off lanes access no memory.
-impl Simd for Avx512 {
+impl<const BF16: bool> Simd for Avx512<BF16>
+where
+    Self: Enter,
+{
     type F32 = F32x16;
 
     const LANES: usize = 16;
@@ -104,6 +136,43 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn power_of_2(self, n: F32x16) -> F32x16 {
         self.scale(self.splat(1.0), n)
+    }
+
+    #[inline(always)]
+    fn pairs(self, low: F32x16, high: F32x16) -> F32x16 {
+        if const { !BF16 } {
+            return bf16::pairs(self, low, high);
+        }
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe {
+            // Sixteen numbers of each: those of `low`, then those of `high`.
+            let both = transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high.0, low.0));
+            let low = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let high = _mm512_slli_epi32::<16>(_mm512_add_epi32(low, _mm512_set1_epi32(16)));
+            let in_turn = _mm512_permutexvar_epi16(_mm512_or_si512(low, high), both);
+            _mm512_castsi512_ps(in_turn)
+        })
+    }
+
+    #[inline(always)]
+    fn neighbours(self, first: F32x16, rest: F32x16) -> F32x16 {
+        if const { !BF16 } {
+            return bf16::neighbours(self, first, rest);
+        }
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { transmute::<__m512bh, __m512>(_mm512_cvtne2ps_pbh(rest.0, first.0)) })
+    }
+
+    #[inline(always)]
+    fn add_pairs(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
+        if const { !BF16 } {
+            return bf16::add_pairs(self, a, b, c);
+        }
+        // SAFETY: features proven by `self`; the vectors have as many bits.
+        F32x16(unsafe {
+            let (a, b) = (transmute::<__m512, __m512bh>(a.0), transmute::<__m512, __m512bh>(b.0));
+            _mm512_dpbf16_ps(c.0, a, b)
+        })
     }
 
     #[inline(always)]

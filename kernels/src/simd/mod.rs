@@ -18,6 +18,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod bf16;
 mod portable;
 mod twice;
 #[cfg(target_arch = "x86_64")]
@@ -111,6 +112,24 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// `1 / vector` for normal numbers, to [`Self::ESTIMATE_BITS`].
     fn reciprocal_estimate(self, vector: Self::F32) -> Self::F32;
 
+    /// `low` and `high` of each lane, rounded to bfloat16 ([`Isa::has_pairs`]), in the bits of that lane.
+    #[inline(always)]
+    fn pairs(self, low: Self::F32, high: Self::F32) -> Self::F32 {
+        bf16::pairs(self, low, high)
+    }
+
+    /// The lanes of `first` and then of `rest`, rounded to bfloat16: each and its neighbour in the bits of one lane.
+    #[inline(always)]
+    fn neighbours(self, first: Self::F32, rest: Self::F32) -> Self::F32 {
+        bf16::neighbours(self, first, rest)
+    }
+
+    /// `c` and the products of both numbers in each lane of `a` and `b`, as [`Simd::pairs`] has them.
+    #[inline(always)]
+    fn add_pairs(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
+        bf16::add_pairs(self, a, b, c)
+    }
+
     /// The lanes of `a` and `b` in turn, `a[0], b[0], a[1], ...`, as two vectors.
     fn interleave(self, a: Self::F32, b: Self::F32) -> [Self::F32; 2];
 
@@ -126,7 +145,10 @@ pub trait WithSimd<T = ()> {
 
 /// An instruction set that this processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Isa(Kind);
+pub struct Isa {
+    kind: Kind,
+    pairs: Pairs,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -134,22 +156,55 @@ enum Kind {
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2),
     #[cfg(target_arch = "x86_64")]
-    Avx512(avx512::Avx512),
+    Avx512(avx512::Avx512<false>),
+}
+
+/// What computes with pairs of numbers in bfloat16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Pairs {
+    None,
+    /// The model of the instructions.
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512<true>),
 }
 
 impl Isa {
-    /// The environment variable that forces an instruction set: `portable`, `avx2` or `avx512`.
+    /// The environment variable that forces an instruction set: `portable`, `avx2`, `avx512`, `avx512_bf16`, or
+    /// `portable_bf16` ([`Isa::model`]).
     pub const VARIABLE: &'static str = "BLOCKCELL_ISA";
 
-    /// The instruction sets of this processor, the best last.
+    /// The instruction sets of this processor, the best last. The best has all that there is for pairs.
     #[must_use]
     pub fn available() -> Vec<Isa> {
-        let mut all = vec![Isa(Kind::Portable(portable::Portable))];
+        let of = |kind| Isa { kind, pairs: Pairs::None };
+        let mut all = vec![of(Kind::Portable(portable::Portable))];
         #[cfg(target_arch = "x86_64")]
         {
-            all.extend(avx2::Avx2::new().map(|simd| Isa(Kind::Avx2(simd))));
-            all.extend(avx512::Avx512::new().map(|simd| Isa(Kind::Avx512(simd))));
+            all.extend(avx2::Avx2::new().map(|simd| of(Kind::Avx2(simd))));
+            let pairs = avx512::Avx512::<true>::new().map_or(Pairs::None, Pairs::Avx512);
+            let avx512 = avx512::Avx512::<false>::new();
+            all.extend(avx512.map(|simd| Isa { kind: Kind::Avx512(simd), pairs }));
         }
+        all
+    }
+
+    /// Plain Rust, and in it what AVX512-BF16 does, for tests on processors without it. It is slow.
+    #[must_use]
+    pub fn model() -> Isa {
+        Isa { kind: Kind::Portable(portable::Portable), pairs: Pairs::Portable }
+    }
+
+    /// All that [`Isa::VARIABLE`] can name on this processor: the best first, which is the default, the same without
+    /// what it has for pairs, slower ones, and [`Isa::model`].
+    #[must_use]
+    pub fn choices() -> Vec<Isa> {
+        let mut all: Vec<_> = Isa::available().into_iter().rev().collect();
+        let plain = Isa { pairs: Pairs::None, ..all[0] };
+        if !all.contains(&plain) {
+            all.insert(1, plain);
+        }
+        all.push(Isa::model());
         all
     }
 
@@ -159,23 +214,28 @@ impl Isa {
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
-            let meaning = |place| if place == 0 { "the best of this processor" } else { "slower" };
-            let best_first = Isa::available().into_iter().rev().enumerate();
-            let values: Vec<_> =
-                best_first.map(|(place, isa)| (isa.name(), isa, meaning(place))).collect();
+            let choices = Isa::choices();
+            let mut meanings = vec!["slower"; choices.len()];
+            (meanings[0], meanings[choices.len() - 1]) =
+                ("the best of this processor", "for tests");
+            let values = choices.iter().zip(meanings);
+            let values: Vec<_> = values.map(|(&isa, meaning)| (isa.name(), isa, meaning)).collect();
             crate::switch(Isa::VARIABLE, &values)
         })
     }
 
-    /// `"portable"`, `"avx2"` or `"avx512"`.
+    /// `"portable"`, `"avx2"`, `"avx512"`, `"avx512_bf16"` or `"portable_bf16"`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self.0 {
-            Kind::Portable(_) => "portable",
+        match (self.kind, self.pairs) {
+            (Kind::Portable(_), Pairs::Portable) => "portable_bf16",
+            (Kind::Portable(_), _) => "portable",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2(_) => "avx2",
+            (Kind::Avx2(_), _) => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512(_) => "avx512",
+            (Kind::Avx512(_), Pairs::None) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx512(_), _) => "avx512_bf16",
         }
     }
 
@@ -191,15 +251,36 @@ impl Isa {
         self.run(Vectors).1
     }
 
+    /// Whether there are instructions for pairs of numbers in bfloat16, or their model.
+    #[must_use]
+    pub fn has_pairs(self) -> bool {
+        self.pairs != Pairs::None
+    }
+
     /// Runs `work`, compiled for this instruction set.
     #[inline]
     pub fn run<W: WithSimd<T>, T>(self, work: W) -> T {
-        match self.0 {
+        match self.kind {
             Kind::Portable(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(simd) => simd.enter(work),
+        }
+    }
+
+    /// [`Isa::run`] of what computes with pairs, with vectors of the same length.
+    ///
+    /// # Panics
+    ///
+    /// Without [`Isa::has_pairs`].
+    #[inline]
+    pub fn run_pairs<W: WithSimd<T>, T>(self, work: W) -> T {
+        match self.pairs {
+            Pairs::None => unreachable!("no pairs on {}", self.name()),
+            Pairs::Portable => portable::Portable.enter(work),
+            #[cfg(target_arch = "x86_64")]
+            Pairs::Avx512(simd) => simd.enter(work),
         }
     }
 }

@@ -1,18 +1,14 @@
 //! What the x86 instruction sets share: their tokens, and the operations that are one intrinsic each.
 
-/// Defines a token type for x86 instruction sets from one list of features: the constructor asks
+/// Defines how a token type for x86 instruction sets is made and used, from one list of features: the constructor asks
 /// the processor for exactly those that `enter` is compiled with.
 macro_rules! x86_token {
-    ($(#[$doc:meta])* $token:ident: $($feature:tt),+) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(super) struct $token(());
-
+    ($token:ty: $($feature:tt),+) => {
         impl $token {
             /// The token, if the processor has every feature.
             pub(super) fn new() -> Option<Self> {
                 let all = true $(&& std::arch::is_x86_feature_detected!($feature))+;
-                all.then_some($token(()))
+                all.then_some(Self(()))
             }
 
             /// Runs `work` in code compiled for the features.

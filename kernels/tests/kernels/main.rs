@@ -15,6 +15,7 @@ mod guards;
 mod keras_layers;
 mod oracle_gradients;
 mod overflow;
+mod precision;
 mod products;
 mod properties;
 mod sequences;

@@ -1,5 +1,6 @@
 """`blockcell bench`."""
 
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,7 +8,8 @@ from types import SimpleNamespace
 import click
 
 from blockcell.cli.console import CommandError, new_console, quiet_tensorflow, writing
-from blockcell.cli.options import Listed, Parsed
+from blockcell.cli.options import Listed, Parsed, precision_option
+from blockcell.precision import VARIABLE
 from blockcell_tools.bench import files, machine, report, run, shapes
 from blockcell_tools.bench.ops import DTYPES
 from blockcell_tools.bench.rows import RowsError
@@ -125,6 +127,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     metavar="FILE",
     help="The libblockcell.so to measure (default: the one for this Python's TensorFlow).",
 )
+@precision_option
 # What comes of it.
 @click.option(
     "--check-ratio",
@@ -155,6 +158,8 @@ def command(**options):
     """
     # A model is measured as a program would run it.
     quiet_tensorflow(own_kernels=not options["model"])
+    if options["precision"]:
+        os.environ[VARIABLE] = options["precision"]  # For the processes that measure.
     wanted = _wanted(**options)
     if wanted.model:
         from blockcell.cli import bench_model

@@ -19,6 +19,8 @@ _WORDS = (
     ("library", "library"),
     ("tensorflow_built_for", "built for TensorFlow"),
     ("isa", "instruction set"),
+    ("float32_matmul_precision", "precision of products"),
+    ("float32_matmul_runs", "what the processor has for it"),
     ("override", "stock kernels are taken over by"),
     ("taken_over", "ops taken over"),
     ("ops", "ops with a kernel"),

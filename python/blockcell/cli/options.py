@@ -2,6 +2,24 @@
 
 import click
 
+LEVELS = ("highest", "high", "medium")
+
+precision_option = click.option(
+    "--precision",
+    type=click.Choice(LEVELS),
+    help="How precise matrix products of the library's kernels are (default: as the environment "
+    "says, or highest).",
+)
+"""Of commands that load the library."""
+
+
+def choose_precision(level):
+    """Makes a level hold, if there is one, once the library is loaded."""
+    if level is not None:
+        import blockcell
+
+        blockcell.set_float32_matmul_precision(level)
+
 
 class Parsed(click.ParamType):
     """What a function makes of the text; its ValueError says what is wrong with the text."""

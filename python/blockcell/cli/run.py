@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from blockcell.cli.console import CommandError, writing
+from blockcell.cli.options import choose_precision, precision_option
 
 
 @click.command(
@@ -17,10 +18,11 @@ from blockcell.cli.console import CommandError, writing
 )
 @click.option("--report", metavar="FILE", help="Write what ran on the kernels, as JSON.")
 @click.option("--keras/--no-keras", default=True, help="Switch Keras's layers on (default: yes).")
+@precision_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is the name of a module.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(report, keras, is_module, script, arguments):
+def command(report, keras, precision, is_module, script, arguments):
     """Run a Python program with the library loaded and Keras's layers on its kernels.
 
     The program needs no edit. As soon as it has imported TensorFlow, the library is loaded, and as
@@ -30,7 +32,7 @@ def command(report, keras, is_module, script, arguments):
     if not is_module and not Path(script).exists():
         raise CommandError(f"there is no file {script}")
     said = _collect_log()
-    _prepare(keras)
+    _prepare(keras, precision)
     sys.argv = [script, *arguments]
     try:
         if is_module:
@@ -58,22 +60,23 @@ def _is_written(report, found):
     return True
 
 
-def _prepare(keras):
+def _prepare(keras, precision):
     """Has everything switched on at the program's own imports, not before."""
     from blockcell import after_import
 
-    after_import.call(_load, "tensorflow")
+    after_import.call(lambda: _load(precision), "tensorflow")
     if keras:
         # TensorFlow before 2.6 has its Keras within, and later ones may import the other.
         has_keras = importlib.util.find_spec("keras") is not None
         after_import.call(_enable, "tensorflow", *(["keras"] if has_keras else []))
 
 
-def _load():
+def _load(precision):
     import blockcell
 
     try:
         blockcell.load()
+        choose_precision(precision)
     except blockcell.LibraryError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -110,6 +113,8 @@ def _found(said):
     return {
         "loaded": info["loaded"],
         "library": info["library"],
+        "float32_matmul_precision": info["float32_matmul_precision"],
+        "float32_matmul_runs": info["float32_matmul_runs"],
         "runs": {op: count for op, count in (info["runs"] or {}).items() if count},
         "rewritten": {op: count for op, count in (info["rewritten"] or {}).items() if count},
         "layers": layers,
@@ -127,5 +132,8 @@ def _print(found):
     for words, counts in parts:
         text = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         print(f"blockcell: {words}: {text or 'none'}", file=sys.stderr)
+    level, runs = (found.get("float32_matmul_" + key) for key in ("precision", "runs"))
+    if level not in (None, "highest"):
+        print(f"blockcell: precision of products: {level}, runs as {runs}", file=sys.stderr)
     for message in found["said"]:
         print(f"blockcell: {message}", file=sys.stderr)

@@ -19,12 +19,14 @@ from blockcell.cli.console import (
     waiting,
     writing,
 )
-from blockcell.cli.options import Listed
+from blockcell.cli.options import Listed, choose_precision, precision_option
 from blockcell.op_table import OPS
 from blockcell_tools import cudnn_verification, verification
 
 _COLUMNS = ("op", "kind", "type and options", "cases", "ours: worst", "of", "limit", "stock: worst")
 _TYPES = {"float32": "float32", "half": "float16"}
+_LIMITS = {"medium": 1e-2}
+"""Scaled errors that levels of precision promise; that of the highest depends on the op."""
 _NOTE = (
     "Scaled errors: the largest difference from the float64 reference, relative to the largest "
     "element. TensorFlow's own errors do not count."
@@ -53,6 +55,7 @@ _NOTE = (
 @click.option(
     "--time", type=int, default=5, show_default=True, help="Where a graph leaves it open."
 )
+@precision_option
 @click.option("--tolerance", type=float, metavar="X", help="Scaled error to accept everywhere.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
 @click.option("--library", metavar="FILE", help="The libblockcell.so to verify.")
@@ -61,7 +64,20 @@ _NOTE = (
 @click.option("--junit", metavar="FILE", help="Write a JUnit report.")
 @click.option("--quiet", is_flag=True, help="Print failures only.")
 def command(
-    quick, ops, dtypes, graph, batch, time, tolerance, seed, library, as_json, report, junit, quiet
+    quick,
+    ops,
+    dtypes,
+    graph,
+    batch,
+    time,
+    precision,
+    tolerance,
+    seed,
+    library,
+    as_json,
+    report,
+    junit,
+    quiet,
 ):
     """Check every kernel, forward and gradient, against TensorFlow's and a float64 reference.
 
@@ -72,7 +88,7 @@ def command(
     names = _ops(ops)
     console = new_console(quiet or as_json)
     with waiting(console, "loading TensorFlow and the library"):
-        about = _load(library)
+        about = _load(library, precision)
     left_out = []
     if graph:
         cases, left_out = _cases_of_graph(graph, batch, time, names)
@@ -93,7 +109,12 @@ def command(
         for case in cases:
             progress.update(bar, description=case.op)
             kind = cudnn_verification if case.op in cudnn_verification.OPS else verification
-            results.append(kind.check(case, seed, tolerance))
+            accepted = tolerance
+            if tolerance is None and case.dtype == "float32":
+                accepted = _LIMITS.get(about["float32_matmul_runs"])
+                if accepted and case.attributes.get("cell_clip"):
+                    accepted *= 2  # A clip makes what errors are measured by smaller.
+            results.append(kind.check(case, seed, accepted))
             progress.advance(bar)
     failed = [result for result in results if result.problem is not None]
     _print(console, about, results, failed)
@@ -125,15 +146,17 @@ def _ops(text):
     return names
 
 
-def _load(library):
+def _load(library, precision):
     import blockcell
 
     import_tensorflow()
     blockcell.load(library, take_over=False)
+    choose_precision(precision)
     info = blockcell.info()
     if info["taken_over"]:
         raise CommandError("the library has taken over stock kernels in spite of take_over=False")
-    keys = ("version", "tensorflow_running", "isa", "library")
+    levels = ("float32_matmul_precision", "float32_matmul_runs")
+    keys = ("version", "tensorflow_running", "isa", *levels, "library")
     return {key: info[key] for key in keys}
 
 

@@ -10,7 +10,7 @@ from helpers import isolated
 
 pytestmark = pytest.mark.once
 
-ORDER = ["portable", "avx2", "avx512"]
+ORDER = ["portable", "avx2", "avx512", "avx512_bf16"]
 
 
 @pytest.mark.parametrize("isa", ORDER[:-1])
