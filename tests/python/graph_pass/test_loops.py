@@ -84,9 +84,10 @@ GRAPHS = {
 }
 ALL = [name + optimized for name in GRAPHS for optimized in ("", "_not_optimized")]
 BLOCK_CELLS = [
-    f"block_cells_{cell}_{loop}"
+    f"block_cells_{cell}_{loop}{split}"
     for cell in ("lstm", "gru")
     for loop in ("dynamic", "static", "lists")
+    for split in ("", "_beside_a_split")
 ]
 FUNCTIONS = [] if tf.__version__.startswith("1.") else ["in_a_function"]
 

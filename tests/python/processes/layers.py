@@ -91,8 +91,8 @@ def in_a_function():
     return counted(outcomes)
 
 
-def block_cells(make, loop):
-    """The same of steps of this package's cells: in a loop with arrays or lists, or one by one."""
+def block_cells(make, loop, split):
+    """The same of this package's cells: in a loop of arrays or lists, or one by one."""
     with tf.Graph().as_default():
         (v1.enable_control_flow_v2 if loop == "lists" else v1.disable_control_flow_v2)()
         v1.set_random_seed(1)
@@ -102,6 +102,9 @@ def block_cells(make, loop):
             outputs = tf.stack(steps)
         else:
             outputs, last = v1.nn.dynamic_rnn(cell, x, dtype=tf.float32, time_major=True)
+        if split:
+            left, right = tf.split(outputs, 2, axis=2)
+            outputs = tf.concat([tf.tanh(right), left], axis=2)
         fetches = [outputs, *tf.nest.flatten(last)]
         with v1.Session(config=config()) as session:
             session.run(v1.global_variables_initializer())
@@ -110,8 +113,9 @@ def block_cells(make, loop):
 
 for _name, _make in (("lstm", rnn.LSTMBlockCell), ("gru", rnn.GRUBlockCellV2)):
     for _loop in ("dynamic", "static", "lists"):
-        _cells = functools.partial(block_cells, _make, _loop)
-        globals()[f"block_cells_{_name}_{_loop}"] = _cells
+        for _split in (False, True):
+            _cells = functools.partial(block_cells, _make, _loop, _split)
+            globals()[f"block_cells_{_name}_{_loop}" + "_beside_a_split" * _split] = _cells
 
 
 def _feeds(graph, names, x, lengths):

@@ -46,5 +46,5 @@ for _op in OPS:
 
 def in_a_pass():
     """A graph that a failed pass has left as it was, and how many passes have failed."""
-    outcome = layers.block_cells(static=False, split=True)
+    outcome = layers.block_cells_gru_dynamic_beside_a_split()
     return dict(outcome, failed=blockcell.info()["failed_passes"])
