@@ -131,7 +131,7 @@ instances! {
 
     fn unfused_lstm_cell(
         context: &Context<'_>,
-        attributes: &lstm::Attributes,
+        attributes: (lstm::Attributes, unfused::GateColumns),
         inputs: unfused::LstmCellInputs<'_, Self>,
         outputs: unfused::LstmCellOutputs<'_, Self>,
         scratch: &mut [Self],
@@ -161,7 +161,8 @@ instances! {
 
     fn unfused_lstm_layer(
         context: &Context<'_>,
-        call: (lstm::Attributes, &unfused::Loop, unfused::Numbers),
+        attributes: (lstm::Attributes, unfused::GateColumns),
+        call: (&unfused::Loop, unfused::Numbers),
         inputs: unfused::LstmLayerInputs<'_, Self>,
         outputs: unfused::LstmLayerOutputs<'_, Self>,
         scratch: &mut [f32],

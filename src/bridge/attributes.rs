@@ -33,6 +33,10 @@ impl<'a> Attributes<'a> {
         Attributes { op, node }
     }
 
+    pub(super) fn op_name(self) -> &'static str {
+        self.op.name
+    }
+
     pub(super) fn flag(self, name: &str) -> Result<bool, Error> {
         Ok(self.get(name, AttributeKind::Bool)?.flag)
     }

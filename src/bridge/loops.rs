@@ -8,9 +8,9 @@ use std::marker::PhantomData;
 
 use blockcell_kernels::ops::{self, Inferred, Lists, Op, PartialShape, Sizes};
 use blockcell_kernels::unfused::{self, GruLayerInputs, GruLayerOutputs, Loop, Numbers};
+use blockcell_kernels::unfused::{GateColumns, LstmLayerInputs, LstmLayerOutputs};
 use blockcell_kernels::unfused::{KerasGruInputs, KerasGruOutputs};
 use blockcell_kernels::unfused::{KerasLstmInputs, KerasLstmOutputs};
-use blockcell_kernels::unfused::{LstmLayerInputs, LstmLayerOutputs};
 use blockcell_kernels::{Element, Error, lstm};
 use bytemuck::Pod;
 
@@ -19,7 +19,7 @@ use super::ffi::{Input, Output};
 use super::kernels::Operation;
 use super::lists::{Call, ListsOp, OperationOf};
 use super::tensors::number;
-use super::unfused::lstm_attributes;
+use super::unfused::{gate_columns, lstm_attributes};
 
 /// All of them.
 pub(super) const ALL: [&dyn Operation; 4] = [
@@ -151,7 +151,7 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
 }
 
 /// `BlockcellLSTMLayer`.
-struct LstmLayer(lstm::Attributes);
+struct LstmLayer(lstm::Attributes, GateColumns);
 
 impl Cell for LstmLayer {
     const OP: &'static Op = &ops::LSTM_LAYER;
@@ -167,13 +167,14 @@ impl Cell for LstmLayer {
             let (op, got) = (Self::OP.name, peepholes.to_string());
             return Err(Error::Attribute { op, expected, got });
         }
-        Ok(LstmLayer(lstm_attributes(attributes, peepholes > 0)?))
+        Ok(LstmLayer(lstm_attributes(attributes, peepholes > 0)?, gate_columns(attributes)?))
     }
 
     fn run<E: Element + Pod>(&self, kind: &Loop, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = LstmLayerInputs::<E>::from_source(&mut call.inputs);
         let outputs = LstmLayerOutputs::from_source(&mut call.outputs);
-        unfused::lstm_layer(call.context, &self.0, kind, inputs, outputs, call.memory())
+        let attributes = (&self.0, self.1);
+        unfused::lstm_layer(call.context, attributes, kind, inputs, outputs, call.memory())
     }
 }
 

@@ -6,10 +6,10 @@ use blockcell_kernels::mat_mul::{self, AddNInputs, AddNOutputs, BiasInputs, Bias
 use blockcell_kernels::mat_mul::{SliceInputs, SliceOutputs};
 use blockcell_kernels::ops::{self, Inferred, Lengths, Lists, Op, PartialShape, Sizes};
 use blockcell_kernels::unfused::{self, GruCellInputs, GruCellOutputs};
+use blockcell_kernels::unfused::{GateColumns, LstmCellInputs, LstmCellOutputs};
 use blockcell_kernels::unfused::{GruCellGradCInputs, GruCellGradCOutputs};
 use blockcell_kernels::unfused::{GruCellGradRuInputs, GruCellGradRuOutputs};
 use blockcell_kernels::unfused::{LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs};
-use blockcell_kernels::unfused::{LstmCellInputs, LstmCellOutputs};
 use blockcell_kernels::{Element, Error, lstm};
 use bytemuck::Pod;
 
@@ -116,7 +116,7 @@ impl ListsOp for BiasAddGradAddN {
 }
 
 /// `BlockcellLSTMCell`.
-struct LstmCell(lstm::Attributes);
+struct LstmCell(lstm::Attributes, GateColumns);
 
 impl ListsOp for LstmCell {
     const OP: &'static Op = &ops::UNFUSED_LSTM_CELL;
@@ -129,7 +129,7 @@ impl ListsOp for LstmCell {
             let expected = "num_peepholes must be 0, or 3 with a cs_prev and 1 without".to_owned();
             return Err(Error::Attribute { op, expected, got: peepholes.to_string() });
         }
-        Ok(LstmCell(lstm_attributes(attributes, peepholes > 0)?))
+        Ok(LstmCell(lstm_attributes(attributes, peepholes > 0)?, gate_columns(attributes)?))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -144,17 +144,22 @@ impl ListsOp for LstmCell {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = LstmCellInputs::<E>::from_source(&mut call.inputs);
         let outputs = LstmCellOutputs::from_source(&mut call.outputs);
-        unfused::lstm_cell(call.context, &self.0, inputs, outputs, call.memory().1)
+        unfused::lstm_cell(call.context, (&self.0, self.1), inputs, outputs, call.memory().1)
     }
 }
 
-/// The attributes of an LSTM with the gates in the order ICFO, as those of `LSTMBlockCell`.
+/// The attributes of an LSTM, as those of `LSTMBlockCell`.
 pub(super) fn lstm_attributes(
     attributes: Attributes<'_>,
     use_peephole: bool,
 ) -> Result<lstm::Attributes, Error> {
     let forget_bias = attributes.float("forget_bias")?;
     Ok(lstm::Attributes { use_peephole, forget_bias, cell_clip: attributes.float("cell_clip")? })
+}
+
+/// The attribute `gate_order`.
+pub(super) fn gate_columns(attributes: Attributes<'_>) -> Result<GateColumns, Error> {
+    GateColumns::new(attributes.op_name(), &attributes.numbers("gate_order")?)
 }
 
 /// `BlockcellLSTMCellGrad`.
@@ -178,7 +183,8 @@ impl ListsOp for LstmCellGrad {
         }
         let sums_to_gates = attributes.flag("sums_to_gates")?;
         let cell_clip = attributes.float("cell_clip")?;
-        Ok(LstmCellGrad(LstmCellGradAttributes { sums_to_gates, cell_clip }))
+        let columns = gate_columns(attributes)?;
+        Ok(LstmCellGrad(LstmCellGradAttributes { sums_to_gates, cell_clip, columns }))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {

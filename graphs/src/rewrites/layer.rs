@@ -166,13 +166,19 @@ impl Cell {
     }
 }
 
-/// What the layer of an LSTM has of the attributes of a step, and what follows from it.
+/// What the layer of an LSTM has of the attributes of a step, and what follows from it. Only plain cells broadcast, and have
+/// their gates in any order.
 fn lstm_attributes(
     step: &Node,
     num_peepholes: usize,
-    broadcasts: bool,
+    is_plain: bool,
 ) -> Option<Vec<(&'static str, Attribute)>> {
     let own = |name| Some((name, step.attribute(name)?.clone()));
     let peepholes = ("num_peepholes", num_peepholes.into());
-    Some(vec![peepholes, own("forget_bias")?, own("cell_clip")?, ("broadcasts", broadcasts.into())])
+    let order = match is_plain {
+        true => own("gate_order")?,
+        false => ("gate_order", Attribute::Ints(vec![0, 1, 2, 3])),
+    };
+    let broadcasts = ("broadcasts", is_plain.into());
+    Some(vec![peepholes, own("forget_bias")?, own("cell_clip")?, order, broadcasts])
 }

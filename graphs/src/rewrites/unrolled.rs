@@ -118,7 +118,9 @@ impl Chain {
             return self;
         }
         let is_same = node.data_type() == graph.node(step).data_type()
-            && node.attribute("cell_clip") == graph.node(step).attribute("cell_clip")
+            && ["cell_clip", "gate_order"]
+                .iter()
+                .all(|name| node.attribute(name) == graph.node(step).attribute(name))
             && have_same_weights(graph, &self.cell, before, step)
             && self.cell.takes_states(graph, step, before)
             && self.cell.keeps(graph, before)

@@ -9,7 +9,7 @@ use crate::unrolled::{self, STEPS};
 /// The changes that make a loop of TensorFlow's own LSTM cell. It takes the cell state first, and vectors in place of
 /// peephole weights that it does not have.
 pub(super) const LSTM: [(&str, &str); 1] = [(
-    "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0",
+    "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3]",
     "none = Const(^t) value=[0,0]
     cell = LSTMBlockCell(x_t, c_switch:1, h_switch:1, w_in, none, none, none, b_in) forget_bias=0.5 cell_clip=3.0 use_peephole=false",
 )];
@@ -18,8 +18,10 @@ pub(super) const LSTM: [(&str, &str); 1] = [(
 fn a_loop_of_block_cells_becomes_a_layer() {
     let after = rewriting(&with(&LSTM));
     let text = after.text();
-    let layer =
-        layers::LAYER.replace("bias=1.0 cell_clip=-1.0 broadcasts=true", "bias=0.5 cell_clip=3.0");
+    let layer = layers::LAYER.replace(
+        "bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3] broadcasts=true",
+        "bias=0.5 cell_clip=3.0 gate_order=[0,1,2,3]",
+    );
     assert!(text.contains(&format!("{layer} broadcasts=false\n")), "{text}");
     assert!(text.contains("result = Pack(cell, cell:2, cell:1)"), "{text}");
     assert!(!after.has("none"), "{text}");
@@ -138,8 +140,10 @@ pub(super) fn steps(more: &str) -> String {
 fn steps_of_an_lstm() {
     let after = rewriting(&steps("y = Apply(step4:6)\nlast = Apply(step4:1)"));
     let text = after.text();
-    let layer = unrolled::LAYER
-        .replace("bias=1.0 cell_clip=-1.0 broadcasts=true", "bias=0.5 cell_clip=3.0");
+    let layer = unrolled::LAYER.replace(
+        "bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3] broadcasts=true",
+        "bias=0.5 cell_clip=3.0 gate_order=[0,1,2,3]",
+    );
     let inputs =
         "step4/blockcell/Const, step4/blockcell/Const, step4/blockcell/Pack, h0, cs0, w, b, ^begun";
     let layer = format!("step4 = BlockcellLSTMLayer({inputs}) {layer} broadcasts=false\n");

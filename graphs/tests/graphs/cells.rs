@@ -49,7 +49,7 @@ pub(super) fn one_step(more: &str) -> String {
 /// The node of a forward step.
 fn cell(number: usize, [x, h, c]: [&str; 3]) -> String {
     format!(
-        "h{number} = BlockcellLSTMCell({x}, {h}, w, b, {c}) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0\n"
+        "h{number} = BlockcellLSTMCell({x}, {h}, w, b, {c}) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3]\n"
     )
 }
 
@@ -75,7 +75,7 @@ fn steps_follow_each_other() {
 fn a_backward_step_becomes_one_node() {
     let text = one_step(&step_grad(0, "c", ["dh", "dcs"]));
     let product = "w_grad = MatMul(concat0, dz0) transpose_a=true\nout = Neg(dc0)";
-    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs, dh) num_cs_prev=1 num_cs_grad=1 num_h_grad=1 num_peepholes=0 num_through_peepholes=0 num_cs=0 sums_to_gates=false cell_clip=-1.0\n";
+    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs, dh) num_cs_prev=1 num_cs_grad=1 num_h_grad=1 num_peepholes=0 num_through_peepholes=0 num_cs=0 sums_to_gates=false cell_clip=-1.0 gate_order=[0,1,2,3]\n";
     rewriting(&(text + product)).becomes(
         &(cell(0, ["x", "h", "c"])
             + grad
@@ -88,7 +88,7 @@ fn the_last_backward_step_has_no_gradient_of_the_state() {
     let text = one_step(&step_grad(0, "c", ["dh", "dcs"]))
         .replace("dcs0 = AddN(through_co0, dcs) N=2\n", "");
     let text = text.replace("dcs0", "through_co0") + "y = Neg(dz0)";
-    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dh) num_cs_prev=1 num_cs_grad=0 num_h_grad=1 num_peepholes=0 num_through_peepholes=0 num_cs=0 sums_to_gates=false cell_clip=-1.0\n";
+    let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dh) num_cs_prev=1 num_cs_grad=0 num_h_grad=1 num_peepholes=0 num_through_peepholes=0 num_cs=0 sums_to_gates=false cell_clip=-1.0 gate_order=[0,1,2,3]\n";
     rewriting(&text).becomes(&(cell(0, ["x", "h", "c"]) + grad + "y = Neg(dz0:1)"));
 }
 
@@ -100,7 +100,7 @@ fn the_last_backward_step_may_have_no_gradient_of_the_output() {
             .replace("df0, do0, axis", "df0, nothing, axis")
             .replace("dcs0", "dcs");
         let rewriting = rewriting(&(text + "y = Neg(dz0)"));
-        let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs) num_cs_prev=1 num_cs_grad=1 num_h_grad=0 num_peepholes=0 num_through_peepholes=0 num_cs=0 sums_to_gates=false cell_clip=-1.0";
+        let grad = "dz0 = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dcs) num_cs_prev=1 num_cs_grad=1 num_h_grad=0 num_peepholes=0 num_through_peepholes=0 num_cs=0 sums_to_gates=false cell_clip=-1.0 gate_order=[0,1,2,3]";
         assert!(rewriting.text().contains(grad), "{}", rewriting.text());
         assert!(!rewriting.has("di0") && !rewriting.has("to_f0"));
     }
@@ -111,7 +111,7 @@ fn a_state_of_zeros_may_be_folded_away() {
     let text = one_step("y = Neg(h0)")
         .replace("kept0 = Mul(c, f0)\n", "")
         .replace("cs0 = AddV2(kept0, new0)", "cs0 = Identity(new0, ^f0)");
-    let cell = "h0 = BlockcellLSTMCell(x, h, w, b) num_cs_prev=0 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0\n";
+    let cell = "h0 = BlockcellLSTMCell(x, h, w, b) num_cs_prev=0 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3]\n";
     rewriting(&text).becomes(&(cell.to_owned() + "y = Neg(h0:6)"));
 }
 
@@ -334,7 +334,7 @@ pub(super) const SAVED: [&str; 6] = ["i0", "f0", "o0", "ci0", "co0", "c"];
 fn popped_grad() -> String {
     let grad = "BlockcellLSTMCellGrad(pop_i0, pop_f0, pop_o0, pop_ci0, pop_co0, pop_c, dcs, dh)";
     format!(
-        "dz0 = {grad} num_cs_prev=1 num_cs_grad=1 num_h_grad=1 num_peepholes=0 num_through_peepholes=0 num_cs=0 sums_to_gates=false cell_clip=-1.0\n"
+        "dz0 = {grad} num_cs_prev=1 num_cs_grad=1 num_h_grad=1 num_peepholes=0 num_through_peepholes=0 num_cs=0 sums_to_gates=false cell_clip=-1.0 gate_order=[0,1,2,3]\n"
     )
 }
 

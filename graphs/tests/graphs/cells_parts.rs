@@ -72,7 +72,7 @@ const BACKWARD: &str = "through_h = Mul(dh, o)
     dc_prev = AddN(dkept, back_i, back_f) N=3
     out = Pack(dz, dc_prev, dwci, dwcf, dwco)\n";
 
-const CELL: &str = "h0 = BlockcellLSTMCell(x, h, w, b, c, wci, wcf, wco) num_cs_prev=1 num_peepholes=3 forget_bias=1.0 cell_clip=0.5\n";
+const CELL: &str = "h0 = BlockcellLSTMCell(x, h, w, b, c, wci, wcf, wco) num_cs_prev=1 num_peepholes=3 forget_bias=1.0 cell_clip=0.5 gate_order=[0,1,2,3]\n";
 
 fn cell() -> String {
     VARIABLES.to_owned() + CELL
@@ -86,7 +86,7 @@ const OUT: &str = "dc_prev = AddN(dz, dz:2, dz:3) N=3
 fn grad(peepholes: &str, sizes: &str, clip: &str) -> String {
     format!(
         "dz = BlockcellLSTMCellGrad(h0, h0:2, h0:3, h0:4, h0:5, c, dc, dh{peepholes}) \
-         num_cs_prev=1 num_cs_grad=1 num_h_grad=1 {sizes} sums_to_gates=false cell_clip={clip}\n"
+         num_cs_prev=1 num_cs_grad=1 num_h_grad=1 {sizes} sums_to_gates=false cell_clip={clip} gate_order=[0,1,2,3]\n"
     )
 }
 

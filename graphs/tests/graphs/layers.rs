@@ -51,7 +51,7 @@ const LOOP: &str = "zero = Const() T=int32 value=0
     h_next = NextIteration(h_new)
     h_last = Exit(h_switch)
     x_t = TensorArrayReadV3(in_handle, t, in_flow)
-    cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0
+    cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3]
     has_ended = GreaterEqual(t, ended_in)
     c_new = Select(has_ended, c_switch:1, cell:1)
     h_new = Select(has_ended, h_switch:1, cell:6)
@@ -64,7 +64,7 @@ const LOOP: &str = "zero = Const() T=int32 value=0
     gradient = lstm(any_x, any_h)\n";
 
 pub(super) const LAYER: &str = "cell = BlockcellLSTMLayer(time, time, lengths, x, h0, c0, w, b) num_rounds=1 num_sequence_length=1 \
-    x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 broadcasts=true";
+    x_sizes=[-1,7] h_sizes=[-1,8] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3] broadcasts=true";
 
 pub(super) fn with(changes: &[(&str, &str)]) -> String {
     let mut text = LOOP.to_owned();
@@ -170,7 +170,7 @@ fn layers_take_the_outputs_of_those_before() {
         g_merge = Merge(g_first, g_next)
         g_switch = Switch(g_merge, more)
         g_next = NextIteration(g_new)
-        upper = BlockcellLSTMCell(cell:6, g_switch:1, w_in, b_in, d_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=0.5 cell_clip=2.0
+        upper = BlockcellLSTMCell(cell:6, g_switch:1, w_in, b_in, d_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=0.5 cell_clip=2.0 gate_order=[0,1,2,3]
         d_new = Select(has_ended, d_switch:1, upper:1)
         g_new = Select(has_ended, g_switch:1, upper:6)
         y = Select(has_ended, zeros_in, upper:6)";
@@ -189,7 +189,7 @@ fn layers_take_the_outputs_of_those_before() {
 /// The changes that make a loop of a GRU cell.
 pub(super) const GRU: [(&str, &str); 9] = [
     (
-        "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0",
+        "cell = BlockcellLSTMCell(x_t, h_switch:1, w_in, b_in, c_switch:1) num_cs_prev=1 num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3]",
         "cell = GRUBlockCell(x_t, h_switch:1, w_in, w_in, b_in, b_in)",
     ),
     ("c_first = Enter(c0) frame_name=\"loop\" is_constant=false", ""),

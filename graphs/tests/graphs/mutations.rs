@@ -8,6 +8,7 @@ use blockcell_graphs::{Attribute, Constant, Graph, Node, NodeId, Output, Values,
 use crate::common::executor::hash;
 use crate::common::floats::{Run, Value, are_close};
 use crate::common::notation::graph;
+use crate::gate_orders::in_order;
 use crate::{cells, cells_gru, cells_parts, keras, layers};
 
 /// A graph that is rewritten, with a shape for each of its sources.
@@ -59,6 +60,11 @@ pub(super) fn lstm() -> Pattern {
         becomes: &["BlockcellLSTMCell(", "BlockcellLSTMCellGrad(", "BlockcellMatMulSlice("],
         stride: 1,
     }
+}
+
+pub(super) fn lstm_in_another_order() -> Pattern {
+    let lstm = lstm();
+    Pattern { text: in_order(&lstm.text, [0, 3, 1, 2]), ..lstm }
 }
 
 pub(super) fn lstm_with_all_parts() -> Pattern {
@@ -399,6 +405,11 @@ fn check(pattern: &Pattern) {
 #[test]
 fn an_lstm_step() {
     check(&lstm());
+}
+
+#[test]
+fn an_lstm_step_in_another_order() {
+    check(&lstm_in_another_order());
 }
 
 #[test]

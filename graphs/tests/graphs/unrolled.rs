@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::common::rewriting::{Rewriting, rewriting};
 
 pub(super) const STEPS: usize = 5;
-const ATTRIBUTES: &str = "num_peepholes=0 forget_bias=1.0 cell_clip=-1.0";
-pub(super) const LAYER: &str = "num_rounds=1 num_sequence_length=0 x_sizes=[] h_sizes=[] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 broadcasts=true";
+const ATTRIBUTES: &str = "num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3]";
+pub(super) const LAYER: &str = "num_rounds=1 num_sequence_length=0 x_sizes=[] h_sizes=[] needs_h=true lists=false num_peepholes=0 forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3] broadcasts=true";
 
 /// Steps of an LSTM cell, as `cells` leaves those of `tf.nn.static_rnn`.
 fn steps() -> String {
@@ -181,8 +181,8 @@ fn memory_that_may_change() {
 fn another_device() {
     stays(
         &[(
-            "forget_bias=1.0 cell_clip=-1.0\nstep3",
-            "forget_bias=1.0 cell_clip=-1.0 @/cpu:1\nstep3",
+            "forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3]\nstep3",
+            "forget_bias=1.0 cell_clip=-1.0 gate_order=[0,1,2,3] @/cpu:1\nstep3",
         )],
         "y = Apply(step4:6)",
     )

@@ -22,6 +22,9 @@ op! {
             forget_bias: "float = 1.0",
             /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
             cell_clip: "float = -1.0",
+            /// How many gates stand before the input gate, the cell input, the forget gate and the output gate in the columns of
+            /// `w` and `b`.
+            gate_order: "list(int) = [0, 1, 2, 3]",
             /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
             x_sizes: "list(int) = []",
             /// The same of a step of `h`.

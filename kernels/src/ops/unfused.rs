@@ -27,6 +27,9 @@ op! {
             forget_bias: "float = 1.0",
             /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
             cell_clip: "float = -1.0",
+            /// How many gates stand before the input gate, the cell input, the forget gate and the output gate in the columns of
+            /// `w` and `b`.
+            gate_order: "list(int) = [0, 1, 2, 3]",
         }
     };
 
@@ -101,6 +104,9 @@ op! {
             sums_to_gates: "bool = false",
             /// What the magnitude of the cell state was clipped to. Values up to 0 mean no clipping.
             cell_clip: "float = -1.0",
+            /// How many gates stand before the input gate, the cell input, the forget gate and the output gate in the columns of
+            /// `dicfo`.
+            gate_order: "list(int) = [0, 1, 2, 3]",
         }
     };
 

@@ -2,6 +2,7 @@
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, Axis, IxDyn, Zip};
 
+use super::GateColumns;
 use crate::lstm::{Attributes, BlockCellInputs, BlockCellOutputs};
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, Lists, PartialShape, Sizes, UNFUSED_LSTM_CELL};
@@ -93,7 +94,7 @@ pub fn lstm_cell_scratch(batch: usize, cell: usize, cs_prev: Option<&[usize]>) -
 /// then.
 pub fn lstm_cell<E: Element>(
     context: &Context<'_>,
-    attributes: &Attributes,
+    (attributes, columns): (&Attributes, GateColumns),
     inputs: LstmCellInputs<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
     scratch: &mut [E],
@@ -105,13 +106,13 @@ pub fn lstm_cell<E: Element>(
     let needed = lstm_cell_scratch(batch, cell_size, cs_prev.map(ArrayViewD::shape));
     op.check_scratch(needed, scratch)?;
     let attributes = Attributes { use_peephole: !inputs.peepholes.is_empty(), ..*attributes };
-    E::unfused_lstm_cell(context, &attributes, inputs, outputs, scratch);
+    E::unfused_lstm_cell(context, (attributes, columns), inputs, outputs, scratch);
     Ok(())
 }
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    attributes: &Attributes,
+    attributes: (Attributes, GateColumns),
     inputs: LstmCellInputs<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
     scratch: &mut [E],
@@ -150,7 +151,7 @@ fn matrices<E>(outputs: LstmCellOutputs<'_, E>) -> BlockCellOutputs<'_, E> {
 
 fn step<E: Storage>(
     context: &Context<'_>,
-    attributes: &Attributes,
+    attributes: (Attributes, GateColumns),
     inputs: LstmCellInputs<'_, E>,
     cs_prev: ArrayView2<'_, E>,
     outputs: BlockCellOutputs<'_, E>,
@@ -166,7 +167,9 @@ fn step<E: Storage>(
         _ => [b; 3],
     };
     let inputs = BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b };
-    crate::lstm::cell::compute(context, sizes, attributes, inputs, outputs);
+    let (attributes, columns) = attributes;
+    let attributes = (&attributes, columns.order());
+    crate::lstm::cell::compute_in_order(context, sizes, attributes, inputs, outputs);
 }
 
 /// The weights of all peepholes where only the output gate has one: a row of a state of zeros serves as the others'.
@@ -181,7 +184,7 @@ pub(super) fn with_zeros<'a, E>(
 /// A step on a state of another shape than the gates'. Nobody needs it to be fast.
 fn broadcast_step<E: Storage>(
     context: &Context<'_>,
-    attributes: &Attributes,
+    attributes: (Attributes, GateColumns),
     inputs: LstmCellInputs<'_, E>,
     cs_prev: &ArrayViewD<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
@@ -206,7 +209,7 @@ fn broadcast_step<E: Storage>(
         h: matrix(),
     };
     step(context, attributes, inputs, zeros.view(), gates);
-    let clip = attributes.cell_clip_in::<E>();
+    let clip = attributes.0.cell_clip_in::<E>();
     let shape = IxDyn(cs.shape());
     let [i, f, o, ci] =
         [&i, &f, &o, &ci].map(|gate| gate.broadcast(shape.clone()).expect("it was checked"));

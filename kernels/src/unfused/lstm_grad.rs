@@ -2,10 +2,13 @@
 
 use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, Axis};
 
+use super::GateColumns;
 use super::lstm::{broadcast, check_peepholes, with_zeros};
 use super::lstm_grad_equations::Backward;
 use super::lstm_grad_sums::{self, add_up};
 use crate::elementwise::{self, Equation};
+use crate::lstm::step::GateOrder;
+use crate::lstm::step_grad::gates_of;
 use crate::ops::partial::{may_be_same, may_broadcast};
 use crate::ops::{Inferred, Lists, PartialShape, UNFUSED_LSTM_CELL_GRAD};
 use crate::{Context, Element, Error, Storage, error, lstm};
@@ -20,6 +23,8 @@ pub struct LstmCellGradAttributes {
     pub sums_to_gates: bool,
     /// The magnitude the cell state was clipped to, as in [`crate::lstm::Attributes`].
     pub cell_clip: f32,
+    /// The columns of each gate's gradient in dicfo.
+    pub columns: GateColumns,
 }
 
 /// The shapes of [`lstm_cell_grad`]'s outputs, as far as they follow from what is known of the inputs'
@@ -170,14 +175,20 @@ pub(crate) fn compute<E: Storage>(
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
 ) {
-    let clip = attributes.clip_in::<E>();
+    let (clip, order) = (attributes.clip_in::<E>(), attributes.columns.order());
     let size = inputs.i.dim();
     if inputs.co.shape() != [size.0, size.1] {
-        return lstm_grad_sums::compute(clip, &inputs, outputs, scratch);
+        return lstm_grad_sums::compute((clip, order), &inputs, outputs, scratch);
     }
     match clip {
-        Some(clip) => step(context, Backward::<E, true>::clipped(clip), inputs, outputs, scratch),
-        None => step(context, Backward::<E, false>::unclipped(), inputs, outputs, scratch),
+        Some(clip) => {
+            let equation = Backward::<E, true>::clipped(clip);
+            step(context, (equation, order), inputs, outputs, scratch);
+        }
+        None => {
+            let equation = Backward::<E, false>::unclipped();
+            step(context, (equation, order), inputs, outputs, scratch);
+        }
     }
 }
 
@@ -191,7 +202,7 @@ impl LstmCellGradAttributes {
 /// A step whose state has the size of the gates.
 fn step<E, Q>(
     context: &Context<'_>,
-    equation: Q,
+    (equation, order): (Q, GateOrder),
     inputs: LstmCellGradInputs<'_, E>,
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
@@ -212,9 +223,7 @@ fn step<E, Q>(
         memory = rest;
         sum_of(summands, size, sum)
     });
-    let (di, rest) = dicfo.split_at(Axis(1), size.1);
-    let (dci, rest) = rest.split_at(Axis(1), size.1);
-    let (df, d_o) = rest.split_at(Axis(1), size.1);
+    let [di, dci, df, d_o] = gates_of(dicfo, order);
     let weights = match peepholes[..] {
         [wci, wcf, wco] => [wci, wcf, wco],
         [wco] => with_zeros(cs_prev, wco),

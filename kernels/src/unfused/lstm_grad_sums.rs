@@ -5,6 +5,7 @@
 use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Dimension, IxDyn, s};
 
 use crate::Storage;
+use crate::lstm::step::GateOrder;
 use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
 
 /// How many elements of scratch memory [`compute`] needs.
@@ -14,7 +15,7 @@ pub(super) fn scratch(gate: (usize, usize), state: &[usize]) -> usize {
 
 /// The equations of [`super::lstm_cell_grad`] without peepholes. States were clipped to `clip`, if it is there.
 pub(super) fn compute<E: Storage>(
-    clip: Option<f32>,
+    (clip, order): (Option<f32>, GateOrder),
     inputs: &LstmCellGradInputs<'_, E>,
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
@@ -63,7 +64,7 @@ pub(super) fn compute<E: Storage>(
         }
     }
     let mut put = |number: usize, value: &dyn Fn((usize, usize)) -> f32| {
-        let columns = number * size.1..(number + 1) * size.1;
+        let columns = order[number] * size.1..(order[number] + 1) * size.1;
         let mut part = dicfo.slice_mut(s![.., columns]);
         part.indexed_iter_mut().for_each(|(at, element)| *element = E::from_f32(value(at)));
     };

@@ -2,13 +2,14 @@
 
 use ndarray::{ArrayView1, Axis};
 
+use super::GateColumns;
 use super::gru_layer::{layer_shapes, steps};
 use super::loops::{self, Loop, Numbers};
 use super::lstm::broadcast;
 use super::memory::{self, Pieces};
 use crate::block_lstm::forward::{LstmSequence, forward_scratch};
 use crate::lstm::Attributes;
-use crate::lstm::step::{ICFO, LstmStep};
+use crate::lstm::step::LstmStep;
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, LSTM_LAYER, Lists, PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
@@ -73,7 +74,7 @@ fn sizes([time, batch, input_size, cell_size]: [usize; 4]) -> Sizes {
 /// known shape, or too short a scratch memory; nothing is written then.
 pub fn lstm_layer<E: Element>(
     context: &Context<'_>,
-    attributes: &Attributes,
+    (attributes, columns): (&Attributes, GateColumns),
     kind: &Loop,
     inputs: LstmLayerInputs<'_, E>,
     outputs: LstmLayerOutputs<'_, E>,
@@ -93,15 +94,17 @@ pub fn lstm_layer<E: Element>(
     memory::check(op.name, needed, [scratch.len(), elements.len()])?;
     if batch > 0 && cell_size > 0 {
         let use_peephole = !inputs.peepholes.is_empty();
-        let call = (Attributes { use_peephole, ..*attributes }, kind, numbers);
-        E::unfused_lstm_layer(context, call, inputs, outputs, scratch, elements);
+        let attributes = (Attributes { use_peephole, ..*attributes }, columns);
+        let call = (kind, numbers);
+        E::unfused_lstm_layer(context, attributes, call, inputs, outputs, scratch, elements);
     }
     Ok(())
 }
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    (attributes, kind, numbers): (Attributes, &Loop, Numbers),
+    (attributes, columns): (Attributes, GateColumns),
+    (kind, numbers): (&Loop, Numbers),
     inputs: LstmLayerInputs<'_, E>,
     outputs: LstmLayerOutputs<'_, E>,
     scratch: &mut [f32],
@@ -119,7 +122,7 @@ pub(crate) fn compute<E: Storage>(
     let mut cs = pieces.take([time, batch, cell]);
     // Without peepholes nobody reads these.
     let peepholes = peepholes.try_into().unwrap_or([b; 3]);
-    let step = LstmStep { attributes, order: ICFO, b, peepholes };
+    let step = LstmStep { attributes, order: columns.order(), b, peepholes };
     let lengths = loops::lengths(numbers.rounds(), sequence_length.as_ref(), batch);
     let lengths = Lengths::new(ArrayView1::from(&lengths));
     let sequence =

@@ -13,6 +13,7 @@
 //! For a GRU cell: the equations of [`crate::gru`] backward, without the products, which are operations of
 //! their own in a graph. The forward step is `GRUBlockCell`, or in half [`gru_cell`].
 
+mod columns;
 mod gru;
 mod gru_grad;
 mod gru_layer;
@@ -27,6 +28,7 @@ mod lstm_grad_sums;
 mod lstm_layer;
 mod memory;
 
+pub use columns::GateColumns;
 pub use gru::{GruCellInputs, GruCellOutputs, gru_cell, gru_cell_scratch};
 pub use gru_grad::gru_cell_grad_scratch;
 pub use gru_grad::{GruCellGradCInputs, GruCellGradCOutputs, gru_cell_grad_c};

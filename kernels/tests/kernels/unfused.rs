@@ -2,11 +2,13 @@
 
 use blockcell_kernels::lstm::Attributes;
 use blockcell_kernels::unfused::{
-    LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs,
+    GateColumns, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs,
     LstmCellOutputs, lstm_cell, lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_scratch,
 };
 use blockcell_kernels::{Context, Error};
-use ndarray::{Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, concatenate};
+use ndarray::{
+    Array, Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, RemoveAxis, Slice, concatenate,
+};
 
 use super::unfused_numbers::{assert_close, matrix, numbers, wide};
 use crate::common::executors::contexts;
@@ -29,10 +31,33 @@ fn logistic(value: f64) -> f64 {
     1.0 / (1.0 + (-value).exp())
 }
 
+/// Orders of gates.
+pub(crate) const ORDERS: [[i64; 4]; 4] = [[0, 1, 2, 3], [0, 3, 1, 2], [0, 2, 1, 3], [1, 3, 0, 2]];
+
+pub(crate) fn columns(order: [i64; 4]) -> GateColumns {
+    GateColumns::new("op", &order).expect("each once")
+}
+
+/// A tensor whose last axis has the gates in the order of `LSTMBlockCell`, in another one.
+pub(crate) fn in_order<T: Clone, D: RemoveAxis>(
+    tensor: &Array<T, D>,
+    order: [i64; 4],
+) -> Array<T, D> {
+    let axis = Axis(tensor.ndim() - 1);
+    let cells = tensor.len_of(axis) / 4;
+    let mut moved = tensor.clone();
+    for (gate, place) in order.into_iter().enumerate() {
+        let columns = |first: usize| Slice::from(first * cells..(first + 1) * cells);
+        let part = tensor.slice_axis(axis, columns(gate));
+        moved.slice_axis_mut(axis, columns(place as usize)).assign(&part);
+    }
+    moved
+}
+
 /// A call: `[i, cs, f, o, ci, co, h]`.
 fn call(
     context: &Context<'_>,
-    attributes: &Attributes,
+    attributes: (&Attributes, GateColumns),
     [x, h_prev, w]: [ArrayView2<'_, f32>; 3],
     b: &Array1<f32>,
     cs_prev: Option<&ArrayD<f32>>,
@@ -83,10 +108,15 @@ fn check_forward([batch, input, cell, output]: [usize; 4], cs_prev: Option<&[usi
     let want = [i, cs, f, o, ci, co, h_new];
     let names = ["i", "cs", "f", "o", "ci", "co", "h"];
     for context in contexts() {
-        let views = [x.view(), h.view(), w.view()];
-        let got = call(&context, &attributes, views, &b, cs_prev.as_ref(), &[], want[1].shape());
-        for ((got, want), name) in got.expect("the shapes are right").iter().zip(&want).zip(names) {
-            assert_close(got, want, TOLERANCE, name);
+        for order in ORDERS {
+            let (w, b) = (in_order(&w, order), in_order(&b, order));
+            let views = [x.view(), h.view(), w.view()];
+            let call_of = (&attributes, columns(order));
+            let got = call(&context, call_of, views, &b, cs_prev.as_ref(), &[], want[1].shape());
+            let got = got.expect("the shapes are right");
+            for ((got, want), name) in got.iter().zip(&want).zip(names) {
+                assert_close(got, want, TOLERANCE, name);
+            }
         }
     }
 }
@@ -117,7 +147,15 @@ fn peepholes_are_those_of_the_block_cell() {
     let views = [x.view(), h.view(), w.view()];
     let c = c.into_dyn();
     let context = Context::default();
-    let got = call(&context, &attributes, views, &b, Some(&c), &peepholes, &[3, 7]);
+    let got = call(
+        &context,
+        (&attributes, GateColumns::default()),
+        views,
+        &b,
+        Some(&c),
+        &peepholes,
+        &[3, 7],
+    );
     let got = got.expect("right");
     let mut outputs = [(); 7].map(|()| Array2::<f32>::zeros((3, 7)));
     let [i, cs, f, o, ci, co, h_new] = outputs.each_mut().map(|output| output.view_mut());
@@ -152,7 +190,15 @@ fn without_a_state_the_output_gate_may_have_the_only_peephole() {
         let state = ArrayD::zeros(IxDyn(&[rows, 7]));
         let call = |c: Option<&ArrayD<f32>>, weights: &[Array1<f32>]| {
             let views = [x.view(), h.view(), w.view()];
-            call(&Context::default(), &attributes, views, &b, c, weights, &[rows, 7])
+            call(
+                &Context::default(),
+                (&attributes, GateColumns::default()),
+                views,
+                &b,
+                c,
+                weights,
+                &[rows, 7],
+            )
         };
         let want = call(Some(&state), &weights).expect("all of them");
         assert_eq!(call(None, &weights[2..]).expect("one"), want);
@@ -176,7 +222,15 @@ fn peepholes_look_at_a_state_that_broadcasts() {
     let attributes = Attributes { use_peephole: true, forget_bias: 1.0, cell_clip: 0.5 };
     let call = |c: &ArrayD<f32>| {
         let views = [x.view(), h.view(), w.view()];
-        call(&Context::default(), &attributes, views, &b, Some(c), &peepholes, &[3, 7])
+        call(
+            &Context::default(),
+            (&attributes, GateColumns::default()),
+            views,
+            &b,
+            Some(c),
+            &peepholes,
+            &[3, 7],
+        )
     };
     for shape in [&[1, 7][..], &[7], &[3, 1], &[]] {
         let c = numbers(2, shape);
@@ -195,12 +249,14 @@ fn other_shapes_are_refused() {
     let c = numbers(4, &[2, 7]);
     let context = &Context::default();
     let views = [x.view(), h.view(), w.view()];
-    let refused = call(context, &attributes, views, &b, Some(&c), &[], &[3, 7]);
+    let refused =
+        call(context, (&attributes, GateColumns::default()), views, &b, Some(&c), &[], &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: cs_prev must have shape"), "{message}");
     let fewer = matrix(2, 2, 7);
     let views = [x.view(), fewer.view(), w.view()];
-    let refused = call(context, &attributes, views, &b, None, &[], &[3, 7]);
+    let refused =
+        call(context, (&attributes, GateColumns::default()), views, &b, None, &[], &[3, 7]);
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: h_prev must have shape"), "{message}");
 }
@@ -213,7 +269,7 @@ fn unclipped(mut gradient: ArrayD<f64>, state: &ArrayD<f64>, clip: f32) -> Array
 }
 
 fn attributes(sums_to_gates: bool, cell_clip: f32) -> LstmCellGradAttributes {
-    LstmCellGradAttributes { sums_to_gates, cell_clip }
+    LstmCellGradAttributes { sums_to_gates, cell_clip, columns: GateColumns::default() }
 }
 
 /// A tensor's sum over the axes along which one of another shape was broadcast to it.
@@ -264,7 +320,8 @@ fn check_backward(
     let lists = [shapes(cs_prev.as_slice()), shapes(&cs_grad), shapes(&h_grad)];
     let lists = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let lists = lists.each_ref().map(Vec::as_slice);
-    for context in contexts() {
+    let with_orders = |context| ORDERS.map(|order| (context, order));
+    for (context, order) in contexts().flat_map(with_orders) {
         let mut cs_prev_grad = ArrayD::from_elem(state, f32::NAN);
         let mut got = Array2::from_elem([size[0], 4 * size[1]], f32::NAN);
         let inputs = LstmCellGradInputs {
@@ -288,8 +345,9 @@ fn check_backward(
         let mut scratch =
             vec![f32::NAN; lstm_cell_grad_scratch((size[0], size[1]), state, lists, 0)];
         let attributes = attributes(*state != size, clip);
+        let attributes = LstmCellGradAttributes { columns: columns(order), ..attributes };
         lstm_cell_grad(&context, &attributes, inputs, outputs, &mut scratch).expect("right shapes");
-        assert_close(&got.into_dyn(), &dicfo, TOLERANCE, "dicfo");
+        assert_close(&got.into_dyn(), &in_order(&dicfo, order), TOLERANCE, "dicfo");
         assert_close(&cs_prev_grad, &(&dcs * &f), TOLERANCE, "cs_prev_grad");
     }
 }
@@ -311,6 +369,20 @@ pub(crate) fn a_state_larger_than_the_gates_is_added_up() {
                 check_backward(size, state, Some(state), cs_grad, &[state], clip);
             }
         }
+    }
+}
+
+#[test]
+fn an_order_has_each_gate_once() {
+    for order in
+        [&[][..], &[0, 1, 2], &[0, 1, 2, 3, 4], &[0, 1, 1, 3], &[0, 1, 2, 4], &[-1, 0, 1, 2]]
+    {
+        let refused = GateColumns::new("op", order).expect_err("no order").to_string();
+        let got = format!("{order:?}");
+        assert_eq!(
+            refused,
+            format!("op: gate_order must have each of 0, 1, 2 and 3 once, got {got}")
+        );
     }
 }
 

@@ -13,6 +13,7 @@ use crate::common::data::{Data, Sizes};
 use crate::common::executors::{contexts, executors};
 use crate::common::kernels::Attributes;
 use crate::common::kernels::tensors::round;
+use crate::unfused::{ORDERS, columns, in_order};
 use call::{Call, Cell};
 
 const TIMES: [usize; 5] = [0, 1, 2, 9, 20];
@@ -143,6 +144,30 @@ fn floats_are_close_to_a_loop_of_cells() {
 #[test]
 fn halves_are_close_to_a_loop_of_cells() {
     check_cells::<f16>(Cell::all().filter(|cell| matches!(cell, Cell::Lstm(_))), HALF);
+}
+
+#[test]
+fn gates_have_the_columns_that_the_order_says() {
+    for (cell, sizes) in Cell::all().zip(SOME) {
+        if matches!(cell, Cell::Gru) {
+            continue;
+        }
+        for call in calls::<f32>(cell, sizes, 3) {
+            for order in ORDERS {
+                let mut other = call.clone();
+                other.columns = columns(order);
+                for weights in &mut other.inputs[3..5] {
+                    *weights = in_order(weights, order);
+                }
+                for context in contexts() {
+                    let [want, got] =
+                        [&call, &other].map(|call| call.run::<f32>(&context).expect("right"));
+                    compare(&got, &want, same_bits)
+                        .unwrap_or_else(|why| panic!("{order:?}: {why}"));
+                }
+            }
+        }
+    }
 }
 
 fn check_broadcast<E: Element>(sizes: Sizes, tolerance: f64) {

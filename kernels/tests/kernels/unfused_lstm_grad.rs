@@ -1,7 +1,7 @@
 //! The backward step of a plain LSTM cell with peepholes and a clip, against float64.
 
 use blockcell_kernels::unfused::{
-    LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, lstm_cell_grad,
+    GateColumns, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, lstm_cell_grad,
     lstm_cell_grad_scratch,
 };
 use blockcell_kernels::{Context, Element, Error, Isa};
@@ -79,7 +79,11 @@ impl Step<f32> {
 
 impl<E: Element> Step<E> {
     fn run(&self, isa: Isa, clip: f32, has_cs: bool) -> Result<Grads<E>, Error> {
-        let attributes = LstmCellGradAttributes { sums_to_gates: false, cell_clip: clip };
+        let attributes = LstmCellGradAttributes {
+            sums_to_gates: false,
+            cell_clip: clip,
+            columns: GateColumns::default(),
+        };
         self.run_with(isa, attributes, has_cs)
     }
 
@@ -174,7 +178,11 @@ fn without_a_state_the_output_gate_has_the_only_peephole() {
         for (clip, has_cs) in [(-1.0, true), (0.3, false)] {
             let ([cs_prev_grad, dicfo, ..], [.., wco]) = step.expected(clip, has_cs);
             for isa in Isa::available() {
-                let attributes = LstmCellGradAttributes { sums_to_gates: true, cell_clip: clip };
+                let attributes = LstmCellGradAttributes {
+                    sums_to_gates: true,
+                    cell_clip: clip,
+                    columns: GateColumns::default(),
+                };
                 let found = step.run_of(isa, attributes, has_cs, false).expect("right");
                 assert_close(&found.0[0], &cs_prev_grad, 2e-6, "cs_prev_grad");
                 assert_close(&found.0[1], &dicfo, 2e-6, "dicfo");
@@ -187,7 +195,11 @@ fn without_a_state_the_output_gate_has_the_only_peephole() {
 /// What comes through peepholes is added up to that row.
 #[test]
 fn one_row_of_states_for_the_whole_batch() {
-    let attributes = |clip| LstmCellGradAttributes { sums_to_gates: true, cell_clip: clip };
+    let attributes = |clip| LstmCellGradAttributes {
+        sums_to_gates: true,
+        cell_clip: clip,
+        columns: GateColumns::default(),
+    };
     for size in [[1, 1], [3, 7], [70, 17], [0, 4], [3, 0]] {
         let mut step = Step::random(size);
         step.cs_prev = matrix(7, 1, size[1]);
@@ -252,7 +264,11 @@ fn what_is_equal_to_the_clip_is_not_clipped() {
 fn other_shapes_are_refused() {
     let mut step = Step::random([3, 4]);
     step.cs_prev = matrix(7, 2, 4);
-    let attributes = LstmCellGradAttributes { sums_to_gates: true, cell_clip: -1.0 };
+    let attributes = LstmCellGradAttributes {
+        sums_to_gates: true,
+        cell_clip: -1.0,
+        columns: GateColumns::default(),
+    };
     let message = step.run_with(Isa::get(), attributes, true).expect_err("two rows").to_string();
     assert!(message.starts_with("BlockcellLSTMCellGrad: cs_prev must have"), "{message}");
     let mut step = Step::random([3, 4]);

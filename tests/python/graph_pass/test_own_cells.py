@@ -1,4 +1,4 @@
-"""The graph pass on cells as people write them: no bias, and biases that a sum adds."""
+"""The graph pass on cells as people write them: no bias, an added one, gates in any order."""
 
 import numpy as np
 import pytest

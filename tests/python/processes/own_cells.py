@@ -30,7 +30,8 @@ def _preactivations(kind, x, h, columns, name):
 
 def _lstm(kind, x, states):
     c, h = states
-    i, j, f, o = tf.split(_preactivations(kind, x, h, 4 * CELL, "lstm"), 4, 1)
+    bars = tf.split(_preactivations(kind, x, h, 4 * CELL, "lstm"), 4, 1)
+    i, j, f, o = (bars[ORDERS.get(kind, "ijfo").index(gate)] for gate in "ijfo")
     c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
     return c, tf.tanh(c) * tf.sigmoid(o)
 
@@ -42,6 +43,8 @@ def _gru(kind, x, states):
     return (u * h + (1.0 - u) * c,)
 
 
+# Orders of the gates, for an LSTM whose bias a sum adds.
+ORDERS = {"i_f_o_j": "ifoj", "i_f_j_o": "ifjo", "f_i_o_j": "fioj"}
 CELLS = {"lstm": (_lstm, 2), "gru": (_gru, 1)}
 # What is added to the products. The last two broadcast as no BiasAdd does.
 KINDS = ("none", "sum", "reversed", "row", "one")
@@ -91,7 +94,8 @@ def name_of(cell, kind, loop, train, optimized):
 
 ALL = {
     name_of(*of): of
-    for of in itertools.product(CELLS, KINDS, (False, True), (False, True), OPTIMIZED)
+    for of in itertools.product(CELLS, (*KINDS, *ORDERS), (False, True), (False, True), OPTIMIZED)
+    if of[0] == "lstm" or of[1] not in ORDERS
 }
 for _name, _of in ALL.items():
     globals()[_name] = lambda of=_of: _cell(*of)

@@ -80,6 +80,8 @@ def _calls():
     for _, state, peepholes in cells:
         lists = {"cs_prev": state, "peepholes": [(cell,)] * peepholes}
         yield Call("BlockcellLSTMCell", {**step, **lists}, {"cell_clip": 0.4}, everything)
+    order = {"gate_order": [0, 3, 1, 2]}
+    yield Call("BlockcellLSTMCell", {**step, "cs_prev": [], "peepholes": []}, order, everything)
     yield from _gradient_calls()
     yield from _layer_calls()
     yield from _keras_calls()
@@ -93,8 +95,9 @@ def _gradient_calls():
     for lists, attributes in (
         (([(batch, cell)], [(batch, cell)], [(batch, cell), (cell,)]), {}),
         (([(batch, cell)], [], [(batch, cell)]), {"cell_clip": 0.4}),
-        (([], [], []), {}),
+        (([], [], []), {"gate_order": [0, 2, 1, 3]}),
         (([(1, cell)], [(1, 1)], []), {"sums_to_gates": True}),
+        (([(1, cell)], [(1, 1)], []), {"gate_order": [1, 3, 0, 2]}),
         (([(2, batch, cell)], [(cell,)], [(2, 1, cell)]), {"sums_to_gates": True}),
     ):
         state = max([(batch, cell), *lists[0]], key=len)
@@ -154,8 +157,9 @@ def _layer_calls():
             ([], {"h_sizes": [batch, cell], "needs_h": False}, {"peepholes": [(cell,)] * 3}),
             ([], {"h_sizes": [batch, cell], "lists": True}, {"time": number(time + 1)}),
             ([], {"broadcasts": False}, {}),
+            ([], {"gate_order": [0, 3, 1, 2]}, {}),
         ):
-            if "cs_prev" not in tail and "broadcasts" in attributes:
+            if "cs_prev" not in tail and {"broadcasts", "gate_order"} & set(attributes):
                 continue
             inputs = {**head, "sequence_length": lengths, **states, **tail}
             inputs.update((name, value) for name, value in more.items() if name in inputs)
@@ -255,6 +259,10 @@ def _odd_attributes(call, good, case):
         for name in ("begins", "sizes"):
             for value in ([], [1], [0, 1, 1]):
                 yield case(f"{name} {value}", good, [name], dict(call.attributes, **{name: value}))
+    if "gate_order" in call.attributes:
+        for value in ([], [0, 1, 2], [0, 1, 1, 3], [-1, 0, 1, 2], [0, 1, 2, 2**32], [3, 2, 1, 0]):
+            changed = dict(call.attributes, gate_order=value)
+            yield case(f"gate_order {value}", good, ["gate_order"], changed)
     if "x_sizes" in call.attributes or call.op.endswith("Layer"):
         for name in ("x_sizes", "h_sizes"):
             for value in ([1], [3, 2, 4], [3, 2], [3, 4], [-1, -1], [-2, 2**40], [0, 0]):

@@ -101,7 +101,23 @@ def _lstm_weights(x, h_prev, w, b, peepholes):
     return batch, columns // 4
 
 
-def lstm_cell(x, h_prev, w, b, cs_prev, peepholes, forget_bias=1.0, cell_clip=-1.0):
+ICFO = (0, 1, 2, 3)
+
+
+def _in_icfo(gate_order, *tensors):
+    """Weights of gates in another order, in that of `LSTMBlockCell`."""
+    expect(sorted(gate_order) == [0, 1, 2, 3], "gate_order has not each gate once")
+
+    def moved(tensor):
+        parts = np.split(tensor, 4, axis=-1)
+        return np.concatenate([parts[place] for place in gate_order], axis=-1)
+
+    return [moved(tensor) for tensor in tensors]
+
+
+def lstm_cell(
+    x, h_prev, w, b, cs_prev, peepholes, forget_bias=1.0, cell_clip=-1.0, gate_order=ICFO
+):
     """`BlockcellLSTMCell`."""
     batch, cell = _lstm_weights(x, h_prev, w, b, peepholes)
     _expect_peepholes(peepholes, cs_prev)
@@ -109,6 +125,7 @@ def lstm_cell(x, h_prev, w, b, cs_prev, peepholes, forget_bias=1.0, cell_clip=-1
     if peepholes:
         _broadcasts_to("cs_prev", state, (batch, cell))
     _broadcast((batch, cell), np.shape(state))
+    w, b = _in_icfo(gate_order, w, b)
     wci, wcf, wco = [np.zeros(cell, x.dtype)] * (3 - len(peepholes)) + list(peepholes)
     attributes = dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=bool(peepholes))
     return oracle.lstm_block_cell(x, state, h_prev, w, wci, wcf, wco, b, **attributes)
@@ -143,6 +160,7 @@ def lstm_cell_grad(
     num_through_peepholes,
     sums_to_gates=False,
     cell_clip=-1.0,
+    gate_order=ICFO,
 ):
     """`BlockcellLSTMCellGrad`. `num_through_peepholes` counts what peepholes add to the outputs."""
     _expect_peepholes(peepholes, cs_prev)
@@ -181,7 +199,11 @@ def lstm_cell_grad(
     di = _sum_to(dcs, gate) * ci * i * (1 - i)
     dci = _sum_to(dcs, gate) * i * (1 - ci * ci)
     df = _sum_to(dcs * before, gate) * f * (1 - f)
-    found = {"cs_prev_grad": dcs * f, "dicfo": np.concatenate([di, dci, df, do], axis=1)}
+    expect(sorted(gate_order) == [0, 1, 2, 3], "gate_order has not each gate once")
+    slopes = [
+        slope for _, slope in sorted(zip(gate_order, (di, dci, df, do)), key=lambda one: one[0])
+    ]
+    found = {"cs_prev_grad": dcs * f, "dicfo": np.concatenate(slopes, axis=1)}
     if num_through_peepholes:
         shape = before.shape if sums_to_gates else gate
         found.update(through_i=_sum_to(di * wci, shape), through_f=_sum_to(df * wcf, shape))
@@ -324,8 +346,10 @@ def lstm_layer(
     h_sizes=(),
     needs_h=True,
     broadcasts=True,
+    gate_order=ICFO,
 ):
     """`BlockcellLSTMLayer`."""
+    expect(sorted(gate_order) == [0, 1, 2, 3], "gate_order has not each gate once")
     x_sizes, h_sizes = known_sizes("x_sizes", x_sizes), known_sizes("h_sizes", h_sizes)
     steps = _steps(time, rounds, x)
     if steps == 0:
@@ -339,6 +363,7 @@ def lstm_layer(
     of_rows = _check_loop(
         time, steps, sequence_length, x, (x_sizes, h_sizes), (shape[0], batch, cell)
     )
+    w, b = _in_icfo(gate_order, w, b)
     wci, wcf, wco = peepholes or [np.zeros(cell, x.dtype)] * 3
     attributes = dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=bool(peepholes))
 

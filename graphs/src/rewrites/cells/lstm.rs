@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! z = [x | h_prev] @ w [+ b]                              see `preactivations.rs`
-//! i_bar, ci_bar, f_bar, o_bar = Split(1, z)
+//! i_bar, ci_bar, f_bar, o_bar = Split(1, z)               in any order
 //! i  = Sigmoid(i_bar [+ wci * cs_prev])     f  = Sigmoid(f_bar [+ forget_bias] [+ wcf * cs_prev])
 //! ci = Tanh(ci_bar)                         cs = i * ci + f * cs_prev [Minimum, Maximum]
 //! o  = Sigmoid(o_bar [+ wco * cs])          co = Tanh(cs)          h = o * co
 //! ```
+//!
+//! What a gate is multiplied by tells which one it is: i by `Tanh` of a pre-activation, f by the state before, o by `Tanh` of the
+//! state after.
 //!
 //! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out, or all of the sum, and the peepholes
 //! of i and f.
@@ -16,7 +19,7 @@ use super::preactivations::Preactivations;
 use super::step::{Step, Taken, taken};
 use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
-use crate::graph::{Graph, NodeId, Output, ops};
+use crate::graph::{Attribute, Graph, NodeId, Output, ops};
 use crate::reading::constants::{names_columns, scalar};
 use crate::reading::neighbours::{factors, of, other_factor, parts, summands, takers, unary};
 use crate::reading::stacks::is_same_outside;
@@ -41,6 +44,7 @@ pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
 pub(super) struct Gate {
     /// The gate.
     pub(super) tensor: Output,
+    bar: Output,
     nodes: Vec<NodeId>,
     bias: Option<f32>,
     /// `(weights, state)`
@@ -48,11 +52,12 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Reads `Sigmoid(bar [+ bias] [+ weights * state])`.
-    fn read(graph: &Graph, tensor: Output, bar: Output) -> Option<Gate> {
+    /// Reads `Sigmoid(bar [+ bias] [+ weights * state])` with one of these pre-activations.
+    fn read(graph: &Graph, tensor: Output, bars: &[Output]) -> Option<Gate> {
         let (terms, mut nodes) = summands(graph, unary(graph, tensor, "Sigmoid")?);
         nodes.push(tensor.node);
-        let mut gate = Gate { tensor, nodes, bias: None, peephole: None };
+        let bar = *bars.iter().find(|bar| terms.contains(bar))?;
+        let mut gate = Gate { tensor, bar, nodes, bias: None, peephole: None };
         let mut has_bar = false;
         for term in terms {
             if term == bar && !has_bar {
@@ -77,11 +82,45 @@ impl Gate {
 }
 
 /// The gate that a tensor is multiplied by.
-fn gate_beside(graph: &Graph, tensor: Output, bar: Output) -> Option<(Gate, Output)> {
-    takers(graph, tensor, "Mul").find_map(|product| {
-        let gate = Gate::read(graph, other_factor(graph, of(product), tensor)?, bar)?;
+fn gates_beside<'g>(
+    graph: &'g Graph,
+    tensor: Output,
+    bars: &'g [Output],
+) -> impl Iterator<Item = (Gate, Output)> + 'g {
+    takers(graph, tensor, "Mul").filter_map(move |product| {
+        let gate = Gate::read(graph, other_factor(graph, of(product), tensor)?, bars)?;
         Some((gate, of(product)))
     })
+}
+
+/// What a state begins with.
+struct New {
+    ci_bar: Output,
+    ci: Output,
+    i: Gate,
+    /// `i * ci`
+    product: Output,
+}
+
+impl New {
+    /// All that there are among the pre-activations of a step.
+    fn all(graph: &Graph, bars: &[Output]) -> Vec<New> {
+        let with = |ci_bar: Output| {
+            let inputs = takers(graph, ci_bar, "Tanh").map(of);
+            let rest = without(bars, &[ci_bar]);
+            let of_input = |ci| {
+                let found = gates_beside(graph, ci, &rest);
+                found.map(|(i, product)| New { ci_bar, ci, i, product }).collect::<Vec<_>>()
+            };
+            inputs.flat_map(of_input).collect::<Vec<_>>()
+        };
+        bars.iter().copied().flat_map(with).collect()
+    }
+}
+
+/// The tensors of a list that are not in another one.
+fn without(tensors: &[Output], others: &[Output]) -> Vec<Output> {
+    tensors.iter().copied().filter(|tensor| !others.contains(tensor)).collect()
 }
 
 /// The state before it is clipped.
@@ -94,34 +133,34 @@ struct State {
 
 impl State {
     /// What `i * ci` becomes.
-    fn read(graph: &Graph, product: Output, bar: Output) -> State {
+    fn read(graph: &Graph, product: Output, bars: &[Output]) -> State {
         let sums = ["Add", "AddV2", "AddN"].into_iter().flat_map(|op| takers(graph, product, op));
-        let mut states = sums.filter_map(|sum| State::of_sum(graph, sum, product, bar));
-        states.next().unwrap_or_else(|| State::without_product(graph, product, bar))
+        let mut states = sums.filter_map(|sum| State::of_sum(graph, sum, product, bars));
+        states.next().unwrap_or_else(|| State::without_product(graph, product))
     }
 
     /// Reads `i * ci + f * cs_prev`.
-    fn of_sum(graph: &Graph, sum: NodeId, product: Output, bar: Output) -> Option<State> {
+    fn of_sum(graph: &Graph, sum: NodeId, product: Output, bars: &[Output]) -> Option<State> {
         let &[left, right] = graph.node(sum).inputs.first_chunk()?;
         let other = if left == product { right } else { left };
         let [left, right] = factors(graph, other).filter(|_| graph.node(sum).inputs.len() == 2)?;
-        let (f, cs_prev) = match Gate::read(graph, left, bar) {
+        let (f, cs_prev) = match Gate::read(graph, left, bars) {
             Some(f) => (f, right),
-            None => (Gate::read(graph, right, bar)?, left),
+            None => (Gate::read(graph, right, bars)?, left),
         };
         let nodes = vec![sum, other.node];
         Some(State { tensor: of(sum), nodes, f: Some(f), cs_prev: Some(cs_prev) })
     }
 
     /// The optimizers left `f * cs_prev` out: the state is the product, or a copy of it that waits for the gate.
-    fn without_product(graph: &Graph, product: Output, bar: Output) -> State {
+    fn without_product(graph: &Graph, product: Output) -> State {
         let waits = |copy: &NodeId| !graph.node(*copy).control_inputs.is_empty();
         let copy = ["Identity", "Snapshot"]
             .iter()
             .find_map(|op| takers(graph, product, op).next())
             .filter(waits);
         let nodes = Vec::from_iter(copy);
-        State { tensor: copy.map_or(product, of), nodes, f: lone_gate(graph, bar), cs_prev: None }
+        State { tensor: copy.map_or(product, of), nodes, f: None, cs_prev: None }
     }
 
     /// `Maximum(Minimum(state, k), -k)`: the state becomes the clipped one.
@@ -155,6 +194,8 @@ pub(super) struct Clip {
 /// The step that begins with a `Split`.
 pub(super) struct Forward {
     split: NodeId,
+    /// How many gates stand before i, ci, f and o.
+    pub(super) order: [usize; 4],
     pub(super) z: Preactivations,
     b: Taken,
     pub(super) i: Gate,
@@ -185,19 +226,34 @@ impl Forward {
         let other = |part| Reason::equation(graph, split, part);
         let z = Preactivations::read(graph, graph.input(split, 1))
             .ok_or_else(|| other("pre-activations"))?;
-        let bar = |index| Output { node: split, index };
-        if takers(graph, bar(1), "Tanh").next().is_none() {
-            return Err(other("order of the gates"));
-        }
-        let (ci, i, new) = takers(graph, bar(1), "Tanh")
-            .find_map(|ci| gate_beside(graph, of(ci), bar(0)).map(|(i, new)| (of(ci), i, new)))
-            .ok_or_else(|| other("input gate"))?;
-        let mut state = State::read(graph, new, bar(2));
+        let bars = [0, 1, 2, 3].map(|index| Output { node: split, index });
+        let mut found = New::all(graph, &bars)
+            .into_iter()
+            .map(|new| Forward::with(graph, shapes, (split, &z), (&bars, new)));
+        let first = found.next().unwrap_or_else(|| Err(other("input gate")));
+        first.or_else(|reason| found.find_map(Result::ok).ok_or(reason))
+    }
+
+    /// The step with pre-activations and a state that begins with some product.
+    fn with(
+        graph: &Graph,
+        shapes: &LazyShapes,
+        (split, z): (NodeId, &Preactivations),
+        (bars, new): (&[Output], New),
+    ) -> Result<Forward, Reason> {
+        let other = |part| Reason::equation(graph, split, part);
+        let New { ci_bar, ci, i, product: new } = new;
+        let rest = without(bars, &[ci_bar, i.bar]);
+        let mut state = State::read(graph, new, &rest);
         let clip = state.clipped(graph);
         let State { tensor: cs, nodes, f, cs_prev } = state;
+        let rest = without(&rest, f.as_ref().map(|f| f.bar).as_slice());
         let (co, o, h) = takers(graph, cs, "Tanh")
-            .find_map(|co| gate_beside(graph, of(co), bar(3)).map(|(o, h)| (of(co), o, h)))
+            .find_map(|co| gates_beside(graph, of(co), &rest).next().map(|(o, h)| (of(co), o, h)))
             .ok_or_else(|| other("output"))?;
+        let f_bar = f.as_ref().map_or_else(|| without(&rest, &[o.bar])[0], |f| f.bar);
+        let f = f.or_else(|| lone_gate(graph, f_bar));
+        let order = [i.bar, ci_bar, f_bar, o.bar].map(|bar| bar.index);
         let peepholes =
             peepholes(&i, f.as_ref(), &o, cs_prev, cs).ok_or_else(|| other("peepholes"))?;
         if i.bias.is_some() || o.bias.is_some() {
@@ -206,7 +262,8 @@ impl Forward {
         let b = z.b(graph, shapes)?;
         let forward = Forward {
             split,
-            z,
+            order,
+            z: z.clone(),
             b,
             i,
             f,
@@ -301,6 +358,7 @@ impl Forward {
             ("num_peepholes", self.peepholes.len().into()),
             ("forget_bias", forget_bias.into()),
             ("cell_clip", self.clip.map_or(-1.0, |clip| clip.bound).into()),
+            ("gate_order", gate_order(self.order)),
         ];
         let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w]);
         inputs.push(self.b);
@@ -336,5 +394,11 @@ fn lone_gate(graph: &Graph, bar: Output) -> Option<Gate> {
         .map(of);
     let before = sums.chain([bar]);
     let mut gates = before.flat_map(|tensor| takers(graph, tensor, "Sigmoid"));
-    gates.find_map(|gate| Gate::read(graph, of(gate), bar))
+    gates.find_map(|gate| Gate::read(graph, of(gate), &[bar]))
+}
+
+/// The attribute that tells the order of gates.
+pub(super) fn gate_order(order: [usize; 4]) -> Attribute {
+    let place = |place| i64::try_from(place).expect("there are four");
+    Attribute::Ints(order.map(place).to_vec())
 }

@@ -6,7 +6,7 @@
 //! [dcs = Select(Minimum(state, k) >= -k, dcs, 0); dcs = Select(state <= k, dcs, 0)]
 //! di  = SigmoidGrad(i, dcs * ci)         dci = TanhGrad(ci, dcs * i)
 //! df  = SigmoidGrad(f, dcs * cs_prev)    dcs_prev = dcs * f [, di * wci, df * wcf]
-//! dicfo = ConcatV2(di, dci, df, do, 1)
+//! dicfo = ConcatV2(di, dci, df, do, 1)                     in the order of the forward step
 //! [dwci = Sum(di * cs_prev, 0)           dwcf = Sum(df * cs_prev, 0)      dwco = Sum(do * cs, 0)]
 //! ```
 //!
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use super::added_biases::AddedBias;
 use super::broadcasts::{Broadcasts, Size};
-use super::lstm::Forward;
+use super::lstm::{Forward, gate_order};
 use super::step::{Step, taken};
 use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
@@ -34,14 +34,14 @@ pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     node.op == "ConcatV2"
         && node.inputs.len() == 5
-        && input_gate(graph, id).is_some()
-        && graph.op(node.inputs[1].node) == "TanhGrad"
+        && (0..4).any(|place| gate(graph, id, place).is_some())
+        && node.inputs[..4].iter().any(|slope| graph.op(slope.node) == "TanhGrad")
         && names_columns(graph, node.inputs[4])
 }
 
-/// The input gate, as the first summand of a concatenation takes it: `SigmoidGrad`, or a sum of that.
-fn input_gate(graph: &Graph, concat: NodeId) -> Option<Output> {
-    let mut node = graph.node(graph.input(concat, 0).node);
+/// The gate at a place, as a part of a concatenation takes it: `SigmoidGrad`, or a sum of that.
+fn gate(graph: &Graph, concat: NodeId, place: usize) -> Option<Output> {
+    let mut node = graph.node(graph.input(concat, place).node);
     for op in ["Reshape", "Sum"] {
         if node.op == op {
             node = graph.node(node.inputs[0].node);
@@ -58,7 +58,11 @@ pub(super) fn read(
     known: &HashMap<Output, Forward>,
     id: NodeId,
 ) -> Option<Result<Step, Reason>> {
-    let forward = known.get(&pushed(graph, input_gate(graph, id)?))?;
+    let at = |place| {
+        let forward = known.get(&pushed(graph, gate(graph, id, place)?))?;
+        (forward.order[0] == place).then_some(forward)
+    };
+    let forward = (0..4).find_map(at)?;
     let added = AddedBias::read(graph, shapes, &forward.z, of(id));
     let step = Reader::new(graph, forward).read(id, added);
     Some(step.map_err(|part| Reason::equation(graph, id, part)))
@@ -208,6 +212,7 @@ impl<'g> Reader<'g> {
             ("num_cs", cs.iter().len().into()),
             ("sums_to_gates", sums_to_gates.into()),
             ("cell_clip", clip.into()),
+            ("gate_order", gate_order(self.forward.order)),
         ];
         let mut inputs = [&gates[..], &[from.co]].concat();
         inputs.extend(from.cs_prev);
@@ -225,8 +230,7 @@ impl<'g> Reader<'g> {
     /// the output.
     fn slopes(&mut self, concat: NodeId) -> Result<([Slope; 3], Option<Slope>), &'static str> {
         let forward = self.forward;
-        let &[di, dci, df, d_o] =
-            self.graph.node(concat).inputs.first_chunk().expect("there are five");
+        let [di, dci, df, d_o] = forward.order.map(|place| self.graph.input(concat, place));
         let df = self.before_sum(df, Size::Gate, None);
         let [di, df] = [di, df].map(|slope| self.before_peephole(slope));
         let slopes = [

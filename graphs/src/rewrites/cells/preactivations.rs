@@ -17,6 +17,7 @@ use crate::reading::constants::names_columns;
 use crate::reading::neighbours::{fuses, has_bias_of_columns, transposes, unary};
 
 /// `z = [x | h_prev] @ w + b`
+#[derive(Clone)]
 pub(super) struct Preactivations {
     pub(super) x: Output,
     pub(super) h_prev: Output,

@@ -33,6 +33,12 @@ fn ints(node: &Node, name: &str) -> Vec<i64> {
     }
 }
 
+/// How many gates stand before i, ci, f and o.
+fn gate_order(node: &Node) -> [usize; 4] {
+    let order = ints(node, "gate_order").into_iter().map(|place| place as usize);
+    order.collect::<Vec<_>>().try_into().unwrap_or([0, 1, 2, 3])
+}
+
 fn flag(node: &Node, name: &str) -> bool {
     matches!(attribute(node, name), Some(Attribute::Bool(true)))
 }
@@ -104,7 +110,7 @@ fn lstm_step(
     peepholes: &[Tensor],
 ) -> Option<Vec<Tensor>> {
     let parts = gates(parameters, 4)?;
-    let [i_bar, ci_bar, f_bar, o_bar] = &parts[..] else { return None };
+    let [i_bar, ci_bar, f_bar, o_bar] = gate_order(node).map(|place| &parts[place]);
     let cells = &i_bar.shape[1..];
     if peepholes.iter().any(|weights| weights.shape != cells) {
         return None;
@@ -165,8 +171,12 @@ fn lstm_cell_grad(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let di = dnew.times(ci)?.times(&slope(i))?;
     let dci = dnew.times(i)?.times(&ci.map(|x| 1.0 - x * x))?;
     let df = gate(dcs.times(cs_prev)?)?.times(&slope(f))?;
+    let mut parts = [(); 4].map(|()| None);
+    for (place, part) in gate_order(node).into_iter().zip([&di, &dci, &df, &d_o]) {
+        parts[place] = Some(part.clone());
+    }
     let mut outputs =
-        vec![dcs.times(f)?, concat(&[di.clone(), dci, df.clone(), d_o.clone()], 1.0)?];
+        vec![dcs.times(f)?, concat(&parts.map(|part| part.expect("each once")), 1.0)?];
     if let [wci, wcf, _] = peepholes {
         outputs.extend([di.times(wci)?, df.times(wcf)?]);
         outputs

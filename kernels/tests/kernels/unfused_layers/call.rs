@@ -3,8 +3,9 @@
 use std::iter;
 
 use blockcell_kernels::unfused::{
-    GruLayerInputs, GruLayerOutputs, Loop, LstmCellInputs, LstmCellOutputs, LstmLayerInputs,
-    LstmLayerOutputs, gru_layer, gru_layer_scratch, lstm_cell, lstm_layer, lstm_layer_scratch,
+    GateColumns, GruLayerInputs, GruLayerOutputs, Loop, LstmCellInputs, LstmCellOutputs,
+    LstmLayerInputs, LstmLayerOutputs, gru_layer, gru_layer_scratch, lstm_cell, lstm_layer,
+    lstm_layer_scratch,
 };
 use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array2, Array3, ArrayD, ArrayView1, ArrayViewD, Axis, Ix2, IxDyn, s};
@@ -63,6 +64,7 @@ pub(crate) struct Call {
     /// The contents of h, h_last, and of an LSTM cs_last before the call.
     pub(crate) outputs: Tensors,
     pub(crate) scratch: [usize; 2],
+    pub(crate) columns: GateColumns,
 }
 
 impl Call {
@@ -98,6 +100,7 @@ impl Call {
             inputs,
             outputs: outputs.collect(),
             scratch: cell.scratch(sizes),
+            columns: GateColumns::default(),
         }
     }
 
@@ -139,7 +142,8 @@ impl Call {
                 // The tensors say whether there are peepholes.
                 let attributes = Attributes { use_peephole: false, ..attributes }.of_call();
                 let inputs = lstm(&self.steps, &inputs);
-                lstm_layer(context, &attributes, &self.kind, inputs, outputs, memory)
+                let attributes = (&attributes, self.columns);
+                lstm_layer(context, attributes, &self.kind, inputs, outputs, memory)
             }
             Cell::Gru => {
                 let outputs = views_mut!(GruLayerOutputs, &mut results, [h, h_last]);
@@ -248,7 +252,8 @@ impl Call {
         let [i, f, o, ci] = [i, f, o, ci].map(|gate| view_mut(gate));
         let [cs, co, h] = [cs, co, h].map(|state| state.view_mut());
         let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
-        lstm_cell(context, &attributes.of_call(), inputs, outputs, &mut []).expect("it is right");
+        let attributes = (&attributes.of_call(), self.columns);
+        lstm_cell(context, attributes, inputs, outputs, &mut []).expect("it is right");
         let results = restored(&results);
         vec![typed(&results[6]), typed(&results[1])]
     }
