@@ -9,6 +9,8 @@ from given import lengths_of, uniform
 
 ROWS, STEPS, CELL, LATENT, MIXTURES = 3, 6, 8, 4, 3
 STROKE, PEN = 5, 3
+# Rounds side by side would draw their random numbers in any order.
+LOOP = {"parallel_iterations": 1}
 State = tf.nn.rnn_cell.LSTMStateTuple
 
 
@@ -75,7 +77,7 @@ def encoded(strokes, lengths, keep):
     """Mean and logarithm of the variance of the latent vector."""
     cells = [OwnLSTMCell(CELL, keep) for _ in range(2)]
     _, states = tf.nn.bidirectional_dynamic_rnn(
-        *cells, inputs=strokes, sequence_length=lengths, dtype=tf.float32, scope="encoder"
+        *cells, inputs=strokes, sequence_length=lengths, dtype=tf.float32, scope="encoder", **LOOP
     )
     last = tf.concat([state.h for state in states], 1)
     return (tf.layers.dense(last, LATENT, name=name) for name in ("mean", "log_variance"))
@@ -91,6 +93,7 @@ def decoded(strokes, latent, keep, make):
         tf.concat([strokes, copies], 2),
         initial_state=State(*tf.split(first, 2, 1)),
         scope="decoder",
+        **LOOP,
     )
     return tf.layers.dense(outputs, 6 * MIXTURES + PEN, name="mixture")
 
