@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict bench-zoo lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -192,6 +192,19 @@ bench-inference: .venv/.complete .venv-1.15/.complete .venv-2.4/.complete ## Tim
 bench-inference-%:
 	@$(MAKE) --no-print-directory lib TF=$*
 	@$(call venv,$*)/bin/python -m bench.inference --library build/tf-$*/libblockcell.so $(INFERENCE_FLAGS)
+
+# Where published architectures are timed, and flags for `python -m bench.zoo`, such as --nets lm_1b.
+ZOO_TF ?= 1.15 2.21
+ZOO_FLAGS ?=
+
+bench-zoo: .venv/.complete .venv-1.15/.complete ## Time published architectures, in 1.15 and 2.21, and write the table of docs/graphs.md (15 minutes)
+	@.venv-1.15/bin/python -m bench.zoo.write
+	@for tf in $(ZOO_TF); do $(MAKE) --no-print-directory bench-zoo-$$tf || exit; done  # never two at a time
+	@.venv/bin/python -m bench.zoo.page
+
+bench-zoo-%:
+	@$(MAKE) --no-print-directory lib TF=$*
+	@$(call venv,$*)/bin/python -m bench.zoo --library build/tf-$*/libblockcell.so $(ZOO_FLAGS)
 
 # Where whole training steps are timed, and flags for `examples/word_lm/run.py` or `run_tf2.py`, such as --rounds=4.
 STEPS_TF ?= 1.15 2.21

@@ -3,9 +3,10 @@
 Those two are compared by the command `blockcell bench`, in the package, whose processes, timing,
 tables and plots are used here, too.
 
-    inference, predict, cudnn   comparisons in the frame of `comparison`; nets: what nets share
+    inference, predict, cudnn, zoo   comparisons in the frame of `comparison`; nets: what nets share
     peers              a comparison with more rivals, and with the machine's limits
     passes             the time that the graph passes take
+    markers            parts of pages that programs write
     figures            the page of figures, made of what all of them write
 """
 

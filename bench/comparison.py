@@ -98,6 +98,8 @@ class Comparison(NamedTuple):
     """Whether a rival has a net."""
     is_slow: Callable = lambda row: False
     """Whether a row is to be seen at once."""
+    largest_error: float = LARGEST_ERROR
+    """How much results may differ, relative to the largest element."""
 
     def run(self, arguments, nets, rivals):
         """Measures, prints and writes.
@@ -139,7 +141,7 @@ class Comparison(NamedTuple):
             progress.update(bar, description=f"{net}, {at(threads)}")
             here = [rival for rival in rivals if self.has(net, rival)]
             turns = sides.take_turns(
-                net, ["ours", *here], arguments.seconds, arguments.seed, LARGEST_ERROR
+                net, ["ours", *here], arguments.seconds, arguments.seed, self.largest_error
             )
             for rival in here:
                 yield net, row_of(net, threads, rival, turns, sides.abouts["ours"])

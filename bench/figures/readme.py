@@ -1,14 +1,10 @@
 """The table of figures on the front page: of whole models and of rivals, not of single ops."""
 
-import re
-
+from bench.markers import replaced
 from blockcell_tools.bench.report import at, geometric_mean, grouped, markdown_table
 
 CAPTION = """\
 Speed-up with blockcell: the geometric mean, and the worst row in brackets."""
-
-BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->"
-"""What stands around it; the rest of the page is left alone."""
 
 PARTS = (
     "Training steps",
@@ -30,13 +26,10 @@ def updated(text, found, about):
       about: What a file says of the machine, or None if there are no files.
     """
     table = _table(found)
-    pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
-    assert re.search(pattern, text, re.DOTALL), f"no {BEGIN.strip()} on the page"
     if table is None:
         return text
     where = f"{about['machine']['cpu']}, {about['machine']['cores']} cores, {about['isa']}"
-    new = f"{BEGIN}{CAPTION}\nMeasured on {where}.\n\n{table}\n{END}"
-    return re.sub(pattern, lambda _: new, text, flags=re.DOTALL)
+    return replaced(text, "figures", f"{CAPTION}\nMeasured on {where}.\n\n{table}")
 
 
 def _table(found):

@@ -99,7 +99,7 @@ def test_page_names_the_commands():
 def test_table_of_the_front_page():
     section = next(section for section in SECTIONS if section.title == "Inference")
     found = {section: [row for count in (1, 2) for row in rows.of_turns(inference(count))]}
-    before = f"a\n{readme.BEGIN}old\n{readme.END}\nb\n"
+    before = "a\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nb\n"
     about = {"machine": {"cpu": "a processor", "cores": 2}, "isa": "avx2"}
     after = readme.updated(before, found, about)
     assert "\nMeasured on a processor, 2 cores, avx2.\n" in after

@@ -10,31 +10,71 @@ import pytest
 from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
 
+
+def trained(steps, weights):
+    """What the steps of plain LSTM cells become that are trained, with so many kernels."""
+    cells = ("BlockcellLSTMCell", "BlockcellLSTMCellGrad", "BlockcellMatMulSlice")
+    sums = ("BlockcellMatMulAddN", "BlockcellBiasAddGradAddN")
+    return {**dict.fromkeys(cells, steps), **dict.fromkeys(sums, weights)}
+
+
 # How many nodes of which ops the library puts into each.
 NODES = {
     # Two layers in each of two directions, with clips.
     "bilm": {"BlockcellLSTMCell": 4},
-    "bilm_training": {
-        "BlockcellLSTMCell": 4,
-        "BlockcellLSTMCellGrad": 4,
-        "BlockcellMatMulAddN": 4,
-        "BlockcellMatMulSlice": 4,
-        "BlockcellBiasAddGradAddN": 4,
-    },
+    "bilm_training": trained(4, 4),
     # The states of the first round are the memory of variables that get new states at the end.
     # The steps have read them by then; loops with such states do not become layers.
     "bilm_keeps_state": {"BlockcellLSTMCell": 4},
     # Two directions over characters, and two over words.
     "tagger": {"BlockcellLSTMLayer": 4},
-    "tagger_training": {
-        "BlockcellLSTMCell": 4,
-        "BlockcellLSTMCellGrad": 4,
-        "BlockcellMatMulAddN": 4,
-        "BlockcellMatMulSlice": 4,
-        "BlockcellBiasAddGradAddN": 4,
-    },
+    "tagger_training": trained(4, 4),
     # Two directions of the encoder, and two layers of the decoder.
     "zoneout": {"BlockcellLSTMCell": 4},
+    # Two directions, and the decoder. Trained, they drop parts of the candidate.
+    "sketch": {"BlockcellLSTMLayer": 3},
+    "sketch_training": {},
+    "sketch_normalized_training": {},
+    # Two products, and gates in another order.
+    "actor": {},
+    "actor_training": {},
+    # Steps with `where` between them.
+    "impala": {"BlockcellLSTMCell": 1},
+    "impala_training": trained(5, 1),
+    "impala_block_training": {
+        "BlockcellMatMulAddN": 1,
+        "BlockcellMatMulSlice": 5,
+        "BlockcellBiasAddGradAddN": 1,
+    },
+    "speech_old": {"BlockcellLSTMLayer": 2},
+    "speech_old_training": trained(2, 2),
+    "speech_plain": {"BlockcellLSTMLayer": 1},
+    # The whole sequence is one op already.
+    "speech_new": {},
+    "speech_new_training": {},
+    "crnn": {"BlockcellLSTMLayer": 4},
+    "crnn_training": trained(4, 4),
+    "lm_1b": {"BlockcellLSTMCell": 2},
+    # One kernel in parts is one product; its gradient is one for each step.
+    "lm_1b_training": {**trained(10, 2), "BlockcellMatMulAddN": 10},
+    # The second GRU multiplies its update gate by a weight.
+    "interest": {"BlockcellGRULayer": 1},
+    "interest_training": {
+        **dict.fromkeys(("GRUBlockCell", "BlockcellGRUCellGradC", "BlockcellGRUCellGradRU"), 1),
+        "BlockcellMatMulAddN": 2,
+        "BlockcellMatMulSlice": 2,
+        "BlockcellBiasAddGradAddN": 2,
+    },
+    # The decoder asks its attention between the steps.
+    "translation": {"BlockcellLSTMLayer": 3, "BlockcellLSTMCell": 2},
+    "translation_training": trained(5, 5),
+    # The encoder's two directions and both bars. The stack of a step for each bar stays.
+    "music": {"BlockcellLSTMLayer": 4},
+    "music_training": {
+        "BlockcellMatMulAddN": 6,
+        "BlockcellMatMulSlice": 8,
+        "BlockcellBiasAddGradAddN": 6,
+    },
 }
 
 

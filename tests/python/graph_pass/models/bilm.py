@@ -6,8 +6,10 @@ every row reversed up to its length. Variables keep the last states of the rows 
 """
 
 import tensorflow as tf
+from given import lengths_of, numbers
 
 WORDS, WORD, CELL, LAYERS, MOST_ROWS = 30, 6, 9, 2, 4
+ROWS, STEPS = 3, 5
 
 
 def cell():
@@ -54,20 +56,26 @@ def network(words, lengths):
     return forward[-1], backward[-1], mixture, updates + more_updates
 
 
-def placeholders():
-    words = tf.placeholder(tf.int32, [None, None], "words_of_rows")
-    lengths = tf.placeholder(tf.int32, [None], "lengths")
-    return words, lengths
+def inputs():
+    words = numbers(0, WORDS, [ROWS, STEPS], [None, None], 1, "words_of_rows")
+    return words, lengths_of(ROWS, STEPS)
 
 
 def inference():
     """What other programs take from the model: the mixture of its layers. No state is kept."""
-    _, _, mixture, _ = network(*placeholders())
+    _, _, mixture, _ = network(*inputs())
     return [mixture]
 
 
-def loss(words, lengths):
+def keeps_state():
+    """The mixture of the layers, and the states that are kept."""
+    _, _, mixture, updates = network(*inputs())
+    return [mixture, *updates]
+
+
+def loss():
     """Each direction predicts the next word that it will read; both have the same output layer."""
+    words, lengths = inputs()
     forward, backward, mixture, _ = network(words, lengths)
     weights, bias = tf.get_variable("softmax", [WORDS, WORD]), tf.get_variable("bias", [WORDS])
     losses = []

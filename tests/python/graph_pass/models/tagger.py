@@ -5,10 +5,12 @@ rows of the first network are words, many of which are padding without character
 """
 
 import tensorflow as tf
+from given import lengths_of, numbers
 from tensorflow.contrib import crf
 
 WORDS, CHARACTERS, TAGS = 40, 20, 5
 WORD, CHARACTER, CHARACTER_CELL, CELL = 8, 4, 5, 7
+ROWS, STEPS, MOST_CHARACTERS = 3, 4, 6
 
 
 def both_directions(units, x, lengths, scope):
@@ -37,27 +39,31 @@ def scores(words, characters, word_lengths, lengths):
     return tf.layers.dense(tf.concat(outputs, -1), TAGS, name="tags")
 
 
-def placeholders():
-    words = tf.placeholder(tf.int32, [None, None], "words_of_rows")
-    characters = tf.placeholder(tf.int32, [None, None, None], "characters_of_words")
-    word_lengths = tf.placeholder(tf.int32, [None, None], "lengths_of_words")
-    lengths = tf.placeholder(tf.int32, [None], "lengths")
-    return words, characters, word_lengths, lengths
+def inputs():
+    shape, known = [ROWS, STEPS], [None, None]
+    words = numbers(0, WORDS, shape, known, 1, "words_of_rows")
+    characters = numbers(
+        *(0, CHARACTERS, [*shape, MOST_CHARACTERS], [None, *known], 2, "characters_of_words")
+    )
+    word_lengths = numbers(1, MOST_CHARACTERS + 1, shape, known, 3, "lengths_of_words")
+    return words, characters, word_lengths, lengths_of(ROWS, STEPS)
 
 
 def inference():
     """The scores, the best sequences of tags, and their scores."""
-    inputs = placeholders()
-    table = scores(*inputs)
+    given = inputs()
+    table = scores(*given)
     transitions = tf.get_variable("transitions", [TAGS, TAGS])
-    tags, best = crf.crf_decode(table, transitions, inputs[-1])
+    tags, best = crf.crf_decode(table, transitions, given[-1])
     return [table, tags, best]
 
 
-def loss(words, characters, word_lengths, lengths, tags):
+def loss():
     """The negative log-likelihood of the tags."""
-    table = scores(words, characters, word_lengths, lengths)
+    given = inputs()
+    table = scores(*given)
+    tags = numbers(0, TAGS, [ROWS, STEPS], [None, None], 4)
     likelihood, _ = crf.crf_log_likelihood(
-        table, tags, lengths, tf.get_variable("transitions", [TAGS, TAGS])
+        table, tags, given[-1], tf.get_variable("transitions", [TAGS, TAGS])
     )
     return -tf.reduce_mean(likelihood)

@@ -1,8 +1,8 @@
 """Writes the models of this folder with TensorFlow 1.15: networks that people have, made small.
 
-A file `NAME.pb.gz` is a frozen graph: variables are constants. Its inputs are placeholders, and its
-outputs those of node `results`. A file `NAME.meta.gz` is a MetaGraph, as those in the folder
-`graphs`: nothing is fed, `initialize` sets the variables, and `results` has the outputs.
+A file `NAME.pb.gz` is a frozen graph: variables are constants. A file `NAME.meta.gz` is a
+MetaGraph, as those in the folder `graphs`: `initialize` sets the variables. The node `results` has
+the outputs of both, and nothing needs to be fed.
 
     .venv-1.15/bin/python tests/python/graph_pass/models/write.py [NAME ...]
 """
@@ -11,77 +11,94 @@ import gzip
 import sys
 from pathlib import Path
 
+import actor
 import bilm
-import numpy as np
+import crnn
+import impala
+import interest
+import lm_1b
+import music
+import sketch
+import speech
 import tagger
 import tensorflow as tf
+import translation
 import zoneout
 
 FOLDER = Path(__file__).resolve().parent
 FROZEN = {"bilm": bilm.inference, "tagger": tagger.inference, "zoneout": zoneout.inference}
 
 
-def numbers(low, high, shape, seed):
-    return tf.constant(np.random.RandomState(seed).randint(low, high, shape), tf.int32)
+def training(loss):
+    """A function that makes the graph of a loss and of its gradients."""
 
+    def build():
+        value = loss()
+        gradients = tf.gradients(value, tf.trainable_variables())
+        return [value, *(tf.convert_to_tensor(gradient) for gradient in gradients)]
 
-def sentences():
-    return numbers(0, bilm.WORDS, [3, 5], 1), tf.constant([5, 2, 4])
-
-
-def bilm_training():
-    return with_gradients(bilm.loss(*sentences()))
-
-
-def bilm_keeps_state():
-    _, _, mixture, updates = bilm.network(*sentences())
-    return [mixture, *updates]
-
-
-def tagger_training():
-    loss = tagger.loss(
-        numbers(0, tagger.WORDS, [3, 4], 1),
-        numbers(0, tagger.CHARACTERS, [3, 4, 6], 2),
-        numbers(1, 7, [3, 4], 3),
-        tf.constant([4, 1, 3]),
-        numbers(0, tagger.TAGS, [3, 4], 4),
-    )
-    return with_gradients(loss)
-
-
-def with_gradients(loss):
-    gradients = tf.gradients(loss, tf.trainable_variables())
-    return [loss, *(tf.convert_to_tensor(gradient) for gradient in gradients)]
+    return build
 
 
 META_GRAPHS = {
-    "bilm_training": bilm_training,
-    "bilm_keeps_state": bilm_keeps_state,
-    "tagger_training": tagger_training,
+    "bilm_training": training(bilm.loss),
+    "bilm_keeps_state": bilm.keeps_state,
+    "tagger_training": training(tagger.loss),
+    "sketch": sketch.inference,
+    "sketch_training": training(sketch.loss),
+    "sketch_normalized_training": training(sketch.normalized_loss),
+    "actor": actor.inference,
+    "actor_training": training(actor.loss),
+    "impala": impala.inference,
+    "impala_training": training(impala.loss),
+    "impala_block_training": training(impala.block_loss),
+    "speech_old": speech.old_inference,
+    "speech_old_training": training(speech.old_loss),
+    "speech_plain": speech.plain_inference,
+    "speech_new": speech.new_inference,
+    "speech_new_training": training(speech.new_loss),
+    "crnn": crnn.inference,
+    "crnn_training": training(crnn.loss),
+    "lm_1b": lm_1b.inference,
+    "lm_1b_training": training(lm_1b.loss),
+    "interest": interest.inference,
+    "interest_training": training(interest.loss),
+    "translation": translation.inference,
+    "translation_training": training(translation.loss),
+    "music": music.inference,
+    "music_training": training(music.loss),
 }
 
 
-def values():
+def values(largest=0.6):
     """Assigns random values to all variables."""
     return [
-        tf.assign(variable, tf.random_uniform(variable.shape, -0.6, 0.6, seed=k + 1))
+        tf.assign(variable, tf.random_uniform(variable.shape, -largest, largest, seed=k + 1))
         for k, variable in enumerate(tf.global_variables())
     ]
 
 
-def frozen(build):
+def frozen(build, largest=0.6):
     """A graph whose variables are constants."""
     tf.identity_n(build(), name="results")
     graph = tf.get_default_graph()
     with tf.Session() as session:
-        session.run(values())
+        session.run(values(largest))
         definition = graph.as_graph_def()
         return tf.graph_util.convert_variables_to_constants(session, definition, ["results"])
 
 
-def meta_graph(build):
+def without_variables(definition):
+    """The MetaGraph of a frozen graph."""
+    with tf.Graph().as_default():
+        tf.import_graph_def(definition, name="")
+        tf.no_op("initialize")
+        return tf.train.export_meta_graph(strip_default_attrs=True)
+
+
+def meta_graph(build, largest=0.6):
     results = build()
-    tf.group(*values(), name="initialize")
+    tf.group(*values(largest), name="initialize")
     tf.identity_n(results, name="results")
     return tf.train.export_meta_graph(strip_default_attrs=True)
 

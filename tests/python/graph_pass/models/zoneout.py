@@ -6,8 +6,10 @@ so far.
 """
 
 import tensorflow as tf
+from given import lengths_of, numbers
 
 SYMBOLS, SYMBOL, CELL, FRAME, FRAMES = 25, 6, 8, 4, 7
+ROWS, STEPS = 3, 5
 State = tf.nn.rnn_cell.LSTMStateTuple
 
 
@@ -85,13 +87,8 @@ def decoder(memory, lengths):
     return [tf.transpose(array.stack(), [1, 0, 2]) for array in (frames, weights)]
 
 
-def placeholders():
-    symbols = tf.placeholder(tf.int32, [None, None], "symbols_of_rows")
-    lengths = tf.placeholder(tf.int32, [None], "lengths")
-    return symbols, lengths
-
-
 def inference():
-    symbols, lengths = placeholders()
+    symbols = numbers(0, SYMBOLS, [ROWS, STEPS], [None, None], 1, "symbols_of_rows")
+    lengths = lengths_of(ROWS, STEPS)
     memory = encoder(symbols, lengths)
     return [memory, *decoder(memory, lengths)]
