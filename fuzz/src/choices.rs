@@ -2,6 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use blockcell_kernels::lstm;
+use blockcell_kernels::unfused::GateColumns;
 
 /// Sizes at which kernels change their ways: vectors, tiles and slices of sums.
 const EDGES: [usize; 14] = [16, 17, 31, 32, 33, 48, 63, 64, 65, 127, 128, 129, 200, 257];
@@ -94,6 +95,15 @@ impl<'b> Choices<'b> {
             byte @ 0..220 => f32::from(byte) / 64.0 - 1.0,
             byte => SPECIAL[usize::from(byte) % SPECIAL.len()],
         }
+    }
+
+    /// Gates in any order of columns.
+    pub(crate) fn gate_columns(&mut self) -> GateColumns {
+        let mut order = [0, 1, 2, 3];
+        for place in 0..3 {
+            order.swap(place, place + self.below(4 - place));
+        }
+        GateColumns::new("", &order).expect("a permutation")
     }
 
     pub(crate) fn lstm_attributes(&mut self, use_peephole: bool) -> lstm::Attributes {

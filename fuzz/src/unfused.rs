@@ -53,7 +53,7 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
     let mut state = vec![broadcasting(choices, [batch, cell]); usize::from(has_state)];
     let mut peepholes = vec![vec![cell]; count_of_peepholes(choices, has_peepholes, has_state)];
     choices.disturb(4, shapes.iter_mut().chain(&mut state).chain(&mut peepholes));
-    let attributes = choices.lstm_attributes(has_peepholes);
+    let (attributes, columns) = (choices.lstm_attributes(has_peepholes), choices.gate_columns());
     let lists: Vec<_> = shapes.chunks(1).chain([&state[..], &peepholes]).collect();
     let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_shapes(shapes);
     let found = known_outputs(with_lists(&UNFUSED_LSTM_CELL, &lists, &[1; 7], infer));
@@ -85,8 +85,8 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             co: co.view_mut(),
             h: h.view_mut(),
         };
-        let ended =
-            unfused::lstm_cell(context, &attributes, inputs, outputs, scratch.elements_mut());
+        let (attributes, memory) = ((&attributes, columns), scratch.elements_mut());
+        let ended = unfused::lstm_cell(context, attributes, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
@@ -144,7 +144,8 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let [cs_prev, cs_grad, h_grad] = lists.map(|list| Tensor::all::<E>(choices, &list));
     let (cs_prev, cs_grad, h_grad) = (cs_prev?, cs_grad?, h_grad?);
     let (peepholes, cs) = (Tensor::all::<E>(choices, &peepholes)?, Tensor::all::<E>(choices, &cs)?);
-    let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip: choices.float() };
+    let (cell_clip, columns) = (choices.float(), choices.gate_columns());
+    let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip, columns };
     twice(choices, written, |context, written| {
         let [cs_prev_grad, dicfo, rest @ .., scratch] = written else { unreachable!("as many") };
         let inputs = LstmCellGradInputs::<E> {

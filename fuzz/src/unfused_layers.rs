@@ -96,7 +96,7 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     }
     written.push((Role::Scratch, Tensor::zeros::<f32>(&[numbers])?));
     written.push((Role::Scratch, Tensor::zeros::<E>(&[memory])?));
-    let attributes = choices.lstm_attributes(has_peepholes);
+    let (attributes, columns) = (choices.lstm_attributes(has_peepholes), choices.gate_columns());
     let kind = Loop { broadcasts: choices.flag(), ..kind };
     twice(choices, written, |context, written| {
         let (outputs, memory) = written.split_at_mut(outputs.len());
@@ -122,7 +122,7 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
                 h_last: h_last.view_mut(),
                 cs_last: cs_last.view_mut(),
             };
-            unfused::lstm_layer(context, &attributes, &kind, inputs, outputs, memory)
+            unfused::lstm_layer(context, (&attributes, columns), &kind, inputs, outputs, memory)
         } else {
             let [h, h_last] = outputs else { unreachable!("two outputs") };
             let inputs = GruLayerInputs::<E> {
