@@ -24,7 +24,7 @@ const CRATES: [Crate; 2] = [
         sources: "../kernels/src",
         storeys: &[
             &["simd", "memory", "error", "switch"],
-            &["ops", "shapes"],
+            &["ops", "shapes", "precision"],
             &["tuning"],
             &["element", "executor", "workspace"],
             &["activation", "tiles", "constants"],
