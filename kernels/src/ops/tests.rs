@@ -291,6 +291,7 @@ fn definitions_are_in_the_words_of_tensorflow() {
         "num_cs: int >= 0",
         "sums_to_gates: bool = false",
         "cell_clip: float = -1.0",
+        "gate_order: list(int) = [0, 1, 2, 3]",
     ];
     assert_eq!(op.op_def_attributes(), attributes);
     assert_eq!(KERAS_LSTM.op_def_inputs()[..2], ["size: int32", "rounds: num_rounds * int32"]);
