@@ -16,8 +16,8 @@ COMPARISON = Comparison(
     file="zoo-{tensorflow}",
     columns=("architecture", "work", "on the kernels", "size"),
     cells=lambda net, row: [net.words, net.work, of_ours(row["rewritten"]), net.shape],
-    # Gradients of an attention's bias are the small rest of large parts: those of TensorFlow 1.15 and
-    # 2.21 differ by 4e-5 there.
+    # Gradients of an attention's bias are the small rest of large parts: those of TensorFlow 1.15
+    # and 2.21 differ by 4e-5 there.
     largest_error=2e-4,
     note=f"On the kernels: nodes of our graph that the library runs. {NOTE.format('call')}",
 )
