@@ -81,7 +81,7 @@ impl Gate {
     }
 }
 
-/// The gate that a tensor is multiplied by.
+/// The gates that a tensor is multiplied by, each with the product.
 fn gates_beside<'g>(
     graph: &'g Graph,
     tensor: Output,
