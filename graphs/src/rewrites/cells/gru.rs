@@ -16,7 +16,7 @@
 //! `r * h_prev`, and not of one column.
 
 use super::preactivations::Preactivations;
-use super::step::{Step, Taken, taken};
+use super::step::{Step, Taken, check_computed_once, taken};
 use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, DataType, Graph, NodeId, Output, ops};
@@ -136,14 +136,10 @@ impl Forward {
         nodes.sort_unstable();
         nodes.dedup();
         nodes.retain(|&id| graph.op(id) != "Const");
-        // Otherwise the products with the weights would be computed twice.
         // The candidate is an output of the new node, where it is its own product.
-        let products = [self.z.product(), &[self.gates.node], self.z_c.product()].concat();
-        for id in products.into_iter().filter(|&id| id != self.c.node) {
-            if let Some(more) = graph.data_consumers(id).find(|id| !nodes.contains(id)) {
-                return Err(Reason::consumer(graph, id, more));
-            }
-        }
+        let mut products = [self.z.product(), &[self.gates.node], self.z_c.product()].concat();
+        products.retain(|&id| id != self.c.node);
+        check_computed_once(graph, products, &nodes)?;
         let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w, self.z_c.w]);
         inputs.extend(self.biases);
         let outputs = vec![vec![self.r], vec![self.u], vec![self.c], vec![self.h]];

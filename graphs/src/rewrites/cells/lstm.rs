@@ -16,7 +16,7 @@
 
 use super::broadcasts::Size;
 use super::preactivations::Preactivations;
-use super::step::{Step, Taken, taken};
+use super::step::{Step, Taken, check_computed_once, taken};
 use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, Graph, NodeId, Output, ops};
@@ -337,12 +337,7 @@ impl Forward {
         nodes.extend([self.split, self.ci.node, self.new.node, self.co.node, self.h.node]);
         nodes.extend(self.i.nodes.iter().chain(&self.o.nodes).chain(&self.state));
         nodes.extend(self.f.iter().flat_map(|f| &f.nodes));
-        // Otherwise the product with the weights would be computed twice.
-        for id in products {
-            if let Some(more) = graph.data_consumers(id).find(|id| !nodes.contains(id)) {
-                return Err(Reason::consumer(graph, id, more));
-            }
-        }
+        check_computed_once(graph, products, &nodes)?;
         let outputs = vec![
             vec![self.i.tensor],
             vec![self.cs],

@@ -61,6 +61,19 @@ impl From<Output> for Taken {
     }
 }
 
+/// Checks that nobody but the step takes its products with weights, which would be computed twice then.
+pub(super) fn check_computed_once(
+    graph: &Graph,
+    products: Vec<NodeId>,
+    nodes: &[NodeId],
+) -> Result<(), Reason> {
+    let other = |&id: &NodeId| graph.data_consumers(id).find(|id| !nodes.contains(id));
+    match products.iter().find_map(|id| other(id).map(|more| (*id, more))) {
+        Some((id, more)) => Err(Reason::consumer(graph, id, more)),
+        None => Ok(()),
+    }
+}
+
 /// Tensors of the graph, as a new node takes them.
 pub(super) fn taken(tensors: impl IntoIterator<Item = Output>) -> Vec<Taken> {
     tensors.into_iter().map(Taken::from).collect()
