@@ -21,6 +21,14 @@ const MOST_COPIES_OF_A_MATRIX: usize = 2;
 #[derive(Default)]
 pub struct Copies([OnceLock<Packed>; MOST_COPIES]);
 
+impl Copies {
+    /// The memory of all copies, in bytes.
+    pub fn bytes(&self) -> usize {
+        let lens = self.0.iter().map_while(OnceLock::get).map(|packed| packed.memory.len());
+        lens.sum::<usize>() * size_of::<f32>()
+    }
+}
+
 /// An input of a call that has the same elements in every call with these copies.
 #[derive(Clone, Copy)]
 pub struct Constant<'c> {

@@ -5,7 +5,7 @@ use blockcell_kernels::{Context, Error, Isa, Precision};
 
 use super::attributes::{self, Attributes};
 use super::constants::Kept;
-use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status};
+use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status, Tensors};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
 use super::{block, cudnn, loops, unfused};
@@ -153,6 +153,7 @@ impl Kernel {
     pub(super) fn compute(
         &self,
         pool: &Pool,
+        tensors: &Tensors,
         inputs: &[Input<'_>],
         in_place: &mut [Output<'_>],
         outputs: &mut [Output<'_>],
@@ -165,7 +166,7 @@ impl Kernel {
                 outputs.iter_mut().for_each(|output| output.data.fill(0));
                 return Ok(());
             }
-            self.kept.with(inputs, |constants| {
+            self.kept.with(tensors, inputs, |constants| {
                 let precision = self.precision.unwrap_or_else(switches::precision);
                 let context = &Context { isa: Isa::get(), executor: pool, precision, constants };
                 node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
