@@ -1,9 +1,9 @@
 //! The operation `BlockcellInfo`.
 
-use super::{constants, cudnn};
 use super::kernels::{Operation, networks};
 use super::runs;
 use super::status::or_default;
+use super::{constants, cudnn};
 use crate::{graphs, switches};
 use blockcell_kernels::Isa;
 
