@@ -1,5 +1,5 @@
-// The graph pass that tells our kernels which of their inputs are constants, and which are read from
-// variables.
+// The graph pass that tells our kernels which of their inputs are constants, and which are read
+// from variables.
 //
 // A kernel packs constant weights once, and not in every call. The pass runs last of all, where a
 // graph is cut into devices: nothing changes a constant after that, and one that is fed is no

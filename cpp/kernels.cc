@@ -101,10 +101,9 @@ class BlockcellOp : public tf::OpKernel {
     const rust::Slice<float> all_scratch(scratch.flat<float>().data(), plan.scratch);
 
     const Pool pool(context->device()->tensorflow_cpu_worker_threads()->workers);
-    OP_REQUIRES_OK(context,
-                   ToTensorFlow(kernel_->compute(pool, Tensors(context), all_inputs,
-                                                 SliceOf(&in_place), SliceOf(&outputs), forwarded,
-                                                 all_scratch)));
+    OP_REQUIRES_OK(context, ToTensorFlow(kernel_->compute(pool, Tensors(context), all_inputs,
+                                                          SliceOf(&in_place), SliceOf(&outputs),
+                                                          forwarded, all_scratch)));
   }
 
  private:

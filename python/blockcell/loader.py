@@ -25,7 +25,7 @@ TAKE_OVER_VARIABLE = "BLOCKCELL_OVERRIDE"
 _PACKAGE = Path(__file__).resolve().parent
 _KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
-    *("runs", "labels", "float32_matmul_precision", "float32_matmul_runs"),
+    *("runs", "labels", "float32_matmul_precision", "float32_matmul_runs", "kept_weight_bytes"),
 )
 _lock = threading.RLock()
 _loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the library is loaded
@@ -160,6 +160,7 @@ def info() -> Dict[str, Any]:
       * `rewritten`: A dictionary: how many nodes of which op that put into graphs of this process.
       * `failed_passes`: How often a pass over graphs of this process failed, which is a fault of
         blockcell, and left its graph as it was.
+      * `kept_weight_bytes`: The memory of packed weights that kernels keep from call to call.
       * `runs`: A dictionary: how often the library's kernels of each op have computed.
       * `labels`: The same for nodes with the attribute `_blockcell_label`, by what that says.
 

@@ -1,7 +1,7 @@
 """Kernels keep packed copies of variables that nobody writes; a write is seen by the next call.
 
-TensorFlow writes to a variable's buffer in place only where nobody else holds it, and a kernel that keeps
-copies holds it.
+TensorFlow writes to a variable's buffer in place only where nobody else holds it, and a kernel that
+keeps copies holds it.
 """
 
 import time
@@ -47,8 +47,16 @@ WRITERS = {
         var=w, accum=slot(), lr=0.5, grad=gradient(), momentum=0.9
     ),
     "adam": lambda w: raw.ResourceApplyAdam(
-        var=w, m=slot(), v=slot(), beta1_power=0.9, beta2_power=0.9, lr=0.5, beta1=0.9, beta2=0.9,
-        epsilon=1e-3, grad=gradient(),
+        var=w,
+        m=slot(),
+        v=slot(),
+        beta1_power=0.9,
+        beta2_power=0.9,
+        lr=0.5,
+        beta1=0.9,
+        beta2=0.9,
+        epsilon=1e-3,
+        grad=gradient(),
     ),  # fmt: skip
     "RMSprop": lambda w: raw.ResourceApplyRMSProp(
         var=w, ms=slot(), mom=slot(), lr=0.5, rho=0.9, momentum=0.9, epsilon=1e-3, grad=gradient()
