@@ -56,7 +56,7 @@ def parse_arguments(words=None):
         metavar="TxBxC",
         help="time, batch and cell size, or TxBxDxC, or a set: usual (six, 20x20x200 to "
         "100x64x512) or inference (eleven, 50x1x64 to 100x64x512) (default: usual, and inference "
-        "for that work)",
+        "for inference, serving and changing)",
     )
     add(
         "--rivals",
@@ -77,12 +77,11 @@ def parse_arguments(words=None):
         nets.Net(kind, work, *shape)
         for kind in arguments.layers
         for work in arguments.work
-        for shape in wanted or SETS["inference" if work == nets.INFERENCE else "usual"]
+        for shape in wanted or SETS["inference" if work in nets.CHAINED else "usual"]
     ]
-    if any(
-        net.work == nets.INFERENCE and net.input_size != net.cell_size for net in arguments.nets
-    ):
-        parser.error(f"--work {nets.INFERENCE} takes inputs as wide as the cell only")
+    for net in arguments.nets:
+        if net.work in nets.CHAINED and net.input_size != net.cell_size:
+            parser.error(f"--work {net.work} takes inputs as wide as the cell only")
     return arguments
 
 

@@ -20,15 +20,22 @@ FORWARD, TRAINING, INFERENCE = "forward", "forward+backward", "inference"
 """What a call does: compute h of all steps; or that, and all gradients given that of h.
 
 Inference is forward without the cost of a call of TensorFlow: calls of ours are chained in one run
-of a session, each one's h the next one's x.
+of a session, each one's h the next one's x. Weights are constants, as of a frozen graph.
 """
 
-WORKS = (FORWARD, TRAINING, INFERENCE)
+SERVING, CHANGING = "serving", "changing"
+"""The same with weights in variables: those that nobody writes, as of a SavedModel, whose packed
+copies are kept; and those that may be others in each call."""
+
+CHAINED = (INFERENCE, SERVING, CHANGING)
+"""What is measured in chains of calls."""
+
+WORKS = (FORWARD, TRAINING, *CHAINED)
 
 RIVALS = {
     FORWARD: ("stock", "keras", "torch"),
     TRAINING: ("stock", "keras", "torch"),
-    INFERENCE: ("onnxruntime",),
+    **dict.fromkeys(CHAINED, ("onnxruntime",)),
 }
 """All that ours are compared with, by the work."""
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bench.peers.nets import GATES, INFERENCE, in_order
+from bench.peers.nets import CHAINED, GATES, in_order
 
 _GATES = {"LSTM": ("i", "o", "f", "c"), "GRU": ("z", "r", "h")}
 """ONNX's order of the gates."""
@@ -31,8 +31,8 @@ class OnnxRuntime:
 
     def prepare(self, net, arrays):
         """Makes a model of the layer, whose weights and states are constants, and loads it."""
-        if net.work != INFERENCE:
-            raise ValueError(f"the models are for {INFERENCE} only")
+        if net.work not in CHAINED:
+            raise ValueError(f"the models are for {', '.join(CHAINED)} only")
         self._session = self._runtime.InferenceSession(
             model(net, arrays).SerializeToString(), self._options, ["CPUExecutionProvider"]
         )

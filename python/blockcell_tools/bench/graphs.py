@@ -121,8 +121,12 @@ class Pair:
     reuse their memory for outputs. Use it as a context manager.
     """
 
-    def __init__(self, sides: Sides, op, arrays, attributes, constants=()):
-        """Sets the variables to the arrays, the op's inputs by name; `constants` are none."""
+    def __init__(self, sides: Sides, op, arrays, attributes, constants=(), kept=()):
+        """Sets the variables to the arrays, the op's inputs by name.
+
+        `constants` are no variables. `kept` are variables of which kernels may keep packed copies:
+        they have resources, and memory of TensorFlow's. Of others the kernels know nothing.
+        """
         tf = sides.tf
         self._sides, self._op, self._attributes = sides, op, attributes
         self._graph = tf.Graph()
@@ -133,7 +137,11 @@ class Pair:
                 if name not in constants
             }
             variables = {
-                name: tf.compat.v1.Variable(feed, trainable=False, use_resource=True)
+                name: tf.compat.v1.Variable(
+                    tf.raw_ops.DeepCopy(x=feed) if name in kept else feed,
+                    trainable=False,
+                    use_resource=name in kept,
+                )
                 for name, feed in feeds.items()
             }
             self._values = {name: variable.value() for name, variable in variables.items()}

@@ -31,6 +31,13 @@ class Limits(NamedTuple):
         rates = [self.bytes_per_second[size] for size in sizes]
         return float(np.interp(np.log(working_set), np.log(sizes), rates))
 
+    def cores(self, of_one):
+        """How many real cores the threads have, by the arithmetic of one thread, another `Limits`.
+
+        Virtual processors that share a core share its multiply-adds.
+        """
+        return self.flops_per_second / of_one.flops_per_second
+
     def floor(self, case):
         """Seconds that a case (`blockcell_tools.bench.ops.Workload`) takes at least."""
         return max(case.flops / self.flops_per_second, case.bytes / self.bandwidth(case.bytes))

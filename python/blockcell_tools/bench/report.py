@@ -332,7 +332,13 @@ def limit_parts(limits, paragraph=str, make_table=markdown_table):
     return [
         paragraph("What the machine can do, measured before and after:"),
         make_table(_LIMIT_COLUMNS, _limit_cells(limits), 0),
+        *(paragraph(_cores(threads, limits)) for threads in limits if threads > min(limits) == 1),
     ]
+
+
+def _cores(threads, limits):
+    cores = limits[threads].cores(limits[1])
+    return f"{threads} threads have {cores:.1f} times the multiply-adds of one: so many real cores."
 
 
 def _tables(found):
