@@ -8,7 +8,7 @@ use std::env;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
-use blockcell_kernels::{Precision, switch};
+use blockcell_kernels::{Precision, Weights, switch};
 
 /// Whether the library replaces TensorFlow's kernels for nodes without a label.
 pub(crate) static OVERRIDE: LazyLock<bool> = LazyLock::new(|| {
@@ -63,6 +63,18 @@ pub(crate) static FLOAT32_MATMUL_PRECISION: LazyLock<Precision> = LazyLock::new(
             ("highest", Precision::Highest, "in float32"),
             ("high", Precision::High, "in two parts in bfloat16"),
             ("medium", Precision::Medium, "in bfloat16"),
+        ],
+    )
+});
+
+/// What weights that are constants are packed as. It is read when the library is loaded: packed copies are kept.
+pub(crate) static WEIGHTS: LazyLock<Weights> = LazyLock::new(|| {
+    switch(
+        "BLOCKCELL_WEIGHTS",
+        &[
+            ("float32", Weights::Float32, "as the precision says"),
+            ("int8", Weights::Int8, "in int8, for inference"),
+            ("int8_except_x", Weights::Int8ExceptX, "in int8, but for those of x"),
         ],
     )
 });

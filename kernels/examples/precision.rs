@@ -1,4 +1,5 @@
-//! How many times as fast sequences are at *medium* as at *highest*, on one thread, the levels in turns call by call.
+//! How many times as fast sequences are at *medium* as at *highest*, on one thread, the levels in turns call by call. With
+//! `--constants` weights are constants, and the third side has them in int8.
 //!
 //! `cargo run --release --example precision -- 50x8x256 20x20x200` takes these shapes: time, batch, and cell size, which
 //! is the input size, too.
@@ -6,12 +7,20 @@
 use std::time::Instant;
 
 use blockcell_kernels::ops::{Keeps, Sizes};
-use blockcell_kernels::{Context, Isa, Precision, Serial, block_gru, block_lstm, lstm};
+use blockcell_kernels::{
+    Constant, Constants, Context, Copies, Isa, Precision, Serial, Weights, block_gru, block_lstm,
+    lstm,
+};
 use ndarray::{Array1, Array2, Array3, s};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-const LEVELS: [Precision; 2] = [Precision::Highest, Precision::Medium];
+/// What is compared with the first one.
+const SIDES: [(Precision, Weights); 3] = [
+    (Precision::Highest, Weights::Float32),
+    (Precision::Medium, Weights::Float32),
+    (Precision::Highest, Weights::Int8),
+];
 
 /// How long a row of the table takes, at least, in seconds.
 const SECONDS: f64 = 1.5;
@@ -37,10 +46,12 @@ struct Sequence {
     h: Array3<f32>,
     h_last: Array2<f32>,
     scratch: Vec<f32>,
+    /// Of the weights, for each side, if they are constants.
+    copies: Option<[[Copies; 3]; SIDES.len()]>,
 }
 
 impl Sequence {
-    fn new([time, batch, cells]: [usize; 3]) -> Self {
+    fn new([time, batch, cells]: [usize; 3], constants: bool) -> Self {
         let mut rng = SmallRng::seed_from_u64(1);
         let limit = (3.0 / cells as f32).sqrt();
         let sizes =
@@ -62,12 +73,21 @@ impl Sequence {
             h: states,
             h_last: Array2::zeros((batch, cells)),
             scratch: vec![0.0; scratch],
+            copies: constants.then(Default::default),
         }
     }
 
-    fn call(&mut self, layer: Layer, precision: Precision) {
-        let context = &Context { precision, ..Context::new(Isa::get(), &Serial) };
-        let Sequence { sizes, x, state, w, w_ru, w_c, b, kept, h, h_last, scratch } = self;
+    fn call(&mut self, layer: Layer, side: usize) {
+        let (precision, weights) = SIDES[side];
+        let Sequence { sizes, x, state, w, w_ru, w_c, b, kept, h, h_last, scratch, copies } = self;
+        let matrices =
+            [&*w, &*w_ru, &*w_c].map(|w| bytemuck::cast_slice(w.as_slice().expect("no gaps")));
+        let constants = copies.iter().flat_map(|copies| matrices.iter().zip(&copies[side]));
+        let constants: Vec<_> =
+            constants.map(|(&bytes, copies)| Constant { bytes, copies }).collect();
+        let constants = Constants(&constants);
+        let context =
+            &Context { precision, weights, constants, ..Context::new(Isa::get(), &Serial) };
         let (cells, none) = (sizes.cell_size, Array1::zeros(sizes.cell_size));
         let [a0, a1, a2, a3, a4, a5] = kept.each_mut().map(|tensor| tensor.view_mut());
         match layer {
@@ -125,31 +145,39 @@ impl Sequence {
     }
 }
 
-/// Times in milliseconds, the least first, at each level, and the largest difference of h.
-fn measure(layer: Layer, shape: [usize; 3]) -> ([Vec<f64>; 2], f32) {
-    let mut sequence = Sequence::new(shape);
-    let [highest, medium] = LEVELS.map(|level| {
-        sequence.call(layer, level);
+/// Times in milliseconds, the least first, of each side, and the largest difference of its h from the first's.
+fn measure(layer: Layer, shape: [usize; 3], constants: bool) -> Vec<(Vec<f64>, f32)> {
+    let mut sequence = Sequence::new(shape, constants);
+    let sides = 0..if constants { SIDES.len() } else { 2 };
+    let states = sides.clone().map(|side| {
+        sequence.call(layer, side);
         sequence.h.clone()
     });
-    let scale = highest.iter().fold(0.0f32, |most, h| most.max(h.abs()));
-    let differences = highest.iter().zip(&medium).map(|(a, b)| (a - b).abs());
-    let difference = differences.fold(0.0, f32::max) / scale;
-    let (mut times, start) = ([Vec::new(), Vec::new()], Instant::now());
-    while start.elapsed().as_secs_f64() < SECONDS || times[0].len() < 8 {
-        for (level, times) in LEVELS.into_iter().zip(&mut times) {
+    let states: Vec<_> = states.collect();
+    let scale = states[0].iter().fold(0.0f32, |most, h| most.max(h.abs()));
+    let mut found: Vec<_> = states
+        .iter()
+        .map(|h| {
+            let differences = states[0].iter().zip(h).map(|(a, b)| (a - b).abs());
+            (Vec::new(), differences.fold(0.0, f32::max) / scale)
+        })
+        .collect();
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < SECONDS || found[0].0.len() < 8 {
+        for (side, (times, _)) in sides.clone().zip(&mut found) {
             let start = Instant::now();
-            sequence.call(layer, level);
+            sequence.call(layer, side);
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
     }
-    times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-    (times, difference)
+    found.iter_mut().for_each(|(times, _)| times.sort_by(f64::total_cmp));
+    found
 }
 
 fn main() {
     let usual = ["50x1x512", "50x4x256", "50x8x256", "20x20x200", "50x32x256", "35x20x650"];
-    let given: Vec<String> = std::env::args().skip(1).collect();
+    let (options, given): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|given| given == "--constants");
     let names = if given.is_empty() { usual.map(String::from).to_vec() } else { given };
     println!("instruction set {}; ratios of the fastest quarters", Isa::get().name());
     for name in names {
@@ -160,14 +188,16 @@ fn main() {
         };
         let gru = [false, true].map(|reset_after| Layer::Gru { reset_after });
         for layer in [Layer::Lstm, gru[0], gru[1]] {
-            let ([highest, medium], difference) = measure(layer, shape);
-            let quarter = highest.len() / 4;
-            println!(
-                "{name} {layer:?}: {:.3} ms, {:.3} ms: {:.2}; differ by {difference:.1e}",
-                highest[quarter],
-                medium[quarter],
-                highest[quarter] / medium[quarter],
-            );
+            let found = measure(layer, shape, !options.is_empty());
+            let quarters: Vec<_> = found.iter().map(|(times, _)| times[times.len() / 4]).collect();
+            print!("{name} {layer:?}: {:.3} ms", quarters[0]);
+            let others = quarters.iter().zip(&found).zip(SIDES).skip(1);
+            for ((quarter, (_, difference)), (precision, weights)) in others {
+                let side = if weights == Weights::Int8 { weights.name() } else { precision.name() };
+                let ratio = quarters[0] / quarter;
+                print!(", {side} {quarter:.3} ms: {ratio:.2}, differs by {difference:.1e}");
+            }
+            println!();
         }
     }
 }

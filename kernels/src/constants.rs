@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use ndarray::ArrayView2;
 
 use crate::element::Storage;
+use crate::memory::OutOfMemory;
 use crate::simd::Isa;
 use crate::workspace::{SPARE, line_start};
 
@@ -19,13 +20,38 @@ const MOST_COPIES_OF_A_MATRIX: usize = 2;
 
 /// Copies of a constant, which are kept from call to call. All calls that have the constant can share them.
 #[derive(Default)]
-pub struct Copies([OnceLock<Packed>; MOST_COPIES]);
+pub struct Copies {
+    packed: [OnceLock<Packed>; MOST_COPIES],
+    in_int8: InInt8,
+    /// Whether earlier calls had the same matrix, too, without copies.
+    is_late: bool,
+}
+
+/// Copies in int8, of which there are as many as are wanted: otherwise results would depend on what was computed before.
+/// They do not differ by rows and threads.
+#[derive(Default)]
+struct InInt8 {
+    first: OnceLock<Packed>,
+    others: OnceLock<Box<InInt8>>,
+}
 
 impl Copies {
-    /// The memory of all copies, in bytes.
+    /// Copies of what is known to stay the same after some calls only. They have the same precision as those calls.
+    #[must_use]
+    pub fn late() -> Self {
+        Copies { is_late: true, ..Copies::default() }
+    }
+
+    /// How many bytes they take.
+    #[must_use]
     pub fn bytes(&self) -> usize {
-        let lens = self.0.iter().map_while(OnceLock::get).map(|packed| packed.memory.len());
-        lens.sum::<usize>() * size_of::<f32>()
+        let mut in_int8 = vec![&self.in_int8];
+        while let Some(next) = in_int8[in_int8.len() - 1].others.get() {
+            in_int8.push(next);
+        }
+        let in_int8 = in_int8.into_iter().filter_map(|copies| copies.first.get());
+        let all = self.packed.iter().filter_map(OnceLock::get).chain(in_int8);
+        all.map(|packed| size_of_val(&packed.memory[..])).sum()
     }
 }
 
@@ -63,7 +89,7 @@ impl<'c> Constants<'c> {
         (form, len): (Form, usize),
         pack: impl FnOnce(&mut [f32]),
     ) -> Option<&'c [f32]> {
-        let (Copies(copies), matrix) = self.place(source)?;
+        let (Copies { packed: copies, .. }, matrix) = self.place(source)?;
         let key = Key { isa, matrix, strips: strips.to_vec(), form };
         let is_it = |packed: &&Packed| packed.key == key;
         let known = || copies.iter().map_while(OnceLock::get);
@@ -76,10 +102,7 @@ impl<'c> Constants<'c> {
         }
         let mut memory = Vec::new();
         memory.try_reserve_exact(len + SPARE).ok()?;
-        memory.resize(len + SPARE, 0.0);
-        let start = line_start(&memory);
-        pack(&mut memory[start..start + len]);
-        let mut packed = Packed { key, place: start..start + len, memory };
+        let mut packed = Packed::new(key, memory, len, pack);
         for copy in copies {
             match copy.set(packed) {
                 Ok(()) => return copy.get().map(Packed::elements),
@@ -91,6 +114,55 @@ impl<'c> Constants<'c> {
     }
 }
 
+impl<'c> Constants<'c> {
+    /// The copy of strips of a matrix in int8 that `pack` writes to memory of this length; none if the matrix may change.
+    pub(crate) fn quads<E: Storage>(
+        self,
+        isa: Isa,
+        source: Source<'_, E>,
+        strips: &[Range<usize>],
+        len: usize,
+        pack: impl FnOnce(&mut [f32]),
+    ) -> Option<&'c [f32]> {
+        let (Copies { in_int8, is_late: false, .. }, matrix) = self.place(source)? else {
+            return None;
+        };
+        let key = Key { isa, matrix, strips: strips.to_vec(), form: Form::Units };
+        if let Some(elements) = in_int8.find(&key) {
+            return Some(elements);
+        }
+        let memory = OutOfMemory::vec(len + SPARE);
+        Some(in_int8.keep(Packed::new(key, memory, len, pack)))
+    }
+}
+
+impl InInt8 {
+    fn find(&self, key: &Key) -> Option<&[f32]> {
+        let mut copies = self;
+        loop {
+            let packed = copies.first.get()?;
+            if packed.key == *key {
+                return Some(packed.elements());
+            }
+            copies = copies.others.get()?;
+        }
+    }
+
+    /// Keeps a copy. Another thread may have been there first with the same.
+    fn keep(&self, mut packed: Packed) -> &[f32] {
+        let mut copies = self;
+        loop {
+            let is_set = copies.first.set(packed);
+            let there = copies.first.get().expect("one of them");
+            match is_set {
+                Err(ours) if there.key != ours.key => packed = ours,
+                _ => return there.elements(),
+            }
+            copies = copies.others.get_or_init(Box::default);
+        }
+    }
+}
+
 /// How a copy lies in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -98,6 +170,8 @@ pub(crate) enum Form {
     Tiles { cells: usize, vectors: usize, pairs: bool },
     /// Blocks of `cells` cells, with all their gates side by side.
     Blocks { cells: usize, pairs: bool },
+    /// Units of columns in int8.
+    Units,
 }
 
 /// A matrix that may lie in a constant.
@@ -133,6 +207,14 @@ struct Packed {
 }
 
 impl Packed {
+    /// What `pack` writes to a part of memory that has room for this length and [`SPARE`] elements.
+    fn new(key: Key, mut memory: Vec<f32>, len: usize, pack: impl FnOnce(&mut [f32])) -> Self {
+        memory.resize(len + SPARE, 0.0);
+        let place = line_start(&memory)..line_start(&memory) + len;
+        pack(&mut memory[place.clone()]);
+        Packed { key, memory, place }
+    }
+
     fn elements(&self) -> &[f32] {
         &self.memory[self.place.clone()]
     }

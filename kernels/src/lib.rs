@@ -82,7 +82,7 @@ pub use error::Error;
 pub use executor::{Executor, Serial};
 pub use instances::Element;
 pub use memory::OutOfMemory;
-pub use precision::Precision;
+pub use precision::{Precision, Weights};
 pub use simd::Isa;
 pub use switch::switch;
 

@@ -95,6 +95,11 @@ pub(crate) const PAIR_ROWS: usize = 32;
 /// Terms of each sum from which on it pays.
 pub(crate) const PAIR_TERMS: usize = 32;
 
+// Terms in int8.
+
+/// Terms of each sum from which on it pays.
+pub(crate) const QUAD_TERMS: usize = 32;
+
 // Caches.
 
 /// The least and the most that are taken for a second level cache: with others nothing was measured, and some virtual

@@ -34,12 +34,14 @@ fn available_ones_are_ordered_and_distinct() {
     assert_eq!(available[0].name(), "portable");
     assert!(available.is_sorted_by(|a, b| a < b), "{available:?}");
     for (n, isa) in available.iter().enumerate() {
-        let names = [&["portable"][..], &["avx2"], &["avx512", "avx512_bf16"]][n];
+        let avx512 = &["avx512", "avx512_vnni", "avx512_bf16"];
+        let names = [&["portable"][..], &["avx2", "avx2_vnni"], avx512][n];
         assert!(names.contains(&isa.name()), "{isa:?}");
     }
 }
 
-/// Every name once, the default first. Without what it has for pairs the best one is another choice.
+/// Every name once, the default first. With and without what the processor has for pairs and for int8, they are other
+/// choices.
 #[test]
 fn choices_are_the_available_ones_and_the_model() {
     let names: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
@@ -56,10 +58,12 @@ fn choices_are_the_available_ones_and_the_model() {
 #[cfg(target_arch = "x86_64")]
 fn available_ones_are_those_of_the_processor() {
     let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
-    let has_avx512 = names.contains(&"avx512") || names.contains(&"avx512_bf16");
+    let has_avx512 = names.iter().any(|name| name.starts_with("avx512"));
     assert_eq!(has_avx512, is_x86_feature_detected!("avx512bw"));
     assert_eq!(names.contains(&"avx512_bf16"), is_x86_feature_detected!("avx512bf16"));
-    assert_eq!(names.contains(&"avx2"), is_x86_feature_detected!("avx2"));
+    assert_eq!(names.iter().any(|name| name.starts_with("avx2")), is_x86_feature_detected!("avx2"));
+    let choices: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
+    assert_eq!(choices.contains(&"avx2_vnni"), is_x86_feature_detected!("avxvnni"));
 }
 
 #[test]

@@ -401,3 +401,75 @@ fn pairs_round_and_add() {
     assert_eq!(sum([1.0, 0.5], [least, 0.0], 0.0), least);
     assert_eq!(sum([0.5, 0.0], [least, 0.0], 0.0), 0.0);
 }
+
+/// Operations on four terms in int8.
+struct OfQuads<'a> {
+    a: &'a [f32],
+    b: &'a [[i8; 4]],
+    c: &'a [i32],
+}
+
+/// The int32 of the lanes of `add_quads`, the numbers that these are, and what is added to terms of `a`.
+impl WithSimd<(Vec<i32>, Vec<f32>, i32)> for OfQuads<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> (Vec<i32>, Vec<f32>, i32) {
+        let bits = |lanes: Vec<u32>| lanes.into_iter().map(f32::from_bits).collect::<Vec<_>>();
+        let b = self.b.iter().map(|terms| u32::from_le_bytes(terms.map(i8::cast_unsigned)));
+        let c = self.c.iter().map(|sum| sum.cast_unsigned());
+        let (b, c) = (bits(b.collect()), bits(c.collect()));
+        let mut terms = self.a.chunks(S::LANES).map(|terms| simd.load(terms));
+        let a = simd.quads(std::array::from_fn(|_| terms.next().expect("four vectors")));
+        let sums = simd.add_quads(a, simd.load(&b), simd.load(&c));
+        let (mut integers, mut floats) = (vec![0.0; S::LANES], vec![0.0; S::LANES]);
+        simd.store(sums, &mut integers);
+        simd.store(simd.of_integers(sums), &mut floats);
+        let integers = integers.into_iter().map(|lane| lane.to_bits().cast_signed());
+        (integers.collect(), floats, S::QUAD_OFFSET)
+    }
+}
+
+/// The largest terms of either sign, zeros, halves between two integers, and random ones: on every instruction set the sums
+/// are those of integers.
+#[test]
+fn sums_of_quads_are_exact() {
+    let mut rng = SmallRng::seed_from_u64(11);
+    let mut failures = Failures::default();
+    for isa in Isa::choices() {
+        let lanes = isa.lanes();
+        for case in 0..200 {
+            let mut term = || match case {
+                0 | 1 => 127.0,
+                2 | 3 => -127.0,
+                4..40 => [-127.0, 127.0, 0.0][rng.random_range(0..3)],
+                40..80 => rng.random_range(-127..127) as f32 + 0.5,
+                _ => rng.random_range(-127.0..=127.0),
+            };
+            let a: Vec<f32> = (0..4 * lanes).map(|_| term()).collect();
+            let mut weight = || match case {
+                0 | 2 => 127,
+                1 | 3 => -127,
+                4..40 => [-127, 127, 0][rng.random_range(0..3)],
+                _ => rng.random_range(-127..=127),
+            };
+            let b: Vec<[i8; 4]> = (0..lanes).map(|_| [(); 4].map(|()| weight())).collect();
+            let c: Vec<i32> = (0..lanes).map(|_| rng.random_range(-1 << 30..1 << 30)).collect();
+            let (sums, floats, offset) = isa.run_quads(OfQuads { a: &a, b: &b, c: &c });
+            let want = a.as_chunks::<4>().0.iter().zip(&b).zip(&c).map(|((a, b), c)| {
+                let products = a
+                    .iter()
+                    .zip(b)
+                    .map(|(a, &b)| (a.round_ties_even() as i32 + offset) * i32::from(b));
+                c + products.sum::<i32>()
+            });
+            let want: Vec<i32> = want.collect();
+            let right = sums == want
+                && floats.iter().eq(&want.iter().map(|&n| n as f32).collect::<Vec<_>>());
+            failures.check(
+                format!("{}, {case}", isa.name()),
+                right,
+                format!("{sums:?}, want {want:?}"),
+            );
+        }
+    }
+    failures.finish();
+}

@@ -12,7 +12,7 @@ import shutil
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from blockcell import building, elf, loaded_libraries, tf_internals
 from blockcell.version import __version__
@@ -21,11 +21,15 @@ LIBRARY = building.LIBRARY
 ENVIRONMENT = "BLOCKCELL_LIBRARY"
 TAKE_OVER_VARIABLE = "BLOCKCELL_OVERRIDE"
 """An interface, hence the name: 0 keeps the library from taking over the stock kernels."""
+WEIGHTS_VARIABLE = "BLOCKCELL_WEIGHTS"
+"""What constant weights are packed as."""
+WEIGHTS = ("float32", "int8")
 
 _PACKAGE = Path(__file__).resolve().parent
 _KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
-    *("runs", "labels", "float32_matmul_precision", "float32_matmul_runs", "kept_weight_bytes"),
+    *("runs", "runs_in_int8", "labels", "weights"),
+    *("float32_matmul_precision", "float32_matmul_runs", "kept_weight_bytes"),
 )
 _lock = threading.RLock()
 _loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the library is loaded
@@ -40,7 +44,11 @@ class LibraryNotFoundError(LibraryError):
 
 
 def load(
-    path: Optional[Union[str, Path]] = None, take_over: bool = True, replace_gradients: bool = True
+    path: Optional[Union[str, Path]] = None,
+    take_over: bool = True,
+    replace_gradients: bool = True,
+    weights: Optional[str] = None,
+    keep_x: Optional[str] = None,
 ) -> Any:
     """Loads the library built for the running TensorFlow.
 
@@ -84,6 +92,12 @@ def load(
       replace_gradients: Whether to replace the gradients of block RNN ops that are registered
         already. If False, these stay, and their ops get no second order gradients, which would be
         wrong where the first order drops something. What one call has replaced, no other puts back.
+      weights: `"int8"` packs the weights of sequences that are constants of a graph, as in frozen
+        graphs, in int8: for inference, which is faster so and a little less precise. Gradients are
+        refused in such a process. By default the environment variable `BLOCKCELL_WEIGHTS` decides,
+        and otherwise it is `"float32"`.
+      keep_x: `"float32"` leaves the weights of the layers' inputs in float32. It has to come with
+        `weights="int8"`.
 
     Returns:
       The module of the library's own ops, as from `tf.load_op_library`.
@@ -92,12 +106,18 @@ def load(
       LibraryNotFoundError: There is no such file. The message lists what there is, and the command
         that builds what is missing.
       LibraryError: The file is no library for the running TensorFlow; or this process has loaded
-        another one, or the same one with `take_over=True` where False is asked for.
+        another one, or the same one with `take_over=True` where False is asked for, or with other
+        weights.
+      ValueError: There is no such value of `weights` or `keep_x`.
     """
+    packed_as = _weights(weights, keep_x)
     with _lock:
         if not _loaded:
             library = find_library(path)
-            with _taking_over(take_over):
+            changes = {} if take_over else {TAKE_OVER_VARIABLE: "0"}
+            if packed_as:
+                changes[WEIGHTS_VARIABLE] = packed_as
+            with _environment(changes):
                 module = _load_into_tensorflow(library)
             _loaded.update(module=module, path=library, take_over=take_over)
         elif path is not None and not _is_loaded(Path(path)):
@@ -106,6 +126,11 @@ def load(
             raise LibraryError(
                 "blockcell: the library has taken over the stock kernels of this process already: "
                 "take_over=False has to come with the first load()"
+            )
+        if packed_as and info()["weights"] != packed_as:
+            raise LibraryError(
+                f"blockcell: weights are {info()['weights']} in this process already: "
+                f"{packed_as} has to come with the first load()"
             )
         from blockcell.gradients import registry
 
@@ -148,10 +173,12 @@ def info() -> Dict[str, Any]:
       * `problem`: Why there is none, as `load()` would say; None if all is well.
       * `tensorflow_running`, `tensorflow_built_for`: Versions of TensorFlow. Before `load()` the
         second one is taken from the name of the library's folder.
-      * `isa`: `"avx512_bf16"`, `"avx512"`, `"avx2"` or `"portable"`.
+      * `isa`: `"avx512_bf16"`, `"avx512_vnni"`, `"avx512"`, `"avx2_vnni"`, `"avx2"` or `"portable"`.
       * `float32_matmul_precision`: The level that `set_float32_matmul_precision` has chosen.
       * `float32_matmul_runs`: The level that this processor has instructions for: that one, or one
         above. Where a lower level would not be faster, `"highest"` runs all the same.
+      * `weights`: What weights that are constants are packed as: `"float32"`, `"int8"`, or
+        `"int8_except_x"` where those of x stay float32.
       * `ops`: Names of the ops that have a kernel.
       * `taken_over`: Names of those whose stock kernel the library has taken over.
       * `override`: How they are taken over: `"priority"`, `"graph_pass"` or `"off"`.
@@ -162,7 +189,9 @@ def info() -> Dict[str, Any]:
         blockcell, and left its graph as it was.
       * `kept_weight_bytes`: The memory of packed weights that kernels keep from call to call.
       * `runs`: A dictionary: how often the library's kernels of each op have computed.
-      * `labels`: The same for nodes with the attribute `_blockcell_label`, by what that says.
+      * `runs_in_int8`: The same for calls with weights in int8. The others of `runs` had weights that
+        are no constants, or shapes at which int8 is not faster.
+      * `labels`: As `runs`, for nodes with the attribute `_blockcell_label`, by what that says.
 
     Raises:
       LibraryError: The loaded library was built for another TensorFlow, and loading it did not
@@ -200,22 +229,33 @@ def _info_of_loaded() -> Dict[str, Any]:
     return dict(answer, loaded=True, library=str(_loaded["path"]), problem=None)
 
 
-@contextlib.contextmanager
-def _taking_over(take_over: bool) -> Iterator[None]:
-    """Sets `BLOCKCELL_OVERRIDE=0`, which the library reads while it is loaded, unless `take_over`.
+def _weights(weights: Optional[str], keep_x: Optional[str]) -> Optional[str]:
+    """The value of `WEIGHTS_VARIABLE`, or None where it stays as it is."""
+    for name, value, values in (("weights", weights, WEIGHTS), ("keep_x", keep_x, WEIGHTS[:1])):
+        if value not in (None, *values):
+            raise ValueError(f"{name} is {value!r}, but has to be {' or '.join(map(repr, values))}")
+    if keep_x is None:
+        return weights
+    if weights != "int8":
+        raise ValueError(f"keep_x={keep_x!r} has to come with weights='int8'")
+    return "int8_except_x"
 
-    Python sets the variable of the process, which C++ sees.
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables that the library reads while it is loaded.
+
+    Python sets the variables of the process, which C++ sees.
     """
-    before = os.environ.get(TAKE_OVER_VARIABLE)
-    if not take_over:
-        os.environ[TAKE_OVER_VARIABLE] = "0"
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
     try:
         yield
     finally:
-        if not take_over:
-            os.environ.pop(TAKE_OVER_VARIABLE)
-            if before is not None:
-                os.environ[TAKE_OVER_VARIABLE] = before
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _run_info(module: Any) -> bytes:

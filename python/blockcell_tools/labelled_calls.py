@@ -6,7 +6,7 @@ Shapes are unknown when the graph is built: what checks them is the kernel.
 
 import contextlib
 import functools
-from typing import Any, Dict, Iterator, Mapping
+from typing import Any, Dict, Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -35,14 +35,25 @@ def labelled(kernel: str = OURS) -> Iterator[None]:
 @functools.lru_cache(maxsize=None)
 def _session(op: str, kernel: str, dtypes: Any, attributes: Any) -> Any:
     """A session, its placeholders and its outputs by name, kept for all calls of this kind."""
+    return _new_session(op, kernel, dtypes, attributes, {})
+
+
+def _new_session(
+    op: str, kernel: str, dtypes: Any, attributes: Any, constants: Mapping[str, np.ndarray]
+) -> Any:
     with tf.Graph().as_default() as graph, labelled(kernel):
         feeds = {name: tf.compat.v1.placeholder(dtype, name=name) for name, dtype in dtypes}
-        outputs = call(op, feeds, **dict(attributes))
+        made = {name: tf.constant(value) for name, value in constants.items()}
+        outputs = call(op, {**feeds, **made}, **dict(attributes))
     return tf.compat.v1.Session(graph=graph), feeds, outputs
 
 
 def run(
-    op: str, inputs: Mapping[str, np.ndarray], kernel: str = OURS, **attributes: Any
+    op: str,
+    inputs: Mapping[str, np.ndarray],
+    kernel: str = OURS,
+    constants: Sequence[str] = (),
+    **attributes: Any,
 ) -> Dict[str, np.ndarray]:
     """Returns the op's outputs as a dictionary of NumPy arrays.
 
@@ -50,8 +61,14 @@ def run(
       op: Name of the op.
       inputs: Dictionary of its inputs, NumPy arrays.
       kernel: `OURS` or `STOCK_KERNEL`.
+      constants: Names of inputs that are constants of the graph.
       **attributes: The op's attributes.
     """
-    dtypes = tuple((name, value.dtype.name) for name, value in inputs.items())
-    session, feeds, fetches = _session(op, kernel, dtypes, tuple(sorted(attributes.items())))
-    return session.run(fetches, {feeds[name]: value for name, value in inputs.items()})
+    dtypes = tuple((k, value.dtype.name) for k, value in inputs.items() if k not in constants)
+    kind = (op, kernel, dtypes, tuple(sorted(attributes.items())))
+    if not constants:
+        session, feeds, fetches = _session(*kind)
+        return session.run(fetches, {feeds[name]: value for name, value in inputs.items()})
+    session, feeds, fetches = _new_session(*kind, {name: inputs[name] for name in constants})
+    with session:
+        return session.run(fetches, {feed: inputs[name] for name, feed in feeds.items()})

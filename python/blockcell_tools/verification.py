@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from blockcell.op_table import CLIPPING, GRADIENTS, OPS, STOCK, variants
+from blockcell.op_table import CLIPPING, FORWARD, GRADIENTS, OPS, SEQUENCES, STOCK, variants
 from blockcell_tools.reference import inputs as references
 
 
@@ -65,6 +65,20 @@ _MORE = [
 ]
 _TIMES: Dict[bool, List[int]] = {True: [3], False: [1, 7]}
 _CLIPS: Dict[bool, List[float]] = {True: [], False: [0.3]}
+_INT8 = [(1, 40, 65), (5, 33, 48), (20, 64, 200)]
+_INT8_TIMES: Dict[bool, List[int]] = {True: [12], False: [9, 33]}
+INT8_OPS = tuple(op for op in SEQUENCES if op in FORWARD)
+"""Those whose weights may be in int8."""
+
+
+def int8_grid(ops: Sequence[str], quick: bool) -> Iterator[Case]:
+    """Sequences at sizes where constant weights are in int8, in float32."""
+    for op, dtype, switch in variants([op for op in ops if op in INT8_OPS]):
+        if np.dtype(dtype).name == "float32":
+            for batch, input_size, cell_size in _INT8:
+                for time in _INT8_TIMES[quick]:
+                    sizes = dict(time=time, batch=batch, input_size=input_size, cell_size=cell_size)
+                    yield Case(op, "float32", dict(switch), sizes)
 
 
 def grid(ops: Sequence[str], dtypes: Sequence[str], quick: bool) -> Iterator[Case]:
@@ -92,13 +106,16 @@ def grid(ops: Sequence[str], dtypes: Sequence[str], quick: bool) -> Iterator[Cas
                     yield Case(op, name, dict(attributes), every)
 
 
-def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
+def check(
+    case: Case, seed: int, tolerance: Optional[float], constants: Sequence[str] = ()
+) -> Result:
     """Runs a case on both sides and compares both with the oracle.
 
     Args:
       case: What to run. The library has to be loaded with `take_over=False`.
       seed: Of the inputs.
       tolerance: The scaled error to accept; by default what the op's kernels promise.
+      constants: Names of inputs that are constants of our kernel's graph.
     """
     from blockcell_tools import labelled_calls
 
@@ -107,7 +124,8 @@ def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
     on = {name: value for name, value in case.attributes.items() if name == switch}
     inputs = references.inputs_of(case.op, **case.sizes, dtype=dtype, seed=seed, **on)
     try:
-        got = labelled_calls.run(case.op, inputs, labelled_calls.OURS, **case.attributes)
+        constants = [name for name in constants if name in inputs]
+        got = labelled_calls.run(case.op, inputs, constants=constants, **case.attributes)
         found = references.accuracy(case.op, inputs, got, most=tolerance, **case.attributes)
     except Exception as error:  # Of any kind: a kernel that fails is a finding.
         return Result(case, None, None, None, None, first_line(error))

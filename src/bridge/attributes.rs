@@ -1,12 +1,15 @@
 //! The attributes of a node, which the kernels of its operation read once.
 
 use blockcell_kernels::ops::{DataType, Op};
-use blockcell_kernels::{Error, Precision};
+use blockcell_kernels::{Error, Precision, Weights};
 
 use super::ffi::{AttributeKind, AttributeValue, NodeAttributes};
 
 /// The attribute by which a node says how precise its products are.
 const PRECISION: &str = "_blockcell_precision";
+
+/// The attribute by which a node says what its constant weights are packed as.
+const WEIGHTS: &str = "_blockcell_weights";
 
 /// `DT_INT64` of TensorFlow's `types.proto`.
 const DT_INT64: i64 = 9;
@@ -76,12 +79,27 @@ impl<'a> Attributes<'a> {
 
     /// How precise the node's products are, if it says so.
     pub(super) fn precision(self) -> Result<Option<Precision>, Error> {
-        let Ok(got) = self.text(PRECISION) else { return Ok(None) };
-        match Precision::ALL.into_iter().find(|level| level.name() == got) {
-            Some(level) => Ok(Some(level)),
+        self.one_of(PRECISION, Precision::ALL, Precision::name)
+    }
+
+    /// What the node's constant weights are packed as, if it says so.
+    pub(super) fn weights(self) -> Result<Option<Weights>, Error> {
+        self.one_of(WEIGHTS, Weights::ALL, Weights::name)
+    }
+
+    /// The value whose name an attribute has that a node need not have.
+    fn one_of<T: Copy, const N: usize>(
+        self,
+        attribute: &str,
+        all: [T; N],
+        name: fn(T) -> &'static str,
+    ) -> Result<Option<T>, Error> {
+        let Ok(got) = self.text(attribute) else { return Ok(None) };
+        match all.into_iter().find(|&value| name(value) == got) {
+            Some(value) => Ok(Some(value)),
             None => {
-                let names = Precision::ALL.map(Precision::name).join(", ");
-                let (op, expected) = (self.op.name, format!("{PRECISION} must be one of {names}"));
+                let names = all.map(name).join(", ");
+                let (op, expected) = (self.op.name, format!("{attribute} must be one of {names}"));
                 Err(Error::Attribute { op, expected, got })
             }
         }

@@ -42,6 +42,11 @@ pub(super) fn packs_weights(op: &str) -> bool {
     OPS.iter().any(|one| one.name == op)
 }
 
+/// Whether weights in int8 are meant for an operation: also where it cannot have them.
+pub(super) fn multiplies_weights(op: &str) -> bool {
+    packs_weights(op) || op.starts_with("CudnnRNN")
+}
+
 pub(super) fn note_constants(inputs: &[i64], constants: &[i64]) -> ffi::ConstantsNote {
     let numbers = [&[*MARK], inputs, constants].concat();
     ffi::ConstantsNote { attribute: ATTRIBUTE.to_owned(), numbers }
@@ -94,6 +99,11 @@ impl Kept {
             }
         }
         kept
+    }
+
+    /// Whether no input is a constant.
+    pub(super) fn is_empty(&self) -> bool {
+        self.constants.is_empty()
     }
 
     /// Runs `call` with those among a call's inputs that do not change.

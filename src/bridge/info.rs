@@ -23,6 +23,7 @@ pub(super) fn info(tensorflow_running: &str) -> String {
             "isa": Isa::get().name(),
             "float32_matmul_precision": precision.name(),
             "float32_matmul_runs": precision.on(Isa::get()).name(),
+            "weights": switches::WEIGHTS.name(),
             "ops": names(|_| true),
             "override": match overrides {
                 false => "off",
@@ -37,6 +38,7 @@ pub(super) fn info(tensorflow_running: &str) -> String {
             "rewritten": graphs::rewritten(),
             "failed_passes": graphs::failed_passes(),
             "runs": runs::of_ops(),
+            "runs_in_int8": runs::in_int8(),
             "labels": runs::of_labels(),
         })
         .to_string()

@@ -1,10 +1,12 @@
 //! The kernels as TensorFlow has them: one for each node, which knows the node's attributes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use blockcell_kernels::ops::{Inferred, Op, PartialShape};
-use blockcell_kernels::{Context, Error, Isa, Precision};
+use blockcell_kernels::{Context, Error, Isa, Precision, Weights};
 
 use super::attributes::{self, Attributes};
-use super::constants::Kept;
+use super::constants::{Kept, multiplies_weights};
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status, Tensors};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
@@ -91,6 +93,8 @@ pub(super) fn by_name(name: &str) -> Option<&'static dyn Operation> {
 pub(super) fn operations() -> Vec<OpInfo> {
     or_default("operations", || {
         blockcell_failpoints::set_up();
+        // Read while the library is loaded.
+        let _ = *switches::WEIGHTS;
         let info = |op: &dyn Operation| OpInfo {
             name: op.op().name,
             types: op.op().types.iter().map(|&of| attributes::number(of)).collect(),
@@ -107,24 +111,39 @@ pub(super) struct Kernel {
     kept: Kept,
     /// If the node says so; otherwise that of the process holds.
     precision: Option<Precision>,
+    weights: Weights,
+    /// Whether it was said that weights stay float32 although they are to be in int8.
+    said: AtomicBool,
     runs: Runs,
 }
 
 pub(super) fn make_kernel(op: &str, attributes: &NodeAttributes) -> Box<Kernel> {
     let mut node = None;
     let mut kept = Kept::default();
-    let (mut label, mut precision) = (None, None);
+    let (mut label, mut precision, mut weights) = (None, None, Weights::default());
     let status = guarded(op, || {
         let operation = by_name(op).expect("an operation");
         let attributes = Attributes::new(operation.op(), attributes);
         label = attributes.text(runs::LABEL).ok();
         kept = Kept::of(attributes);
         precision = attributes.precision()?;
+        weights = attributes.weights()?.unwrap_or(*switches::WEIGHTS);
+        if weights != Weights::Float32 && is_gradient(operation.op()) {
+            let expected = "weights must be in float32 where gradients are computed".to_owned();
+            let (op, got) = (operation.op().name, weights.name().to_owned());
+            return Err(Error::Attribute { op, expected, got });
+        }
         node = Some(operation.node(attributes)?);
         Ok(())
     });
     let runs = Runs::of(op, label.as_deref());
-    Box::new(Kernel { op: op.to_owned(), node: node.ok_or(status), kept, precision, runs })
+    let (op, node, said) = (op.to_owned(), node.ok_or(status), AtomicBool::new(false));
+    Box::new(Kernel { op, node, kept, precision, weights, said, runs })
+}
+
+/// Whether an operation computes gradients.
+fn is_gradient(op: &Op) -> bool {
+    ["Grad", "Backprop"].iter().any(|part| op.name.contains(part))
 }
 
 impl Kernel {
@@ -166,14 +185,42 @@ impl Kernel {
                 outputs.iter_mut().for_each(|output| output.data.fill(0));
                 return Ok(());
             }
+            let ran_int8 = AtomicBool::new(false);
             self.kept.with(tensors, inputs, |constants| {
-                let precision = self.precision.unwrap_or_else(switches::precision);
-                let context = &Context { isa: Isa::get(), executor: pool, precision, constants };
+                let context = &Context {
+                    isa: Isa::get(),
+                    executor: pool,
+                    precision: self.precision.unwrap_or_else(switches::precision),
+                    weights: self.weights,
+                    ran_int8: Some(&ran_int8),
+                    constants,
+                };
                 node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
             })?;
-            self.runs.count();
+            let ran_int8 = ran_int8.into_inner();
+            self.runs.count(ran_int8);
+            self.say_of_float32(ran_int8, inputs);
             Ok(())
         })
+    }
+
+    /// Says once, where weights are to be in int8 and a call had them in float32, why.
+    fn say_of_float32(&self, ran_int8: bool, inputs: &[Input<'_>]) {
+        let is_meant = self.weights != Weights::Float32 && multiplies_weights(&self.op);
+        if ran_int8 || !is_meant || *switches::LOG == 0 || self.said.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let why = if self.kept.is_empty() {
+            "its weights are no constants"
+        } else {
+            "a call of this type and of these sizes would not be faster"
+        };
+        let shapes: Vec<_> = inputs.iter().map(|input| format!("{:?}", input.dims)).collect();
+        eprintln!(
+            "blockcell: {} runs in float32 in place of int8: {why}; inputs {}",
+            self.op,
+            shapes.join(", ")
+        );
     }
 
     fn with_node(&self, call: impl FnOnce(&dyn Node) -> Result<(), Error>) -> Status {

@@ -12,6 +12,7 @@ type Counters = Mutex<BTreeMap<String, Counter>>;
 
 static OPS: Counters = Mutex::new(BTreeMap::new());
 static LABELS: Counters = Mutex::new(BTreeMap::new());
+static IN_INT8: Counters = Mutex::new(BTreeMap::new());
 
 /// How often something has run. Copies count together.
 #[derive(Clone, Default)]
@@ -21,17 +22,20 @@ struct Counter(Arc<AtomicU64>);
 pub(super) struct Runs {
     op: Counter,
     label: Option<Counter>,
+    in_int8: Counter,
 }
 
 impl Runs {
     /// Of a node of this operation, with this label if it has one.
     pub(super) fn of(op: &str, label: Option<&str>) -> Runs {
-        Runs { op: counter(&OPS, op), label: label.map(|label| counter(&LABELS, label)) }
+        let label = label.map(|label| counter(&LABELS, label));
+        Runs { op: counter(&OPS, op), label, in_int8: counter(&IN_INT8, op) }
     }
 
-    /// Counts one.
-    pub(super) fn count(&self) {
-        for counter in [Some(&self.op), self.label.as_ref()].into_iter().flatten() {
+    /// Counts one, with weights in int8 or without.
+    pub(super) fn count(&self, in_int8: bool) {
+        let in_int8 = Some(&self.in_int8).filter(|_| in_int8);
+        for counter in [Some(&self.op), self.label.as_ref(), in_int8].into_iter().flatten() {
             counter.0.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -45,6 +49,11 @@ pub(super) fn of_ops() -> BTreeMap<String, u64> {
 /// How often the kernels of nodes with each label have computed.
 pub(super) fn of_labels() -> BTreeMap<String, u64> {
     counts(&LABELS)
+}
+
+/// How often kernels of each operation have computed with weights in int8.
+pub(super) fn in_int8() -> BTreeMap<String, u64> {
+    counts(&IN_INT8)
 }
 
 fn counter(counters: &Counters, name: &str) -> Counter {

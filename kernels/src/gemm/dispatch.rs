@@ -8,14 +8,16 @@ use ndarray::{ArrayView2, ArrayView3, Axis, Slice};
 use super::columns::runs;
 use super::dots::{self, AddDots, Blocks, CopyBlocks};
 use super::few_rows::{AddFewRows, few_rows};
-use super::lanes::{Floats, Lanes, Pairs, lanes};
+use super::lanes::{Floats, Lanes, Pairs, Quads, lanes};
 use super::micro_kernel::{Accumulators, LeftPanel, LeftRows, LeftSlice};
 use super::pack::{CopyPanel, CopyRows};
+use super::quads::{AddQuads, ScaleRows};
 use super::right::Right;
 use super::strip::{AddPacked, AddRows, AddTransposed, Strip};
 use super::sweep::{self, AddSwept};
 use super::tile::Tile;
 use super::tiling::{even, padded, slices};
+use super::units::QuadWeights;
 use crate::Storage;
 use crate::tiles::{columns as columns_of, parts, rows as rows_of};
 use crate::tuning::{DOT_ROWS, DOT_SLICE_TERMS, LEFT_PITCH_FLOATS, UNIT};
@@ -38,6 +40,7 @@ impl Tile<'_> {
     ) {
         self.clear_blank();
         let (unpacked, pairs) = match right {
+            Right::Quads(weights) => return self.add_quads(left, weights),
             Right::RowMajor(matrix) => (as_f32(matrix), self.pairs),
             Right::Transposed(_) => (None, self.pairs),
             Right::Packed { pairs, .. } => (None, pairs),
@@ -133,6 +136,9 @@ impl Tile<'_> {
         mut add: impl FnMut(&mut Self, LeftRows<'_, L>, Range<usize>),
     ) {
         let memory = std::mem::take(&mut self.left);
+        if const { L::AROUND > 0 } {
+            self.isa.run(ScaleRows { from: a.view(), to: memory, pitch: LEFT_PITCH_FLOATS });
+        }
         for slice in slices::<L>(a.len_of(Axis(2))) {
             let mut from = a.view();
             from.slice_axis_inplace(Axis(2), Slice::from(slice.clone()));
@@ -165,7 +171,20 @@ impl Tile<'_> {
                 let strip = Strip { left, depth, rows, columns: 0..pitch, sums };
                 L::run(isa, AddPacked { strip, packed, vectors });
             }
+            Right::Quads(_) => unreachable!("another kind of lanes"),
         }
+    }
+
+    /// [`Tile::add_all`] of weights in int8.
+    fn add_quads<A: Storage>(&mut self, left: ArrayView3<'_, A>, weights: QuadWeights<'_>) {
+        let isa = self.isa;
+        self.for_each_slice::<A, Quads>(left, |tile, left, slice| {
+            let mut of_runs = weights.gates();
+            tile.for_each_run(0..tile.rows, left, lanes::<Quads>(slice.len()), |strip, _| {
+                let weights = of_runs.next().expect("a gate for each run");
+                isa.run_quads(AddQuads { strip, weights, slice: slice.clone() });
+            });
+        });
     }
 
     /// [`Tile::add_slice`] for a row-major factor that is packed on the way.

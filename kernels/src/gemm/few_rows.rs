@@ -34,7 +34,7 @@ impl WithSimd for AddFewRows<'_, '_, '_> {
 }
 
 /// How many vectors wide a block of `rows` rows is.
-const fn widest(registers: usize, rows: usize) -> usize {
+pub(super) const fn widest(registers: usize, rows: usize) -> usize {
     match () {
         () if registers < 16 => 2,
         () if rows <= block_rows(registers, 8) => 8,

@@ -5,12 +5,14 @@ use std::iter;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::lanes::{Floats, Lanes, Pairs, lanes};
+use super::lanes::{Floats, Lanes, Pairs, Quads, lanes};
 use super::micro_kernel::{LeftSlice, Packed, multiply, with_height};
 use super::pack::pack_columns;
 use super::prefetch::NoPrefetch;
+use super::quads::{pack_quads, row_scale};
 use super::right::Right;
 use super::tiling::{padded, slices};
+use super::units::QuadWeights;
 use super::weights::{lane_depth, packed, weights_len};
 use crate::constants::Form;
 use crate::executor::for_each;
@@ -28,13 +30,17 @@ const MOST_SUMS: usize = GROUPED_ROWS * 4 * GROUP_CELLS;
 /// A right factor, packed block after block of cells, and in each `[k][gate][cell]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Interleaved<'a, const G: usize> {
-    packed: &'a [f32],
-    /// Terms.
-    depth: usize,
-    /// What multiplies pairs of terms, if lanes hold these.
-    pairs: Option<Isa>,
+    packed: BlocksOf<'a>,
+    row_lanes: RowLanes,
     /// Cells of a block.
     pub(crate) width: usize,
+}
+
+/// The weights of all blocks.
+#[derive(Clone, Copy)]
+enum BlocksOf<'a> {
+    Lanes(&'a [f32]),
+    Quads(QuadWeights<'a>),
 }
 
 /// How many cells a block has if all sums of `gates` gates of `rows` rows are to stay in registers; none if they would
@@ -112,42 +118,69 @@ impl GroupSums {
 
 const _: () = assert!(align_of::<GroupSums>() == LINE);
 
-/// How rows are multiplied by [`Interleaved`] factors: as they are, or as pairs of terms.
+/// How rows are multiplied by [`Interleaved`] factors.
 #[derive(Clone, Copy)]
 pub(crate) struct RowLanes {
-    /// What computes with pairs of terms, if they are.
-    pairs: Option<Isa>,
+    kind: Kind,
     /// Terms of a row.
     depth: usize,
+}
+
+/// What their lanes hold: terms, or what these are on an instruction set.
+#[derive(Clone, Copy)]
+enum Kind {
+    Floats,
+    Pairs(Isa),
+    /// After the scale of the row, in a cache line of its own.
+    Quads(Isa),
 }
 
 impl RowLanes {
     /// Elements of memory for a row.
     pub(crate) fn memory(self) -> usize {
-        self.pairs.map_or(0, |_| padded(lanes::<Pairs>(self.depth)))
+        match self.kind {
+            Kind::Floats => 0,
+            Kind::Pairs(_) => padded(lanes::<Pairs>(self.depth)),
+            Kind::Quads(_) => UNIT + padded(lanes::<Quads>(self.depth)),
+        }
     }
 
     /// The lanes of a row, for which there may be memory needed.
     #[inline(always)]
     pub(crate) fn of<'m>(self, row: &'m [f32], memory: &'m mut [f32]) -> &'m [f32] {
-        let Some(isa) = self.pairs else { return row };
-        isa.run_pairs(CopyRow { row, memory });
-        &memory[..lanes::<Pairs>(self.depth)]
+        match self.kind {
+            Kind::Floats => row,
+            Kind::Pairs(isa) => {
+                isa.run_pairs(CopyRow { row, memory, lanes: PhantomData::<Pairs> });
+                &memory[..lanes::<Pairs>(self.depth)]
+            }
+            Kind::Quads(isa) => {
+                isa.run_quads(CopyRow { row, memory, lanes: PhantomData::<Quads> });
+                &memory[..UNIT + lanes::<Quads>(self.depth)]
+            }
+        }
     }
 }
 
-/// Copies a row as pairs of terms.
-struct CopyRow<'r, 'm> {
+/// Copies a row with such lanes.
+struct CopyRow<'r, 'm, L> {
     row: &'r [f32],
     memory: &'m mut [f32],
+    lanes: PhantomData<L>,
 }
 
-impl WithSimd for CopyRow<'_, '_> {
+impl<L: Lanes> WithSimd for CopyRow<'_, '_, L> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let terms = self.row.chunks(Pairs::TERMS * S::LANES);
-        for (terms, to) in terms.zip(self.memory.chunks_exact_mut(S::LANES)) {
-            simd.store(Pairs::along(simd, terms), to);
+        let (mut to, mut factor) = (self.memory, 1.0);
+        if const { L::AROUND > 0 } {
+            let (first, rest) = to.split_at_mut(UNIT);
+            (first[0], factor) = row_scale(simd, self.row).into();
+            to = rest;
+        }
+        let terms = self.row.chunks(L::TERMS * S::LANES);
+        for (terms, to) in terms.zip(to.chunks_exact_mut(S::LANES)) {
+            simd.store(L::along(simd, terms, factor), to);
         }
     }
 }
@@ -155,7 +188,7 @@ impl WithSimd for CopyRow<'_, '_> {
 impl<'a, const G: usize> Interleaved<'a, G> {
     /// How rows are multiplied by it.
     pub(crate) fn row_lanes(&self) -> RowLanes {
-        RowLanes { pairs: self.pairs, depth: self.depth }
+        self.row_lanes
     }
 
     /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of
@@ -168,6 +201,10 @@ impl<'a, const G: usize> Interleaved<'a, G> {
         memory: &'a mut [f32],
     ) -> Self {
         let (isa, all, pairs) = (context.isa, strips[0].len(), context.wants_pairs::<E>());
+        if let Some(weights) = pack_quads(context, right, depth, strips, true) {
+            let row_lanes = RowLanes { kind: Kind::Quads(isa), depth };
+            return Interleaved { packed: BlocksOf::Quads(weights), row_lanes, width };
+        }
         let lanes = lane_depth(depth, pairs);
         let size = lanes * G * at_once;
         let key = (Form::Blocks { cells: width, pairs }, weights_len(lanes, G, all));
@@ -184,7 +221,8 @@ impl<'a, const G: usize> Interleaved<'a, G> {
             });
         });
         let packed = packed.expect("memory for unpacked weights");
-        Interleaved { packed, depth, pairs: pairs.then_some(isa), width }
+        let kind = if pairs { Kind::Pairs(isa) } else { Kind::Floats };
+        Interleaved { packed: BlocksOf::Lanes(packed), row_lanes: RowLanes { kind, depth }, width }
     }
 
     /// Adds the products of the lanes of some rows with the weights of a group of cells to `sums`, `[rows, gates, cells]`.
@@ -203,28 +241,53 @@ impl<'a, const G: usize> Interleaved<'a, G> {
             *to = row;
             count += 1;
         }
-        let lanes = lane_depth(self.depth, self.pairs.is_some());
+        let RowLanes { kind, depth } = self.row_lanes;
         for cells in blocks(group.clone(), self.width) {
-            let at = lanes * G * cells.start;
-            let block = Block {
-                packed: &self.packed[at..at + lanes * G * padded(cells.len())],
-                depth: lanes,
-                rows: &rows[..count],
-                vectors: padded(cells.len()) / S::LANES,
+            let vectors = padded(cells.len()) / S::LANES;
+            let sums = Sums {
                 sums: &mut sums[cells.start - group.start..],
                 pitch,
+                vectors,
                 gate: padded(group.len()),
             };
-            match (G * block.vectors, self.pairs) {
-                (1, None) => simd.enter(Wide::<Floats, 1>(block, PhantomData)),
-                (2, None) => simd.enter(Wide::<Floats, 2>(block, PhantomData)),
-                (4, None) => simd.enter(Wide::<Floats, 4>(block, PhantomData)),
-                (8, None) => simd.enter(Wide::<Floats, 8>(block, PhantomData)),
-                (1, Some(isa)) => isa.run_pairs(Wide::<Pairs, 1>(block, PhantomData)),
-                (2, Some(isa)) => isa.run_pairs(Wide::<Pairs, 2>(block, PhantomData)),
-                (4, Some(isa)) => isa.run_pairs(Wide::<Pairs, 4>(block, PhantomData)),
-                (8, Some(isa)) => isa.run_pairs(Wide::<Pairs, 8>(block, PhantomData)),
-                (vectors, _) => unreachable!("no block of {vectors} vectors"),
+            let rows = &rows[..count];
+            match (self.packed, kind) {
+                (BlocksOf::Quads(weights), Kind::Quads(isa)) => {
+                    let weights = weights.from(cells.start);
+                    match G * vectors {
+                        1 => isa.run_quads(WideQuads::<1> { weights, rows, sums }),
+                        2 => isa.run_quads(WideQuads::<2> { weights, rows, sums }),
+                        4 => isa.run_quads(WideQuads::<4> { weights, rows, sums }),
+                        8 => isa.run_quads(WideQuads::<8> { weights, rows, sums }),
+                        vectors => unreachable!("no block of {vectors} vectors"),
+                    }
+                }
+                (BlocksOf::Lanes(packed), _) => {
+                    let depth = lane_depth(depth, matches!(kind, Kind::Pairs(_)));
+                    let at = depth * G * cells.start;
+                    let packed = &packed[at..at + depth * G * padded(cells.len())];
+                    let block = Block { packed, depth, rows, sums };
+                    match (G * vectors, kind) {
+                        (1, Kind::Floats) => simd.enter(Wide::<Floats, 1>(block, PhantomData)),
+                        (2, Kind::Floats) => simd.enter(Wide::<Floats, 2>(block, PhantomData)),
+                        (4, Kind::Floats) => simd.enter(Wide::<Floats, 4>(block, PhantomData)),
+                        (8, Kind::Floats) => simd.enter(Wide::<Floats, 8>(block, PhantomData)),
+                        (1, Kind::Pairs(isa)) => {
+                            isa.run_pairs(Wide::<Pairs, 1>(block, PhantomData))
+                        }
+                        (2, Kind::Pairs(isa)) => {
+                            isa.run_pairs(Wide::<Pairs, 2>(block, PhantomData))
+                        }
+                        (4, Kind::Pairs(isa)) => {
+                            isa.run_pairs(Wide::<Pairs, 4>(block, PhantomData))
+                        }
+                        (8, Kind::Pairs(isa)) => {
+                            isa.run_pairs(Wide::<Pairs, 8>(block, PhantomData))
+                        }
+                        (vectors, _) => unreachable!("no block of {vectors} vectors"),
+                    }
+                }
+                (BlocksOf::Quads(_), _) => unreachable!("rows for other weights"),
             }
         }
     }
@@ -236,12 +299,36 @@ struct Block<'b> {
     /// Lanes.
     depth: usize,
     rows: &'b [&'b [f32]],
-    /// Vectors of each gate.
-    vectors: usize,
+    sums: Sums<'b>,
+}
+
+/// Where the sums of a block are.
+struct Sums<'b> {
     /// From a row to the next, and from a gate to the next.
     sums: &'b mut [f32],
     pitch: usize,
     gate: usize,
+    /// Vectors of each gate.
+    vectors: usize,
+}
+
+impl Sums<'_> {
+    /// Adds a product.
+    #[inline(always)]
+    fn add<S: Simd, const M: usize, const N: usize>(&mut self, simd: S, product: [[S::F32; N]; M]) {
+        let size = self.vectors * S::LANES;
+        for (row, sums) in product.iter().zip(self.sums.chunks_mut(self.pitch)) {
+            let (mut at, mut end) = (0, size);
+            for &vector in row {
+                let sums = &mut sums[at..at + S::LANES];
+                simd.store(simd.load(sums) + vector, sums);
+                at += S::LANES;
+                if at == end {
+                    (at, end) = (at + self.gate - size, end + self.gate);
+                }
+            }
+        }
+    }
 }
 
 /// A block that is `N` vectors wide.
@@ -254,6 +341,20 @@ impl<L: Lanes, const N: usize> WithSimd for Wide<'_, L, N> {
     }
 }
 
+/// The same of weights in int8.
+struct WideQuads<'b, const N: usize> {
+    weights: QuadWeights<'b>,
+    rows: &'b [&'b [f32]],
+    sums: Sums<'b>,
+}
+
+impl<const N: usize> WithSimd for WideQuads<'_, N> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        with_height!(self.rows.len(), M if is_block(S::REGISTERS, M, N) => self.add::<S, M>(simd));
+    }
+}
+
 /// Whether the sums of `rows` rows, `vectors` wide, stay in registers.
 const fn is_block(registers: usize, rows: usize, vectors: usize) -> bool {
     rows <= few_rows(registers) && rows * vectors <= sums_in_registers(registers)
@@ -262,36 +363,51 @@ const fn is_block(registers: usize, rows: usize, vectors: usize) -> bool {
 impl<L: Lanes, const N: usize> Wide<'_, L, N> {
     #[inline(always)]
     fn add<S: Simd, const M: usize>(self, simd: S) {
-        let Block { packed, depth, rows, vectors, sums, pitch, gate } = self.0;
+        let Block { packed, depth, rows, mut sums } = self.0;
         let mut rest = packed;
         for slice in slices::<Floats>(depth) {
             let (packed, after) = rest.split_at(slice.len() * N * S::LANES);
             rest = after;
-            let mut left = [&[] as &[f32]; M];
-            for (to, row) in left.iter_mut().zip(rows) {
-                *to = &row[slice.clone()];
-            }
-            let left = RowsInPlace(left, PhantomData::<L>);
+            let left = RowsInPlace::<L, M>::new(rows, slice.clone(), [1.0; M]);
             let right = Packed { data: packed, prefetch: NoPrefetch };
-            let product = multiply::<S, M, N>(simd, left, 0, right, slice.len());
-            for (row, sums) in product.iter().zip(sums.chunks_mut(pitch)) {
-                let (mut at, mut end) = (0, vectors * S::LANES);
-                for &vector in row {
-                    let sums = &mut sums[at..at + S::LANES];
-                    simd.store(simd.load(sums) + vector, sums);
-                    at += S::LANES;
-                    if at == end {
-                        (at, end) = (at + gate - vectors * S::LANES, end + gate);
-                    }
-                }
-            }
+            sums.add(simd, multiply::<S, M, N>(simd, left, 0, right, slice.len()));
         }
     }
 }
 
-/// A slice of a few rows of a left factor, where they are.
+impl<const N: usize> WideQuads<'_, N> {
+    #[inline(always)]
+    fn add<S: Simd, const M: usize>(self, simd: S) {
+        let WideQuads { weights, rows, mut sums } = self;
+        let scales = std::array::from_fn(|m| rows[m][0]);
+        for slice in slices::<Quads>(weights.depth) {
+            let right = weights.block::<S, N>(&slice, sums.vectors);
+            let first = UNIT + lanes::<Quads>(slice.start);
+            let depth = lanes::<Quads>(slice.len());
+            let left = RowsInPlace::<Quads, M>::new(rows, first..first + depth, scales);
+            sums.add(simd, multiply::<S, M, N>(simd, left, 0, right, depth));
+        }
+    }
+}
+
+/// A slice of a few rows of a left factor, where they are, and their scales.
 #[derive(Clone, Copy)]
-struct RowsInPlace<'a, L, const M: usize>([&'a [f32]; M], PhantomData<L>);
+struct RowsInPlace<'a, L, const M: usize> {
+    rows: [&'a [f32]; M],
+    scales: [f32; M],
+    lanes: PhantomData<L>,
+}
+
+impl<'a, L, const M: usize> RowsInPlace<'a, L, M> {
+    #[inline(always)]
+    fn new(from: &[&'a [f32]], slice: Range<usize>, scales: [f32; M]) -> Self {
+        let mut rows = [&[] as &[f32]; M];
+        for (to, row) in rows.iter_mut().zip(from) {
+            *to = &row[slice.clone()];
+        }
+        RowsInPlace { rows, scales, lanes: PhantomData }
+    }
+}
 
 impl<L: Lanes, const M: usize> LeftSlice for RowsInPlace<'_, L, M> {
     type Lanes = L;
@@ -305,7 +421,12 @@ impl<L: Lanes, const M: usize> LeftSlice for RowsInPlace<'_, L, M> {
 
     #[inline(always)]
     fn coefficient(self, m: usize, k: usize) -> f32 {
-        self.0[m][k]
+        self.rows[m][k]
+    }
+
+    #[inline(always)]
+    fn scale(self, m: usize) -> f32 {
+        self.scales[m]
     }
 }
 

@@ -52,9 +52,16 @@ pub(super) trait LeftSlice: Copy {
     /// The coefficient of row `m` at depth `k`, as the bits of a lane. They are read one by one: from an array of a block's
     /// coefficients the compiler would make a gather, which takes longer than the multiply-adds.
     fn coefficient(self, m: usize, k: usize) -> f32;
+
+    /// The scale of row `m`, where rows have scales.
+    #[inline(always)]
+    fn scale(self, _: usize) -> f32 {
+        1.0
+    }
 }
 
-/// A left factor, row-major. The fixed pitch lets one base register address all rows of a block.
+/// A left factor, row-major. The fixed pitch lets one base register address all rows of a block. Where rows have scales,
+/// they follow the slice, with what the row was multiplied by.
 #[derive(Clone, Copy)]
 pub(super) struct LeftRows<'a, L = Floats> {
     rows: &'a [[f32; LEFT_PITCH_FLOATS]],
@@ -81,6 +88,11 @@ impl<L: Lanes> LeftSlice for LeftRows<'_, L> {
     #[inline(always)]
     fn coefficient(self, m: usize, k: usize) -> f32 {
         self.rows[m][k]
+    }
+
+    #[inline(always)]
+    fn scale(self, m: usize) -> f32 {
+        self.rows[m][KC]
     }
 }
 
@@ -358,12 +370,33 @@ pub(super) fn multiply<S: Simd, const M: usize, const V: usize>(
 ) -> [[S::F32; V]; M] {
     assert!(depth <= KC);
     let left = left.block(at, M);
-    let mut sums = [[simd.splat(0.0); V]; M];
+    let mut sums = first::<S, _, M, V>(simd, left, &mut right);
     let done = right.add_unrolled(simd, left, depth, &mut sums);
     for k in done..depth {
         add_term(simd, left, k, right.next(simd), &mut sums);
     }
-    sums
+    last(simd, left, sums, &mut right)
+}
+
+/// What sums begin with.
+#[inline(always)]
+fn first<S: Simd, L: LeftSlice, const M: usize, const V: usize>(
+    simd: S,
+    _: L,
+    right: &mut impl Columns<S, V>,
+) -> [[S::F32; V]; M] {
+    [L::Lanes::first(simd, || right.next(simd)); M]
+}
+
+/// The sums as numbers.
+#[inline(always)]
+fn last<S: Simd, L: LeftSlice, const M: usize, const V: usize>(
+    simd: S,
+    left: L,
+    sums: [[S::F32; V]; M],
+    right: &mut impl Columns<S, V>,
+) -> [[S::F32; V]; M] {
+    L::Lanes::last(simd, sums, || right.next(simd), |m| left.scale(m))
 }
 
 /// Adds the outer product of the coefficients at depth `k` and a row of the right factor.

@@ -22,12 +22,14 @@ mod micro_kernel;
 mod pack;
 mod prefetch;
 mod products;
+mod quads;
 mod right;
 mod stacked;
 mod strip;
 mod sweep;
 mod tile;
 mod tiling;
+mod units;
 mod weights;
 
 pub(crate) use columns::pitch;
@@ -43,5 +45,7 @@ pub(crate) use tiling::{
 pub(crate) use weights::pack_whole;
 pub(crate) use weights::{PackedWeights, packed_strips, weights_fit, weights_len};
 
+#[cfg(test)]
+mod quad_tests;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use super::right::Right;
 use super::tiling::{padded, slices};
 use crate::simd::{Simd, WithSimd};
 use crate::tiles::row;
-use crate::tuning::{PANEL_ROWS, PREFETCH_ROWS, UNIT};
+use crate::tuning::{KC, PANEL_ROWS, PREFETCH_ROWS, UNIT};
 use crate::{Isa, Storage};
 
 /// Packs a right factor for the strips of a tile into `to`, of [`packed_len`]: each slice by [`pack_slice`].
@@ -122,7 +122,7 @@ pub(super) fn pack_columns<S: Simd, E: Storage, L: Lanes>(
         Right::Transposed(matrix) => {
             pack_transposed::<S, E, L>(simd, matrix, slice, columns, to, group);
         }
-        Right::Packed { .. } => unreachable!("packed already"),
+        Right::Packed { .. } | Right::Quads(_) => unreachable!("packed already"),
     }
 }
 
@@ -212,7 +212,7 @@ fn pack_square<S: Simd, E: Storage, L: Lanes, const WHOLE: bool>(
         };
         // A masked load is slow if its address is not mapped, even where the mask is empty.
         if WHOLE || !from.is_empty() {
-            *vector = L::along(simd, from);
+            *vector = L::along(simd, from, 1.0);
         }
     }
     let square = transpose(simd, square);
@@ -308,9 +308,10 @@ impl<E: Storage, L: Lanes> WithSimd for CopyRows<'_, '_, E, L> {
         let mut rows = self.to.chunks_exact_mut(self.pitch.max(1));
         for matrix in self.from.outer_iter() {
             for (at, to) in (0..matrix.nrows()).zip(&mut rows) {
+                let factor = if const { L::AROUND > 0 } { to[KC + 1] } else { 1.0 };
                 let from = row(matrix.view(), at).chunks(L::TERMS * S::LANES);
                 for (from, to) in from.zip(to.chunks_exact_mut(S::LANES)) {
-                    simd.store(L::along(simd, from), to);
+                    simd.store(L::along(simd, from, factor), to);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use ndarray::ArrayView2;
 
+use super::units::QuadWeights;
 use crate::constants::Source;
 
 /// The right factor of a product, `[k, n]`.
@@ -14,6 +15,8 @@ pub(crate) enum Right<'a, E> {
     /// What [`pack_slice`](super::pack::pack_slice) made of one of the others, for the strips of this tile, in groups
     /// that are `vectors` wide. Lanes may hold pairs of terms.
     Packed { data: &'a [f32], vectors: usize, pairs: bool },
+    /// Weights in int8, for the strips of this tile.
+    Quads(QuadWeights<'a>),
 }
 
 impl<'a, E> Right<'a, E> {
@@ -31,7 +34,7 @@ impl<'a, E> Right<'a, E> {
         match self {
             Right::RowMajor(matrix) => Some(Source { matrix, is_transposed: false }),
             Right::Transposed(matrix) => Some(Source { matrix, is_transposed: true }),
-            Right::Packed { .. } => None,
+            Right::Packed { .. } | Right::Quads(_) => None,
         }
     }
 }

@@ -6,23 +6,29 @@ use super::columns::packed_len;
 use super::few_rows::packed_vectors;
 use super::lanes::{Floats, Lanes, Pairs, lanes};
 use super::pack::{pack_slice, packed_slices};
+use super::quads::pack_quads;
 use super::right::Right;
 use super::tiling::padded;
+use super::units::QuadWeights;
 use crate::constants::Form;
 use crate::executor::for_each;
 use crate::tiles::{Place, Tiling, parts};
 use crate::tuning::KC;
 use crate::{Context, Storage};
 
-/// A right factor, packed for each column of tiles.
+/// A right factor, packed.
 #[derive(Clone, Copy)]
-pub(crate) struct PackedWeights<'a> {
-    packed: &'a [f32],
-    /// The size for each cell: the lanes of a column times the strips of a tile.
-    floats_per_cell: usize,
-    /// As in [`Right::Packed`].
-    vectors: usize,
-    pairs: bool,
+pub(crate) enum PackedWeights<'a> {
+    /// For each column of tiles.
+    Tiles {
+        packed: &'a [f32],
+        /// The size for each cell: the lanes of a column times the strips of a tile.
+        floats_per_cell: usize,
+        /// As in [`Right::Packed`].
+        vectors: usize,
+        pairs: bool,
+    },
+    Quads(QuadWeights<'a>),
 }
 
 /// Length of the memory for weights of `depth` terms for `gates` gates of all cells.
@@ -45,6 +51,9 @@ pub(crate) fn packed_strips<'a, E: Storage>(
     strips: &[Range<usize>],
     memory: Option<&'a mut [f32]>,
 ) -> Right<'a, E> {
+    if let Some(weights) = pack_quads(context, right, depth, strips, false) {
+        return Right::Quads(weights);
+    }
     let (vectors, pairs) = (packed_vectors(context.isa, rows), context.wants_pairs::<E>());
     let form = Form::Tiles { cells: usize::MAX, vectors, pairs };
     let len = packed_len(lane_depth(depth, pairs), strips);
@@ -136,23 +145,32 @@ impl<'a> PackedWeights<'a> {
         strips: impl Fn(&Range<usize>) -> [Range<usize>; GATES],
         memory: Option<&'a mut [f32]>,
     ) -> Option<Self> {
+        let (all, apart) = (strips(&(0..cell_size)), tiling.columns < cell_size);
+        if let Some(weights) = pack_quads(context, right, depth, &all, apart) {
+            return Some(PackedWeights::Quads(weights));
+        }
         let (vectors, pairs) =
             (packed_vectors(context.isa, tiling.rows), context.wants_pairs::<E>());
         let form = Form::Tiles { cells: tiling.columns, vectors, pairs };
         let floats_per_cell = lane_depth(depth, pairs) * GATES;
         let key = (form, weights_len(lane_depth(depth, pairs), GATES, cell_size));
-        let packed = packed(context, right, &strips(&(0..cell_size)), key, memory, |to| {
+        let packed = packed(context, right, &all, key, memory, |to| {
             let memory = to.chunks_mut((floats_per_cell * tiling.columns).max(1));
             let tiles = parts(0..cell_size, tiling.columns).map(|cells| strips(&cells)).zip(memory);
             let columns = GATES.saturating_mul(tiling.columns);
             pack_tiles(context, (depth, columns), right, (vectors, pairs), tiles);
         })?;
-        Some(PackedWeights { packed, floats_per_cell, vectors, pairs })
+        Some(PackedWeights::Tiles { packed, floats_per_cell, vectors, pairs })
     }
 
     /// The factor for the tile at `place`.
     pub(crate) fn at(&self, place: &Place) -> Right<'a, f32> {
-        let data = &self.packed[self.floats_per_cell * place.columns.start..];
-        Right::Packed { data, vectors: self.vectors, pairs: self.pairs }
+        match *self {
+            PackedWeights::Tiles { packed, floats_per_cell, vectors, pairs } => {
+                let data = &packed[floats_per_cell * place.columns.start..];
+                Right::Packed { data, vectors, pairs }
+            }
+            PackedWeights::Quads(weights) => Right::Quads(weights.from(place.columns.start)),
+        }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn context_of_x<'c, E>(
     rows: usize,
     w: Option<&[ArrayView2<'_, E>]>,
 ) -> Context<'c> {
-    context.where_it_pays(gemm::pairs_pay(rows, w.map_or(0, |w| w[0].nrows())))
+    context.for_x().where_it_pays(gemm::pairs_pay(rows, w.map_or(0, |w| w[0].nrows())))
 }
 
 /// What x of several steps is multiplied by.

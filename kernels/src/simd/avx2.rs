@@ -5,15 +5,21 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::Simd;
-use super::x86::{x86_methods, x86_token, x86_vector};
+use super::x86::{Enter, enter, x86_methods, x86_token, x86_vector};
 
-/// Proof of AVX2, FMA and F16C (Haswell, Zen and later).
+/// Proof of AVX2, FMA and F16C (Haswell, Zen and later), and with `VNNI` of AVX-VNNI (Alder Lake, Zen 5 and later).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Avx2(());
+pub(super) struct Avx2<const VNNI: bool>(());
 
 x86_token! {
-    Avx2: "avx", "avx2", "fma", "f16c"
+    Avx2<false>: "avx", "avx2", "fma", "f16c"
 }
+
+x86_token! {
+    Avx2<true>: "avx", "avx2", "fma", "f16c", "avxvnni"
+}
+
+enter!(Avx2, false, true);
 
 x86_vector! {
     /// Eight numbers.
@@ -23,7 +29,7 @@ x86_vector! {
 
 /// The mask of the first `n` lanes, for `n` below 8.
 #[inline(always)]
-fn first(_: Avx2, n: usize) -> __m256i {
+fn first<const VNNI: bool>(_: Avx2<VNNI>, n: usize) -> __m256i {
     const ONES_THEN_ZEROS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
     let mask: &[i32; 8] = ONES_THEN_ZEROS[8 - n..].first_chunk().expect("n is below 8");
     // SAFETY: features proven by the token; eight elements are there.
@@ -48,12 +54,17 @@ fn padded(from: &[f16]) -> [f16; 8] {
     all
 }
 
-impl Simd for Avx2 {
+impl<const VNNI: bool> Simd for Avx2<VNNI>
+where
+    Self: Enter,
+{
     type F32 = F32x8;
 
     const LANES: usize = 8;
     const REGISTERS: usize = 16;
     const ESTIMATE_BITS: u32 = 11;
+    // `VPDPBUSD` takes terms of one factor without a sign.
+    const QUAD_OFFSET: i32 = if VNNI { 128 } else { 0 };
 
     x86_methods! {
         F32x8, _mm256_set1_ps;
@@ -134,6 +145,41 @@ impl Simd for Avx2 {
         // the second one can be subnormal.
         let half = self.round(n * self.splat(0.5));
         vector * power_of_2(half) * power_of_2(n - half)
+    }
+
+    #[inline(always)]
+    fn quads(self, terms: [F32x8; 4]) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe {
+            let [a, b, c, d] = terms.map(|eight| _mm256_cvtps_epi32(eight.0));
+            // Both packings work on halves: four bytes of each vector follow each other in either.
+            let bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+            let in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+            let signed = _mm256_permutevar8x32_epi32(bytes, in_order);
+            _mm256_castsi256_ps(_mm256_add_epi8(signed, _mm256_set1_epi8(Self::QUAD_OFFSET as i8)))
+        })
+    }
+
+    #[inline(always)]
+    fn add_quads(self, a: F32x8, b: F32x8, c: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe {
+            let [a, b, c] = [a, b, c].map(|vector| _mm256_castps_si256(vector.0));
+            let sums = if const { VNNI } {
+                _mm256_dpbusd_avx_epi32(c, a, b)
+            } else {
+                // Sums of two products of magnitudes of at most 127 fit in 16 bits.
+                let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
+                _mm256_add_epi32(c, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+            };
+            _mm256_castsi256_ps(sums)
+        })
+    }
+
+    #[inline(always)]
+    fn of_integers(self, integers: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe { _mm256_cvtepi32_ps(_mm256_castps_si256(integers.0)) })
     }
 
     #[inline(always)]

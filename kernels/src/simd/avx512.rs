@@ -5,41 +5,35 @@ use std::mem::transmute;
 
 use half::f16;
 
-use super::x86::{x86_methods, x86_token, x86_vector};
-use super::{Simd, WithSimd, bf16};
+use super::x86::{Enter, enter, x86_methods, x86_token, x86_vector};
+use super::{Simd, bf16};
 
-/// Proof of AVX-512 F, BW, DQ and VL (Skylake-SP, Zen 4 and later), and with `BF16` of AVX512-BF16 (Cooper Lake, Sapphire
-/// Rapids, Zen 4 and later).
+/// Proof of AVX-512 F, BW, DQ and VL (Skylake-SP, Zen 4 and later), and of what `WITH` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Avx512<const BF16: bool>(());
+pub(super) struct Avx512<const WITH: u8>(());
+
+/// Nothing else.
+pub(super) const PLAIN: u8 = 0;
+
+/// AVX512-BF16 (Cooper Lake, Sapphire Rapids, Zen 4 and later).
+pub(super) const BF16: u8 = 1;
+
+/// AVX512-VNNI (Cascade Lake, Ice Lake, Zen 4 and later).
+pub(super) const VNNI: u8 = 2;
 
 x86_token! {
-    Avx512<false>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"
+    Avx512<PLAIN>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"
 }
 
 x86_token! {
-    Avx512<true>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "avx512bf16"
+    Avx512<BF16>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "avx512bf16"
 }
 
-/// What either token is for.
-pub(super) trait Enter {
-    /// Runs `work` in code compiled for the features.
-    fn run<W: WithSimd<T>, T>(self, work: W) -> T;
+x86_token! {
+    Avx512<VNNI>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "avx512vnni"
 }
 
-impl Enter for Avx512<false> {
-    #[inline(always)]
-    fn run<W: WithSimd<T>, T>(self, work: W) -> T {
-        self.run(work)
-    }
-}
-
-impl Enter for Avx512<true> {
-    #[inline(always)]
-    fn run<W: WithSimd<T>, T>(self, work: W) -> T {
-        self.run(work)
-    }
-}
+enter!(Avx512, PLAIN, BF16, VNNI);
 
 x86_vector! {
     /// Sixteen numbers.
@@ -57,7 +51,7 @@ fn first(n: usize) -> __mmask16 {
 // SAFETY of every block below: the token `self` proves the features. Addresses come from slices,
 // and a load or store touches no more elements than its slice has: all sixteen only if it is that
 // long, otherwise those of the mask, and masked-off lanes access no memory.
-impl<const BF16: bool> Simd for Avx512<BF16>
+impl<const WITH: u8> Simd for Avx512<WITH>
 where
     Self: Enter,
 {
@@ -66,6 +60,8 @@ where
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
     const ESTIMATE_BITS: u32 = 14;
+    // `VPDPBUSD` takes terms of one factor without a sign.
+    const QUAD_OFFSET: i32 = if WITH == VNNI { 128 } else { 0 };
 
     x86_methods! {
         F32x16, _mm512_set1_ps;
@@ -140,7 +136,7 @@ where
 
     #[inline(always)]
     fn pairs(self, low: F32x16, high: F32x16) -> F32x16 {
-        if const { !BF16 } {
+        if const { WITH != BF16 } {
             return bf16::pairs(self, low, high);
         }
         // SAFETY: features proven by `self`.
@@ -156,7 +152,7 @@ where
 
     #[inline(always)]
     fn neighbours(self, first: F32x16, rest: F32x16) -> F32x16 {
-        if const { !BF16 } {
+        if const { WITH != BF16 } {
             return bf16::neighbours(self, first, rest);
         }
         // SAFETY: features proven by `self`.
@@ -165,7 +161,7 @@ where
 
     #[inline(always)]
     fn add_pairs(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
-        if const { !BF16 } {
+        if const { WITH != BF16 } {
             return bf16::add_pairs(self, a, b, c);
         }
         // SAFETY: features proven by `self`; the vectors have as many bits.
@@ -173,6 +169,42 @@ where
             let (a, b) = (transmute::<__m512, __m512bh>(a.0), transmute::<__m512, __m512bh>(b.0));
             _mm512_dpbf16_ps(c.0, a, b)
         })
+    }
+
+    #[inline(always)]
+    fn quads(self, terms: [F32x16; 4]) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe {
+            let [a, b, c, d] = terms.map(|four| _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(four.0)));
+            let halves = [_mm256_set_m128i(b, a), _mm256_set_m128i(d, c)];
+            let [low, high] = halves.map(|half| _mm512_castsi256_si512(half));
+            let signed = _mm512_inserti64x4::<1>(low, _mm512_castsi512_si256(high));
+            _mm512_castsi512_ps(_mm512_add_epi8(signed, _mm512_set1_epi8(Self::QUAD_OFFSET as i8)))
+        })
+    }
+
+    #[inline(always)]
+    fn add_quads(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe {
+            let [a, b, c] = [a, b, c].map(|vector| _mm512_castps_si512(vector.0));
+            let sums = if const { WITH == VNNI } {
+                _mm512_dpbusd_epi32(c, a, b)
+            } else {
+                // Sums of two products of magnitudes of at most 127 fit in 16 bits.
+                let is_negative = _mm512_movepi8_mask(a);
+                let b = _mm512_mask_sub_epi8(b, is_negative, _mm512_setzero_si512(), b);
+                let pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(a), b);
+                _mm512_add_epi32(c, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
+            };
+            _mm512_castsi512_ps(sums)
+        })
+    }
+
+    #[inline(always)]
+    fn of_integers(self, integers: F32x16) -> F32x16 {
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_cvtepi32_ps(_mm512_castps_si512(integers.0)) })
     }
 
     #[inline(always)]

@@ -51,7 +51,7 @@ fn add_products(a: f32, b: f32, c: f32) -> f32 {
 }
 
 #[inline(always)]
-fn lanes<S: Simd>(simd: S, vector: S::F32) -> [f32; MOST_LANES] {
+pub(super) fn lanes<S: Simd>(simd: S, vector: S::F32) -> [f32; MOST_LANES] {
     let mut lanes = [0.0; MOST_LANES];
     simd.store(vector, &mut lanes[..S::LANES]);
     lanes

@@ -19,6 +19,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod bf16;
+mod int8;
 mod portable;
 mod twice;
 #[cfg(target_arch = "x86_64")]
@@ -54,6 +55,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// How precise [`Simd::reciprocal_estimate`] is.
     const ESTIMATE_BITS: u32;
+
+    /// What [`Simd::quads`] adds to each term.
+    const QUAD_OFFSET: i32 = 0;
 
     /// `value` in every lane.
     fn splat(self, value: f32) -> Self::F32;
@@ -130,6 +134,26 @@ pub trait Simd: Copy + Send + Sync + 'static {
         bf16::add_pairs(self, a, b, c)
     }
 
+    /// Terms that follow each other, in four vectors, and have magnitudes of at most 127: rounded to int8, to nearest, ties
+    /// to even, and four neighbours in the bits of each lane, with [`Simd::QUAD_OFFSET`] added to each.
+    #[inline(always)]
+    fn quads(self, terms: [Self::F32; 4]) -> Self::F32 {
+        int8::quads(self, terms)
+    }
+
+    /// `c`, an int32 in the bits of each lane, and the products of the four terms there of `a`, as [`Simd::quads`] has
+    /// them, and of `b`, in int8 without an offset.
+    #[inline(always)]
+    fn add_quads(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
+        int8::add_quads(self, a, b, c)
+    }
+
+    /// The numbers that are int32 in the bits of each lane.
+    #[inline(always)]
+    fn of_integers(self, integers: Self::F32) -> Self::F32 {
+        int8::of_integers(self, integers)
+    }
+
     /// The lanes of `a` and `b` in turn, `a[0], b[0], a[1], ...`, as two vectors.
     fn interleave(self, a: Self::F32, b: Self::F32) -> [Self::F32; 2];
 
@@ -148,15 +172,16 @@ pub trait WithSimd<T = ()> {
 pub struct Isa {
     kind: Kind,
     pairs: Pairs,
+    quads: Quads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Portable(portable::Portable),
     #[cfg(target_arch = "x86_64")]
-    Avx2(avx2::Avx2),
+    Avx2(avx2::Avx2<false>),
     #[cfg(target_arch = "x86_64")]
-    Avx512(avx512::Avx512<false>),
+    Avx512(avx512::Avx512<{ avx512::PLAIN }>),
 }
 
 /// What computes with pairs of numbers in bfloat16.
@@ -166,44 +191,77 @@ enum Pairs {
     /// The model of the instructions.
     Portable,
     #[cfg(target_arch = "x86_64")]
-    Avx512(avx512::Avx512<true>),
+    Avx512(avx512::Avx512<{ avx512::BF16 }>),
+}
+
+/// What computes with four terms in int8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Quads {
+    /// What computes with all else.
+    Kind,
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni(avx2::Avx2<true>),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512<{ avx512::VNNI }>),
 }
 
 impl Isa {
-    /// The environment variable that forces an instruction set: `portable`, `avx2`, `avx512`, `avx512_bf16`, or
-    /// `portable_bf16` ([`Isa::model`]).
+    /// The environment variable that forces an instruction set: `portable`, `avx2`, `avx2_vnni`, `avx512`, `avx512_vnni`,
+    /// `avx512_bf16`, or `portable_bf16` ([`Isa::model`]).
     pub const VARIABLE: &'static str = "BLOCKCELL_ISA";
 
-    /// The instruction sets of this processor, the best last. The best has all that there is for pairs.
+    /// The instruction sets of this processor, the best last. The best has all that there is for pairs and for int8.
     #[must_use]
     pub fn available() -> Vec<Isa> {
-        let of = |kind| Isa { kind, pairs: Pairs::None };
-        let mut all = vec![of(Kind::Portable(portable::Portable))];
+        let mut all = vec![Kind::Portable(portable::Portable)];
         #[cfg(target_arch = "x86_64")]
         {
-            all.extend(avx2::Avx2::new().map(|simd| of(Kind::Avx2(simd))));
-            let pairs = avx512::Avx512::<true>::new().map_or(Pairs::None, Pairs::Avx512);
-            let avx512 = avx512::Avx512::<false>::new();
-            all.extend(avx512.map(|simd| Isa { kind: Kind::Avx512(simd), pairs }));
+            all.extend(avx2::Avx2::<false>::new().map(Kind::Avx2));
+            all.extend(avx512::Avx512::<{ avx512::PLAIN }>::new().map(Kind::Avx512));
+        }
+        let mut all: Vec<_> = all.into_iter().map(Isa::plain).collect();
+        if let Some(best) = all.last_mut() {
+            *best = best.whole();
         }
         all
+    }
+
+    fn plain(kind: Kind) -> Self {
+        Isa { kind, pairs: Pairs::None, quads: Quads::Kind }
+    }
+
+    /// The same with all that the processor has for pairs and for int8.
+    fn whole(self) -> Self {
+        match self.kind {
+            Kind::Portable(_) => self,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2(_) => {
+                let quads = avx2::Avx2::<true>::new().map_or(Quads::Kind, Quads::AvxVnni);
+                Isa { quads, ..self }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512(_) => {
+                let pairs = avx512::Avx512::<{ avx512::BF16 }>::new();
+                let quads = avx512::Avx512::<{ avx512::VNNI }>::new();
+                let pairs = pairs.map_or(Pairs::None, Pairs::Avx512);
+                Isa { pairs, quads: quads.map_or(Quads::Kind, Quads::Avx512), ..self }
+            }
+        }
     }
 
     /// Plain Rust, and in it what AVX512-BF16 does, for tests on processors without it. It is slow.
     #[must_use]
     pub fn model() -> Isa {
-        Isa { kind: Kind::Portable(portable::Portable), pairs: Pairs::Portable }
+        Isa { pairs: Pairs::Portable, ..Isa::plain(Kind::Portable(portable::Portable)) }
     }
 
-    /// All that [`Isa::VARIABLE`] can name on this processor: the best first, which is the default, the same without
-    /// what it has for pairs, slower ones, and [`Isa::model`].
+    /// All that [`Isa::VARIABLE`] can name on this processor: the best first, which is the default, the others with and
+    /// without what the processor has for pairs and for int8, and [`Isa::model`].
     #[must_use]
     pub fn choices() -> Vec<Isa> {
-        let mut all: Vec<_> = Isa::available().into_iter().rev().collect();
-        let plain = Isa { pairs: Pairs::None, ..all[0] };
-        if !all.contains(&plain) {
-            all.insert(1, plain);
-        }
+        let all = Isa::available().into_iter().rev();
+        let mut all: Vec<_> = all.flat_map(|isa| [isa.whole(), Isa::plain(isa.kind)]).collect();
+        all.dedup();
         all.push(Isa::model());
         all
     }
@@ -224,18 +282,22 @@ impl Isa {
         })
     }
 
-    /// `"portable"`, `"avx2"`, `"avx512"`, `"avx512_bf16"` or `"portable_bf16"`.
+    /// The name, as [`Isa::VARIABLE`] has it. `avx512_bf16` has VNNI, too.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match (self.kind, self.pairs) {
-            (Kind::Portable(_), Pairs::Portable) => "portable_bf16",
-            (Kind::Portable(_), _) => "portable",
+        match (self.kind, self.pairs, self.quads) {
+            (Kind::Portable(_), Pairs::Portable, _) => "portable_bf16",
+            (Kind::Portable(_), ..) => "portable",
             #[cfg(target_arch = "x86_64")]
-            (Kind::Avx2(_), _) => "avx2",
+            (Kind::Avx2(_), _, Quads::Kind) => "avx2",
             #[cfg(target_arch = "x86_64")]
-            (Kind::Avx512(_), Pairs::None) => "avx512",
+            (Kind::Avx2(_), ..) => "avx2_vnni",
             #[cfg(target_arch = "x86_64")]
-            (Kind::Avx512(_), _) => "avx512_bf16",
+            (Kind::Avx512(_), Pairs::None, Quads::Kind) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx512(_), Pairs::None, _) => "avx512_vnni",
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx512(_), ..) => "avx512_bf16",
         }
     }
 
@@ -281,6 +343,18 @@ impl Isa {
             Pairs::Portable => portable::Portable.enter(work),
             #[cfg(target_arch = "x86_64")]
             Pairs::Avx512(simd) => simd.enter(work),
+        }
+    }
+
+    /// [`Isa::run`] of what computes with [`Simd::quads`], with vectors of the same length.
+    #[inline]
+    pub fn run_quads<W: WithSimd<T>, T>(self, work: W) -> T {
+        match self.quads {
+            Quads::Kind => self.run(work),
+            #[cfg(target_arch = "x86_64")]
+            Quads::AvxVnni(simd) => simd.enter(work),
+            #[cfg(target_arch = "x86_64")]
+            Quads::Avx512(simd) => simd.enter(work),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What the x86 instruction sets share: their tokens, and the operations that are one intrinsic each.
 
+use super::WithSimd;
+
 /// Defines how a token type for x86 instruction sets is made and used, from one list of features: the constructor asks
 /// the processor for exactly those that `enter` is compiled with.
 macro_rules! x86_token {
@@ -23,6 +25,24 @@ macro_rules! x86_token {
                 unsafe { compiled(self, work) }
             }
         }
+    };
+}
+
+/// What tokens are for that differ in what they prove beside the rest.
+pub(super) trait Enter {
+    /// Runs `work` in code compiled for the features.
+    fn run<W: WithSimd<T>, T>(self, work: W) -> T;
+}
+
+/// Implements [`Enter`] for tokens that [`x86_token`] has defined.
+macro_rules! enter {
+    ($token:ident, $($with:tt),+) => {
+        $(impl $crate::simd::x86::Enter for $token<$with> {
+            #[inline(always)]
+            fn run<W: $crate::simd::WithSimd<T>, T>(self, work: W) -> T {
+                self.run(work)
+            }
+        })+
     };
 }
 
@@ -82,4 +102,4 @@ macro_rules! x86_methods {
     };
 }
 
-pub(super) use {x86_methods, x86_token, x86_vector};
+pub(super) use {enter, x86_methods, x86_token, x86_vector};

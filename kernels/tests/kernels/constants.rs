@@ -28,22 +28,22 @@ const SIZES: [Sizes; 8] = [
     Sizes::new(2, 5, 6, 7),
 ];
 
-trait Number: Element + Pod + PartialEq + Debug {}
+pub(crate) trait Number: Element + Pod + PartialEq + Debug {}
 
 impl<E: Element + Pod + PartialEq + Debug> Number for E {}
 
 /// A sequence of either kind, with weights that are constants or not.
-struct Sequence<E> {
+pub(crate) struct Sequence<E> {
     is_lstm: bool,
-    x: Array3<E>,
-    state: Array2<E>,
+    pub(crate) x: Array3<E>,
+    pub(crate) state: Array2<E>,
     bias: Array1<E>,
     /// Of all gates; of a GRU those of the gates and those of the candidate.
-    weights: Vec<Array2<E>>,
+    pub(crate) weights: Vec<Array2<E>>,
 }
 
 impl<E: Number> Sequence<E> {
-    fn new(is_lstm: bool, sizes: Sizes, number: fn(f64) -> E) -> Self {
+    pub(crate) fn new(is_lstm: bool, sizes: Sizes, number: fn(f64) -> E) -> Self {
         let Sizes { time, batch, input_size, cell_size } = sizes;
         let mut rng = SmallRng::seed_from_u64(7);
         let mut next = || number(rng.random_range(-0.5..0.5));
@@ -62,7 +62,7 @@ impl<E: Number> Sequence<E> {
     }
 
     /// h of all steps.
-    fn h(&self, context: &Context<'_>) -> Array3<E> {
+    pub(crate) fn h(&self, context: &Context<'_>) -> Array3<E> {
         let ((time, batch, input_size), cell_size) = (self.x.dim(), self.state.ncols());
         let sizes = ops::Sizes { time, batch, input_size, cell_size, ..ops::Sizes::default() };
         let mut outputs =
@@ -131,7 +131,7 @@ impl<E: Number> Sequence<E> {
     }
 
     /// The same, where the weights are constants.
-    fn h_of_constants(&self, context: &Context<'_>, copies: &[Copies; 2]) -> Array3<E> {
+    pub(crate) fn h_of_constants(&self, context: &Context<'_>, copies: &[Copies; 2]) -> Array3<E> {
         let constants = self.weights.iter().zip(copies).map(|(weights, copies)| {
             let elements = weights.as_slice().expect("a matrix without gaps");
             Constant { bytes: bytemuck::cast_slice(elements), copies }

@@ -12,6 +12,7 @@ mod determinism;
 mod empty;
 mod errors;
 mod guards;
+mod int8;
 mod keras_layers;
 mod oracle_gradients;
 mod overflow;

@@ -8,13 +8,20 @@ from types import SimpleNamespace
 import click
 
 from blockcell.cli.console import CommandError, new_console, quiet_tensorflow, writing
-from blockcell.cli.options import Listed, Parsed, precision_option
+from blockcell.cli.options import (
+    Listed,
+    Parsed,
+    choose_weights,
+    precision_option,
+    weights_option,
+)
 from blockcell.precision import VARIABLE
 from blockcell_tools.bench import files, machine, report, run, shapes
 from blockcell_tools.bench.ops import DTYPES
 from blockcell_tools.bench.rows import RowsError
 from blockcell_tools.bench.tables import OPS, USUAL_OPS
 from blockcell_tools.bench.workers import WorkerError
+from blockcell_tools.verification import INT8_OPS
 
 _MEMORY = shapes.Shape(35, 20, 1500, 1500)
 """The training step whose memory is measured unless told otherwise."""
@@ -128,6 +135,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     help="The libblockcell.so to measure (default: the one for this Python's TensorFlow).",
 )
 @precision_option
+@weights_option
 # What comes of it.
 @click.option(
     "--check-ratio",
@@ -160,6 +168,7 @@ def command(**options):
     quiet_tensorflow(own_kernels=not options["model"])
     if options["precision"]:
         os.environ[VARIABLE] = options["precision"]  # For the processes that measure.
+    choose_weights(options["weights"])
     wanted = _wanted(**options)
     if wanted.model:
         from blockcell.cli import bench_model
@@ -202,6 +211,9 @@ def _wanted(**options):
     wanted.peephole = _PEEPHOLE[wanted.peephole]
     if wanted.dtypes is None:
         wanted.dtypes = ["float32"] if modes else list(DTYPES)
+    if options["weights"] not in (None, "float32"):
+        wanted.ops = [op for op in wanted.ops if op in INT8_OPS]
+        wanted.memory = wanted.memory or False
     if wanted.memory is None and not modes:
         wanted.memory = _MEMORY
     return wanted

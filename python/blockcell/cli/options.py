@@ -1,5 +1,7 @@
 """Kinds of option values that click does not have."""
 
+import os
+
 import click
 
 LEVELS = ("highest", "high", "medium")
@@ -11,6 +13,23 @@ precision_option = click.option(
     "says, or highest).",
 )
 """Of commands that load the library."""
+
+weights_option = click.option(
+    "--weights",
+    type=click.Choice(("float32", "int8", "int8_except_x")),
+    help="What weights that are constants are packed as, for inference (default: as the "
+    "environment says, or float32).",
+)
+"""Of commands that load the library."""
+
+
+def choose_weights(weights):
+    """Makes these hold, if any, before the library is loaded."""
+    if weights is not None:
+        from blockcell import loader
+
+        os.environ[loader.WEIGHTS_VARIABLE] = weights
+
 
 
 def choose_precision(level):

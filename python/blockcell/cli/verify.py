@@ -19,14 +19,23 @@ from blockcell.cli.console import (
     waiting,
     writing,
 )
-from blockcell.cli.options import Listed, choose_precision, precision_option
+from blockcell.cli.options import (
+    Listed,
+    choose_precision,
+    choose_weights,
+    precision_option,
+    weights_option,
+)
 from blockcell.op_table import OPS
 from blockcell_tools import cudnn_verification, verification
 
 _COLUMNS = ("op", "kind", "type and options", "cases", "ours: worst", "of", "limit", "stock: worst")
 _TYPES = {"float32": "float32", "half": "float16"}
-_LIMITS = {"medium": 1e-2}
-"""Scaled errors that levels of precision promise; that of the highest depends on the op."""
+_LIMITS = {"medium": 1e-2, "int8": 1e-1, "int8_except_x": 1e-1}
+"""Scaled errors that levels of precision, and weights in int8, promise; that of the highest level
+depends on the op."""
+_MATRICES = ("w", "w_ru", "w_c")
+"""Weights that may be in int8."""
 _NOTE = (
     "Scaled errors: the largest difference from the float64 reference, relative to the largest "
     "element. TensorFlow's own errors do not count."
@@ -56,6 +65,7 @@ _NOTE = (
     "--time", type=int, default=5, show_default=True, help="Where a graph leaves it open."
 )
 @precision_option
+@weights_option
 @click.option("--tolerance", type=float, metavar="X", help="Scaled error to accept everywhere.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
 @click.option("--library", metavar="FILE", help="The libblockcell.so to verify.")
@@ -71,6 +81,7 @@ def command(
     batch,
     time,
     precision,
+    weights,
     tolerance,
     seed,
     library,
@@ -88,10 +99,16 @@ def command(
     names = _ops(ops)
     console = new_console(quiet or as_json)
     with waiting(console, "loading TensorFlow and the library"):
-        about = _load(library, precision)
+        about = _load(library, precision, weights)
     left_out = []
+    in_int8 = about["weights"] != "float32"
+    if in_int8 and graph:
+        raise CommandError("--graph has no weights that could be in int8: bench --model has them")
     if graph:
         cases, left_out = _cases_of_graph(graph, batch, time, names)
+    elif in_int8:
+        cases = list(verification.int8_grid(names, quick))
+        left_out = ["all but forward sequences in float32: their weights are never in int8"]
     else:
         types = tuple(_TYPES[name] for name in dtypes)
         block_ops = [name for name in names if name in OPS]
@@ -111,10 +128,12 @@ def command(
             kind = cudnn_verification if case.op in cudnn_verification.OPS else verification
             accepted = tolerance
             if tolerance is None and case.dtype == "float32":
-                accepted = _LIMITS.get(about["float32_matmul_runs"])
+                level = about["weights"] if in_int8 else about["float32_matmul_runs"]
+                accepted = _LIMITS.get(level)
                 if accepted and case.attributes.get("cell_clip"):
                     accepted *= 2  # A clip makes what errors are measured by smaller.
-            results.append(kind.check(case, seed, accepted))
+            constants = [_MATRICES] if in_int8 else []
+            results.append(kind.check(case, seed, accepted, *constants))
             progress.advance(bar)
     failed = [result for result in results if result.problem is not None]
     _print(console, about, results, failed)
@@ -146,17 +165,18 @@ def _ops(text):
     return names
 
 
-def _load(library, precision):
+def _load(library, precision, weights):
     import blockcell
 
     import_tensorflow()
+    choose_weights(weights)
     blockcell.load(library, take_over=False)
     choose_precision(precision)
     info = blockcell.info()
     if info["taken_over"]:
         raise CommandError("the library has taken over stock kernels in spite of take_over=False")
     levels = ("float32_matmul_precision", "float32_matmul_runs")
-    keys = ("version", "tensorflow_running", "isa", *levels, "library")
+    keys = ("version", "tensorflow_running", "isa", *levels, "weights", "library")
     return {key: info[key] for key in keys}
 
 

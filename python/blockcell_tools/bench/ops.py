@@ -22,6 +22,7 @@ from blockcell.op_table import (
     Tensor,
     size_of,
 )
+from blockcell.loader import WEIGHTS_VARIABLE
 from blockcell.precision import VARIABLE
 from blockcell_tools.bench.products import PRODUCTS
 
@@ -164,7 +165,17 @@ class Workload(NamedTuple):
         shortest = {"float32": 4e-6, "half": 3e-2}[self.dtype]
         if self.dtype == "float32" and os.environ.get(VARIABLE) == "medium":
             shortest = 2e-2
+        if self.constants:
+            shortest = 4e-2
         return max(shortest, 4.0 * rounding * max(terms, default=1) ** 0.5)
+
+    @property
+    def constants(self) -> Tuple[str, ...]:
+        """The weights, where they are measured in int8, as constants of a graph."""
+        weights = os.environ.get(WEIGHTS_VARIABLE) or "float32"
+        if weights == "float32" or self.dtype != "float32" or not self.op.is_sequence:
+            return ()
+        return tuple(tensor.name for tensor in self.op.inputs if tensor.kind == WEIGHT)
 
     def inputs(self, seed: int) -> Dict[str, np.ndarray]:
         """Input tensors by name: like those of a training step; zeros where they are not used."""

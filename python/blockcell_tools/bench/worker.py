@@ -90,7 +90,7 @@ def serve(messages):
 def measure(sides, case, seconds, seed):
     """Compares the kernels' answers, and times them."""
     attributes = {"use_peephole": case.use_peephole}
-    with Pair(sides, case.op, case.inputs(seed), attributes) as pair:
+    with Pair(sides, case.op, case.inputs(seed), attributes, case.constants) as pair:
         errors = compare(case, *(pair.outputs(side) for side in SIDES))
         turns = take_turns(
             lambda length: [pair.chain(side, length) for side in SIDES], ROUND_SECONDS, seconds

@@ -1,0 +1,69 @@
+"""Constant weights in int8: how they are chosen, how precise they are, and where they run."""
+
+import pytest
+
+from helpers import isolated
+
+INT8 = {"BLOCKCELL_WEIGHTS": "int8"}
+LIMIT = 5e-2
+"""Of the scaled errors of sequences."""
+
+
+def run(name, environment=None, imported=True):
+    outcomes = isolated.run("int8", [name], {"BLOCKCELL_WEIGHTS": None, **(environment or {})})
+    return isolated.value(outcomes[name])
+
+
+@pytest.mark.parametrize(
+    "value, weights",
+    [
+        (None, "float32"),
+        ("", "float32"),
+        ("int8", "int8"),
+        ("int8_except_x", "int8_except_x"),
+        ("int4", "float32"),
+    ],
+)
+def test_environment(value, weights):
+    assert run("chosen", {"BLOCKCELL_WEIGHTS": value}) == weights
+
+
+def test_arguments():
+    weights, *errors = run("given")
+    assert weights == "int8_except_x" and len(errors) == 5
+    assert all("int8_except_x in this process already" in error for error in errors[:2])
+    assert "'int4'" in errors[2] and "weights='int8'" in errors[3] and "keep_x" in errors[4]
+
+
+@pytest.mark.parametrize("weights", ["int8", "int8_except_x"])
+def test_accuracy(weights):
+    errors = run("errors", {"BLOCKCELL_WEIGHTS": weights})
+    assert errors
+    for op, (constant, variable, same, ran, ran_of_variables) in errors.items():
+        assert 1e-4 < constant < LIMIT and variable < 1e-5, op
+        assert same and ran == 2 and ran_of_variables == 0, op
+
+
+def test_float32_is_the_default():
+    for op, (constant, _, _, ran, _) in run("errors").items():
+        assert constant < 1e-5 and ran == 0, op
+
+
+def test_threads():
+    assert run("of_threads", INT8)
+
+
+def test_gradients_are_refused():
+    message = run("refused", INT8)
+    assert "BlockLSTMGrad: weights must be in float32 where gradients are computed" in message
+
+
+def test_node():
+    differs, ran, message = run("of_a_node")
+    assert differs and ran == 1
+    assert "BlockLSTMV2: _blockcell_weights must be one of float32, int8" in message
+
+
+def test_loop():
+    error, ran = run("of_a_loop", INT8)
+    assert 1e-4 < error < LIMIT and ran.get("BlockcellLSTMLayer") == 1

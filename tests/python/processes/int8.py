@@ -1,0 +1,158 @@
+"""Constant weights in int8, for `test_int8`."""
+
+import numpy as np
+import tensorflow as tf
+
+import blockcell
+from blockcell_tools import labelled_calls
+from blockcell_tools.reference.inputs import accuracy, inputs_of
+
+SIZES = dict(time=12, batch=9, input_size=40, cell_size=65)
+WEIGHTS = {"BlockLSTM": ["w"], "BlockLSTMV2": ["w"], "BlockGRU": ["w_ru", "w_c"]}
+
+
+def chosen():
+    """What is told of the choice."""
+    blockcell.load()
+    return blockcell.info()["weights"]
+
+
+def given():
+    """The same, where arguments choose; and what other arguments say then."""
+    blockcell.load(weights="int8", keep_x="float32")
+    blockcell.load(weights="int8", keep_x="float32")
+    said = [blockcell.info()["weights"]]
+    for error, arguments in (
+        (blockcell.LibraryError, dict(weights="int8")),
+        (blockcell.LibraryError, dict(weights="float32")),
+        (ValueError, dict(weights="int4")),
+        (ValueError, dict(keep_x="float32")),
+        (ValueError, dict(weights="int8", keep_x="int8")),
+    ):
+        try:
+            blockcell.load(**arguments)
+        except error as found:
+            said.append(str(found))
+    return said
+
+
+def _run(op, inputs, make=tf.constant, **attributes):
+    """h of a graph whose weights `make` made."""
+    with tf.Graph().as_default() as graph, labelled_calls.labelled():
+        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        tensors["x"] = tf.compat.v1.placeholder(np.float32, name="x")
+        tensors.update((name, make(inputs[name])) for name in WEIGHTS[op])
+        outputs = labelled_calls.call(op, tensors, **attributes)
+        initializer = tf.compat.v1.global_variables_initializer()
+    with tf.compat.v1.Session(graph=graph) as session:
+        session.run(initializer)
+        return [session.run(outputs, {"x:0": inputs["x"]}) for _ in range(2)]
+
+
+def _runs(op):
+    return blockcell.info()["runs_in_int8"].get(op, 0)
+
+
+def errors():
+    """For each op the worst errors with constants and with variables, and what ran in int8."""
+    blockcell.load()
+    found = {}
+    for op in [op for op in WEIGHTS if op in blockcell.info()["ops"]]:
+        inputs = inputs_of(op, **SIZES, dtype=np.float32, seed=1)
+        first, again = _run(op, inputs)
+        count = _runs(op)
+        variables, _ = _run(op, inputs, tf.compat.v1.Variable)
+        worst = [
+            max(one.error for one in accuracy(op, inputs, got, most=1.0))
+            for got in (first, variables)
+        ]
+        same = all(np.array_equal(first[name], again[name]) for name in first)
+        found[op] = [*worst, same, count, _runs(op) - count]
+    return found
+
+
+def of_threads():
+    """Whether results are the same bit for bit with one thread and with two."""
+    blockcell.load()
+    inputs = inputs_of("BlockLSTMV2", 20, 23, 40, 70, dtype=np.float32, seed=1)
+    results = []
+    for threads in (1, 2):
+        config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads)
+        with tf.Graph().as_default() as graph, labelled_calls.labelled():
+            tensors = {name: tf.constant(value) for name, value in inputs.items()}
+            tensors["x"] = tf.compat.v1.placeholder(np.float32, name="x")
+            h = labelled_calls.call("BlockLSTMV2", tensors)["h"]
+        with tf.compat.v1.Session(graph=graph, config=config) as session:
+            results.append(session.run(h, {"x:0": inputs["x"]}))
+    return bool(np.array_equal(*results)) and _runs("BlockLSTMV2") == 2
+
+
+def refused():
+    """What a gradient says."""
+    blockcell.load()
+    inputs = inputs_of("BlockLSTMGrad", **SIZES, dtype=np.float32, seed=1)
+    try:
+        labelled_calls.run("BlockLSTMGrad", inputs, use_peephole=False)
+    except tf.errors.InvalidArgumentError as error:
+        return str(error)
+
+
+def of_a_node():
+    """Whether a node's attribute decides for it alone, and what one says that has none such."""
+    blockcell.load()
+    inputs = inputs_of("BlockLSTMV2", **SIZES, dtype=np.float32, seed=1)
+    results = []
+    for weights in (None, "int8", "int4"):
+        with tf.Graph().as_default() as graph, labelled_calls.labelled():
+            tensors = {name: tf.constant(value) for name, value in inputs.items()}
+            tensors["x"] = tf.compat.v1.placeholder(np.float32, name="x")
+            h = labelled_calls.call("BlockLSTMV2", tensors)["h"]
+            if weights:
+                value = tf.compat.v1.AttrValue(s=weights.encode())
+                h.op._set_attr("_blockcell_weights", value)
+        with tf.compat.v1.Session(graph=graph) as session:
+            try:
+                results.append(session.run(h, {"x:0": inputs["x"]}))
+            except tf.errors.InvalidArgumentError as error:
+                results.append(str(error))
+    return [not np.array_equal(*results[:2]), _runs("BlockLSTMV2"), results[2]]
+
+
+def of_a_loop():
+    """Of a loop that the passes make a layer of: the error, and what ran in int8."""
+    blockcell.load()
+    random = np.random.RandomState(0)
+    time, batch, width, cells = 20, 6, 40, 64
+    x = random.uniform(-1, 1, (batch, time, width)).astype(np.float32)
+    kernel = random.uniform(-0.2, 0.2, (width + cells, 4 * cells)).astype(np.float32)
+
+    def step(t, states, outputs):
+        c, h = states
+        joined = tf.concat([series.read(t), h], 1)
+        gates = tf.nn.bias_add(tf.matmul(joined, tf.constant(kernel)), tf.zeros([4 * cells]))
+        i, j, f, o = tf.split(gates, 4, 1)
+        c = tf.sigmoid(f + 1.0) * c + tf.sigmoid(i) * tf.tanh(j)
+        h = tf.sigmoid(o) * tf.tanh(c)
+        return t + 1, (c, h), outputs.write(t, h)
+
+    with tf.Graph().as_default() as graph:
+        feed = tf.compat.v1.placeholder(np.float32, (None, time, width))
+        series = tf.TensorArray(np.float32, time).unstack(tf.transpose(feed, [1, 0, 2]))
+        zeros = tf.zeros([tf.shape(feed)[0], cells])
+        _, _, outputs = tf.while_loop(
+            lambda t, *_: t < time,
+            step,
+            (0, (zeros, zeros), tf.TensorArray(np.float32, time)),
+        )
+        h = outputs.stack()
+    with tf.compat.v1.Session(graph=graph) as session:
+        got = session.run(h, {feed: x})
+    want, c, h = [], np.zeros((batch, cells)), np.zeros((batch, cells))
+    for t in range(time):
+        i, j, f, o = np.split(np.concatenate([x[:, t], h], 1) @ kernel.astype(np.float64), 4, 1)
+        i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f + 1, o))
+        c = f * c + i * np.tanh(j)
+        h = o * np.tanh(c)
+        want.append(h)
+    error = np.abs(got - np.stack(want)).max() / np.abs(want).max()
+    return [float(error), blockcell.info()["runs_in_int8"]]
