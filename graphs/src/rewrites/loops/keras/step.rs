@@ -31,7 +31,7 @@ pub(super) struct Terms {
     /// `[left, right]`
     pub(super) products: Vec<[Output; 2]>,
     pub(super) biases: Vec<Output>,
-    /// Those of the biases that `Add` adds, which broadcasts.
+    /// Those of the biases that `Add` adds, which broadcasts, or that are fused.
     pub(super) added: Vec<Output>,
     pub(super) nodes: BTreeSet<NodeId>,
 }
@@ -54,6 +54,8 @@ impl Terms {
                 {
                     terms.products.push([left, right]);
                     terms.biases.push(bias);
+                    // TensorFlow 2 fuses sums with one row, too.
+                    terms.added.push(bias);
                 }
                 ("BiasAdd", &[sum, bias]) if has_bias_of_columns(node, "BiasAdd") => {
                     open.push(sum);
