@@ -49,23 +49,34 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
         vec![input.wrapping_add(output), gates],
         vec![gates],
     ];
-    let [has_state, has_peepholes] = [(); 2].map(|()| choices.flag());
+    let [has_state, has_peepholes, is_apart, broadcasts_rows] = [(); 4].map(|()| choices.flag());
     let mut state = vec![broadcasting(choices, [batch, cell]); usize::from(has_state)];
     let mut peepholes = vec![vec![cell]; count_of_peepholes(choices, has_peepholes, has_state)];
-    choices.disturb(4, shapes.iter_mut().chain(&mut state).chain(&mut peepholes));
+    let mut w_h = vec![vec![output, gates]; usize::from(is_apart)];
+    if is_apart {
+        shapes[2][0] = input;
+        if choices.once_in(4) {
+            shapes[choices.below(2)][0] = 1;
+        }
+    }
+    choices.disturb(4, shapes.iter_mut().chain(&mut state).chain(&mut peepholes).chain(&mut w_h));
     let (attributes, columns) = (choices.lstm_attributes(has_peepholes), choices.gate_columns());
-    let lists: Vec<_> = shapes.chunks(1).chain([&state[..], &peepholes]).collect();
-    let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_shapes(shapes);
+    let lists: Vec<_> = shapes.chunks(1).chain([&state[..], &peepholes, &w_h]).collect();
+    let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_shapes(broadcasts_rows, shapes);
     let found = known_outputs(with_lists(&UNFUSED_LSTM_CELL, &lists, &[1; 7], infer));
     let mut wanted = found.clone().unwrap_or_else(|_| vec![vec![batch, cell]; 7]);
     choices.disturb(16, &mut wanted);
     let inputs = Tensor::all::<E>(choices, &shapes)?;
     let cs_prev = Tensor::all::<E>(choices, &state)?;
     let peepholes = Tensor::all::<E>(choices, &peepholes)?;
+    let w_h = Tensor::all::<E>(choices, &w_h)?;
     let mut written = outputs::<E>(&wanted)?;
-    let needed =
-        unfused::lstm_cell_scratch(batch, shapes[3][0] / 4, state.first().map(Vec::as_slice));
-    written.push(scratch::<E>(choices, if found.is_ok() { needed } else { 0 })?);
+    let needed = || {
+        let size = |at: usize| (shapes[at][0], shapes[at][1]);
+        let state = state.first().map(Vec::as_slice);
+        unfused::lstm_cell_scratch([size(0), size(1)], shapes[3][0] / 4, state)
+    };
+    written.push(scratch::<E>(choices, if found.is_ok() { needed() } else { 0 })?);
     twice(choices, written, |context, written| {
         let [i, cs, f, o, ci, co, h, scratch] = written else { unreachable!("as many") };
         let inputs = LstmCellInputs::<E> {
@@ -75,6 +86,7 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             b: inputs[3].view(),
             cs_prev: cs_prev.first().map(Tensor::view),
             peepholes: views(&peepholes),
+            w_h: w_h.first().map(Tensor::view),
         };
         let outputs = LstmCellOutputs {
             i: two(i),
@@ -86,7 +98,7 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             h: h.view_mut(),
         };
         let (attributes, memory) = ((&attributes, columns), scratch.elements_mut());
-        let ended = unfused::lstm_cell(context, attributes, inputs, outputs, memory);
+        let ended = unfused::lstm_cell(context, attributes, broadcasts_rows, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })

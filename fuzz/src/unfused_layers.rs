@@ -74,7 +74,15 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     } else {
         shapes.extend([vec![rows, gates(2)], vec![rows, cell], vec![gates(2)], vec![cell]]);
     }
-    choices.disturb(4, &mut shapes);
+    let mut w_h = vec![vec![cell, gates(4)]; usize::from(is_lstm && choices.flag())];
+    if !w_h.is_empty() {
+        shapes[3][0] = input;
+        if choices.once_in(4) {
+            let at = choices.below(2);
+            shapes[at][1 - at] = 1;
+        }
+    }
+    choices.disturb(4, shapes.iter_mut().chain(&mut w_h));
     let steps = Steps::new(choices, time, batch);
     let kind = any_loop(choices, [batch, input], [batch, cell]);
     let kind = Loop { lists: choices.flag(), ..kind };
@@ -88,8 +96,11 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     } else {
         unfused::gru_layer_scratch(sizes)
     };
+    let x = unfused::copied_x(&shapes[0], batch);
+    let needed = [needed[0], needed[1].saturating_add(x)];
     let [numbers, memory] = needed.map(|needed| scratch_len(choices, needed));
     let inputs = Tensor::all::<E>(choices, &shapes)?;
+    let w_h = Tensor::all::<E>(choices, &w_h)?;
     let mut written = Vec::new();
     for shape in &outputs {
         written.push((Role::Output, Tensor::zeros::<E>(shape)?));
@@ -97,7 +108,8 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     written.push((Role::Scratch, Tensor::zeros::<f32>(&[numbers])?));
     written.push((Role::Scratch, Tensor::zeros::<E>(&[memory])?));
     let (attributes, columns) = (choices.lstm_attributes(has_peepholes), choices.gate_columns());
-    let kind = Loop { broadcasts: choices.flag(), ..kind };
+    let [broadcasts, broadcasts_rows] = [(); 2].map(|()| choices.flag());
+    let kind = Loop { broadcasts, broadcasts_rows, ..kind };
     twice(choices, written, |context, written| {
         let (outputs, memory) = written.split_at_mut(outputs.len());
         let [numbers, elements_memory] = memory else { unreachable!("two kinds") };
@@ -116,6 +128,7 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
                 w: inputs[3].view(),
                 b: inputs[4].view(),
                 peepholes: views(&inputs[5..]),
+                w_h: w_h.first().map(Tensor::view),
             };
             let outputs = LstmLayerOutputs {
                 h: h.view_mut(),

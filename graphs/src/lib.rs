@@ -57,6 +57,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     } else if graph.ids().any(|id| graph.is(id, ops::WRITES)) {
         places(graph).for_each(|id| report.stays(id, Reason::WritesInput));
     } else {
+        loops::rewrite_keras(graph, &mut report);
         cells::rewrite(graph, &mut report);
         loops::rewrite(graph, &mut report);
         unrolled::rewrite(graph, &mut report);

@@ -39,8 +39,8 @@ trait Cell: Send + Sync + Sized + 'static {
     /// Its states before the first step; the outputs after h have the last ones.
     const STATES: &'static [&'static str];
 
-    /// A list of one tensor or none.
-    const OPTIONAL: &'static str;
+    /// Lists of one tensor or none.
+    const OPTIONAL: &'static [&'static str];
 
     const INFER: InferLoop;
 
@@ -63,7 +63,7 @@ impl<C: Cell> ListsOp for LoopOf<C> {
     const OP: &'static Op = C::OP;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        attributes.is_given(C::OPTIONAL)?;
+        C::OPTIONAL.iter().try_for_each(|list| attributes.is_given(list).map(|_| ()))?;
         if attributes.count("num_rounds")? == 0 {
             let (expected, got) = ("num_rounds must be at least 1".to_owned(), "0".to_owned());
             return Err(Error::Attribute { op: C::OP.name, expected, got });
@@ -100,8 +100,11 @@ impl<C: Cell> ListsOp for LoopOf<C> {
         Ok(true)
     }
 
-    fn scratch(&self, sizes: &Sizes, _: &Lists<'_, Input<'_>>) -> [usize; 2] {
-        C::SCRATCH([sizes.time, sizes.batch, sizes.input_size, sizes.cell_size])
+    fn scratch(&self, sizes: &Sizes, call: &Lists<'_, Input<'_>>) -> [usize; 2] {
+        let [numbers, elements] =
+            C::SCRATCH([sizes.time, sizes.batch, sizes.input_size, sizes.cell_size]);
+        let x = unfused::copied_x(call.one("x").dims, sizes.batch);
+        [numbers, elements.saturating_add(x)]
     }
 
     fn numbers(&self, call: &Lists<'_, Input<'_>>, outputs: &[Output<'_>]) -> usize {
@@ -147,6 +150,7 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
         last_only: flag("last_only", false)?,
         repeats: flag("repeats", true)?,
         broadcasts: flag("broadcasts", true)?,
+        broadcasts_rows: flag("broadcasts_rows", false)?,
     })
 }
 
@@ -156,7 +160,7 @@ struct LstmLayer(lstm::Attributes, GateColumns);
 impl Cell for LstmLayer {
     const OP: &'static Op = &ops::LSTM_LAYER;
     const STATES: &'static [&'static str] = &["h_prev", "cs_prev"];
-    const OPTIONAL: &'static str = "num_sequence_length";
+    const OPTIONAL: &'static [&'static str] = &["num_sequence_length", "num_w_h"];
     const INFER: InferLoop = unfused::lstm_layer_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::lstm_layer_scratch;
 
@@ -184,7 +188,7 @@ struct GruLayer;
 impl Cell for GruLayer {
     const OP: &'static Op = &ops::GRU_LAYER;
     const STATES: &'static [&'static str] = &["h_prev"];
-    const OPTIONAL: &'static str = "num_sequence_length";
+    const OPTIONAL: &'static [&'static str] = &["num_sequence_length"];
     const INFER: InferLoop = unfused::gru_layer_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::gru_layer_scratch;
 
@@ -205,7 +209,7 @@ struct KerasLstm;
 impl Cell for KerasLstm {
     const OP: &'static Op = &ops::KERAS_LSTM;
     const STATES: &'static [&'static str] = &["h_prev", "cs_prev"];
-    const OPTIONAL: &'static str = "num_mask";
+    const OPTIONAL: &'static [&'static str] = &["num_mask"];
     const INFER: InferLoop = unfused::keras_lstm_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::keras_lstm_scratch;
 
@@ -226,7 +230,7 @@ struct KerasGru;
 impl Cell for KerasGru {
     const OP: &'static Op = &ops::KERAS_GRU;
     const STATES: &'static [&'static str] = &["h_prev"];
-    const OPTIONAL: &'static str = "num_mask";
+    const OPTIONAL: &'static [&'static str] = &["num_mask"];
     const INFER: InferLoop = unfused::keras_gru_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::keras_gru_scratch;
 

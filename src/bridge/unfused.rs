@@ -116,7 +116,11 @@ impl ListsOp for BiasAddGradAddN {
 }
 
 /// `BlockcellLSTMCell`.
-struct LstmCell(lstm::Attributes, GateColumns);
+struct LstmCell {
+    attributes: lstm::Attributes,
+    columns: GateColumns,
+    broadcasts_rows: bool,
+}
 
 impl ListsOp for LstmCell {
     const OP: &'static Op = &ops::UNFUSED_LSTM_CELL;
@@ -129,22 +133,33 @@ impl ListsOp for LstmCell {
             let expected = "num_peepholes must be 0, or 3 with a cs_prev and 1 without".to_owned();
             return Err(Error::Attribute { op, expected, got: peepholes.to_string() });
         }
-        Ok(LstmCell(lstm_attributes(attributes, peepholes > 0)?, gate_columns(attributes)?))
+        attributes.is_given("num_w_h")?;
+        Ok(LstmCell {
+            attributes: lstm_attributes(attributes, peepholes > 0)?,
+            columns: gate_columns(attributes)?,
+            broadcasts_rows: attributes.flag("broadcasts_rows")?,
+        })
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
-        unfused::lstm_cell_shapes(shapes)
+        unfused::lstm_cell_shapes(self.broadcasts_rows, shapes)
     }
 
     fn scratch(&self, sizes: &Sizes, inputs: &CallInputs<'_>) -> [usize; 2] {
         let cs_prev = inputs.of("cs_prev").first().map(|cs_prev| cs_prev.dims);
-        [0, unfused::lstm_cell_scratch(sizes.batch, sizes.cell_size, cs_prev)]
+        let size = |name| {
+            let dims = inputs.one(name).dims;
+            (dims[0], dims[1])
+        };
+        [0, unfused::lstm_cell_scratch(["x", "h_prev"].map(size), sizes.cell_size, cs_prev)]
     }
 
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = LstmCellInputs::<E>::from_source(&mut call.inputs);
         let outputs = LstmCellOutputs::from_source(&mut call.outputs);
-        unfused::lstm_cell(call.context, (&self.0, self.1), inputs, outputs, call.memory().1)
+        let (context, attributes) = (call.context, (&self.attributes, self.columns));
+        let memory = call.memory().1;
+        unfused::lstm_cell(context, attributes, self.broadcasts_rows, inputs, outputs, memory)
     }
 }
 

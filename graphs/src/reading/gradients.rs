@@ -37,8 +37,10 @@ pub(crate) struct CellTensors {
     pub(crate) h_prev: Output,
     /// What h_prev is multiplied by before the product with the weights, if anything.
     pub(crate) r: Option<Output>,
-    /// The weights.
+    /// The weights, of the input alone if those of the output before are a tensor of their own.
     pub(crate) weights: Output,
+    /// The weights of the output before, then.
+    pub(crate) w_h: Option<Output>,
     /// The bias.
     pub(crate) bias: Output,
 }
@@ -108,11 +110,18 @@ pub(crate) fn cell_tensors(graph: &Graph, tensor: Output) -> Option<CellTensors>
         }
     };
     let input = |number| graph.input(node, number);
+    let op = entry.forward.map_or(entry.op, |(op, _)| op);
+    let w_h = op.inputs.iter().any(|tensor| tensor.name == "w_h").then(|| {
+        let count = |name| usize::try_from(graph.node(node).int(name).unwrap_or(0)).unwrap_or(0);
+        op.input_range("w_h", count)
+    });
+    let w_h = w_h.and_then(|mut range| graph.node(node).inputs.get(range.next()?).copied());
     Some(CellTensors {
         x: input(entry.x),
         h_prev: input(entry.h_prev),
         r,
         weights: input(entry.weights),
+        w_h,
         bias: input(entry.bias),
     })
 }

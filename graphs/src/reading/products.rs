@@ -52,6 +52,22 @@ impl Product {
     /// Whether the left factor is the cell's own x and h_prev, times r where the weights take that. Then
     /// the product has the shape of the weights: the cell's kernel checks it.
     pub(crate) fn is_of_cell(&self, graph: &Graph) -> bool {
+        self.weights(graph).is_some()
+    }
+
+    /// The weights that it is the gradient of, as one cell has them.
+    fn weights(&self, graph: &Graph) -> Option<Output> {
+        let cell = cell_tensors(graph, self.dz)?;
+        let Some(w_h) = cell.w_h else { return self.takes_both(graph).then_some(cell.weights) };
+        let one = |tensor| skip_identities(graph, tensor);
+        let &[left] = &self.parts[..] else { return None };
+        let left = [one(left), one(pushed(graph, left))];
+        let both = [(cell.x, cell.weights), (cell.h_prev, w_h)];
+        both.into_iter().find(|&(factor, _)| left.contains(&one(factor))).map(|(_, w)| w)
+    }
+
+    /// Whether the left factor is x and h_prev side by side.
+    fn takes_both(&self, graph: &Graph) -> bool {
         // In a loop, it may be put together before it is kept for the loop of the gradient.
         let earlier = self.whole.filter(|_| self.concat.is_none());
         let earlier = earlier.and_then(|whole| columns(graph, pushed(graph, whole)));
@@ -82,8 +98,7 @@ pub(crate) fn read_bias_gradient(graph: &Graph, id: NodeId) -> Option<Output> {
 /// sure that the two have the same shape.
 pub(crate) fn parameter_of_gradient(graph: &Graph, tensor: Output) -> Option<Output> {
     if let Some(product) = Product::read(graph, tensor.node) {
-        let cell = cell_tensors(graph, product.dz).filter(|_| product.is_of_cell(graph));
-        return cell.map(|cell| cell.weights);
+        return product.weights(graph);
     }
     cell_tensors(graph, read_bias_gradient(graph, tensor.node)?).map(|cell| cell.bias)
 }

@@ -105,10 +105,12 @@ impl Cell {
         match node.op.as_str() {
             ops::LSTM_CELL if node.int("num_cs_prev") == Some(1) => {
                 let count = |name| usize::try_from(node.int(name).unwrap_or(0)).unwrap_or(0);
-                let peepholes = LSTM.input_range("peepholes", count);
-                let attributes = lstm_attributes(node, peepholes.len(), true)?;
-                let is_whole = peepholes.end == node.inputs.len();
-                let weights = [LSTM.input("w"), LSTM.input("b")].into_iter().chain(peepholes);
+                let [peepholes, w_h] =
+                    ["peepholes", "w_h"].map(|name| LSTM.input_range(name, count));
+                let attributes = lstm_attributes(node, [peepholes.len(), w_h.len()], true)?;
+                let is_whole = w_h.end == node.inputs.len();
+                let weights = [LSTM.input("w"), LSTM.input("b")].into_iter();
+                let weights = weights.chain(peepholes).chain(w_h);
                 let cell = cell(ops::LSTM_LAYER, LSTM_STATES, weights.collect(), LSTM.output("h"));
                 is_whole.then_some(Cell { attributes, ..cell })
             }
@@ -118,7 +120,7 @@ impl Cell {
                 if node.flag("use_peephole") {
                     weights.append(&mut unread);
                 }
-                let attributes = lstm_attributes(node, weights.len() - 2, false)?;
+                let attributes = lstm_attributes(node, [weights.len() - 2, 0], false)?;
                 let cell = cell(ops::LSTM_LAYER, BLOCK_STATES, weights, BLOCK.output("h"));
                 Some(Cell { unread, attributes, ..cell })
             }
@@ -170,7 +172,7 @@ impl Cell {
 /// their gates in any order.
 fn lstm_attributes(
     step: &Node,
-    num_peepholes: usize,
+    [num_peepholes, num_w_h]: [usize; 2],
     is_plain: bool,
 ) -> Option<Vec<(&'static str, Attribute)>> {
     let own = |name| Some((name, step.attribute(name)?.clone()));
@@ -180,5 +182,9 @@ fn lstm_attributes(
         false => ("gate_order", Attribute::Ints(vec![0, 1, 2, 3])),
     };
     let broadcasts = ("broadcasts", is_plain.into());
-    Some(vec![peepholes, own("forget_bias")?, own("cell_clip")?, order, broadcasts])
+    let mut all = vec![peepholes, own("forget_bias")?, own("cell_clip")?, order, broadcasts];
+    if num_w_h > 0 {
+        all.extend([("num_w_h", num_w_h.into()), own("broadcasts_rows")?]);
+    }
+    Some(all)
 }

@@ -109,11 +109,11 @@ impl Chain {
         let before = self.states[0].node;
         let node = graph.node(before);
         let is_first = node.op == ops::LSTM_CELL
-            && [("num_cs_prev", 0), ("num_peepholes", 0)]
-                .iter()
-                .all(|&(name, count)| node.int(name) == Some(count))
+            && node.int("num_cs_prev") == Some(0)
             && graph.op(step) == ops::LSTM_CELL
-            && graph.node(step).int("num_peepholes") == Some(0);
+            && ["num_peepholes", "num_w_h"].iter().all(|name| {
+                [node, graph.node(step)].map(|node| node.int(name).unwrap_or(0)) == [0; 2]
+            });
         if !is_first {
             return self;
         }
@@ -337,7 +337,7 @@ fn weights(graph: &Graph, step: NodeId, cell: &Cell) -> Vec<Output> {
     cell.weights.iter().map(|&input| skip_identities(graph, graph.input(step, input))).collect()
 }
 
-/// Whether two steps have the same weights. Each has constants of its own for what `cells` found missing.
+/// Whether two steps have the same weights. Each has nodes of its own for what `cells` found missing, or added up.
 fn have_same_weights(graph: &Graph, cell: &Cell, one: NodeId, other: NodeId) -> bool {
     let zeros = |tensor| {
         constant(graph, tensor).filter(|constant| matches!(constant.values, Values::Zeros))
@@ -345,7 +345,12 @@ fn have_same_weights(graph: &Graph, cell: &Cell, one: NodeId, other: NodeId) -> 
     let are_zeros =
         |(one, other)| zeros(one).is_some_and(|constant| zeros(other) == Some(constant));
     let mut pairs = weights(graph, one, cell).into_iter().zip(weights(graph, other, cell));
-    pairs.all(|pair| pair.0 == pair.1 || are_zeros(pair))
+    let sum = |tensor: Output| Some(graph.node(tensor.node)).filter(|node| node.op == "AddV2");
+    let are_sums = |(one, other)| {
+        let both = sum(one).zip(sum(other));
+        both.is_some_and(|(one, other)| one.inputs == other.inputs)
+    };
+    pairs.all(|pair| pair.0 == pair.1 || are_zeros(pair) || are_sums(pair))
 }
 
 /// Who takes a tensor.

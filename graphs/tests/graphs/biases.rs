@@ -301,11 +301,12 @@ fn other_cells_say_why_they_stay() {
             "split0 (Split) stays: the {part} of the step at split0 has another equation than the cells that are known"
         )
     };
-    let two_products = "z_x = MatMul(x, w_x)
+    let three_products = "z_x = MatMul(x, w_x)
         z_h = MatMul(h, w_h)
         z = AddV2(z_x, z_h)
-        z0 = AddV2(z, b)";
-    stays(two_products, B).reports(&why("pre-activations"));
+        z_u = MatMul(u, w_u)
+        z0 = AddV2(z, z_u)";
+    stays(three_products, B).reports(&why("pre-activations"));
     let same_twice = step(FUSED, "").replace("Sigmoid(split0:3)", "Sigmoid(split0:2)");
     rewriting(&same_twice).stays().reports(&why("output"));
 }

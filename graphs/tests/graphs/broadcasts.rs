@@ -7,8 +7,8 @@ use proptest::sample::select;
 use crate::common::floats::broadcast;
 use crate::common::notation::graph;
 use crate::mutations::{
-    Pattern, gru, loop_of_cells, loop_of_keras, lstm, lstm_with_all_parts, nodes_of, replaced,
-    wrong,
+    Pattern, gru, loop_of_cells, loop_of_keras, lstm, lstm_of_two_products,
+    lstm_of_two_products_of_rows, lstm_with_all_parts, nodes_of, replaced, wrong,
 };
 use crate::properties::config;
 use crate::{keras, layers};
@@ -65,6 +65,30 @@ proptest! {
         let pattern = lstm();
         let text = with(&pattern.text, &[("x", &x), ("h", &h), ("c", c), ("dh", dh), ("dc", dc)]);
         check(&text, &pattern)?;
+    }
+
+    #[test]
+    fn a_step_of_two_products(
+        [c, dh, dc] in [shape(), shape(), shape()],
+        [of_x, of_h] in [1..3, 1..3],
+        [w_x, w_h, b] in [
+            select(&["[3,8]", "[3,8]", "[3,1]"][..]),
+            select(&["[2,8]", "[2,8]", "[2,1]"][..]),
+            select(&["[8]", "[8]", "[1]", "[1,8]", "[2,1]", "[]"][..]),
+        ],
+        is_strict in any::<bool>(),
+    ) {
+        let (x, h) = (format!("[{of_x},3]"), format!("[{of_h},2]"));
+        let pattern = if is_strict { lstm_of_two_products() } else { lstm_of_two_products_of_rows() };
+        let sum = if is_strict { "AddN(z_x0, z_h0) N=2" } else { "AddV2(z_x0, z_h0)" };
+        let text = replaced(&pattern.text, &[
+            ("AddV2(z_x0, z_h0)", sum),
+            ("shape=[3,8]", &format!("shape={w_x}")),
+            ("shape=[2,8]", &format!("shape={w_h}")),
+            ("shape=[8]", &format!("shape={b}")),
+        ]);
+        let sources = [("x", &x[..]), ("h", &h), ("c", c), ("dh", dh), ("dc", dc), ("w_x", w_x), ("w_h", w_h), ("b", b)];
+        check(&with(&text, &sources), &pattern)?;
     }
 
     #[test]

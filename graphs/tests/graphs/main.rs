@@ -35,5 +35,6 @@ mod shield;
 mod sums;
 mod training;
 mod trimming;
+mod two_products;
 mod unrolled;
 mod waits;

@@ -9,7 +9,7 @@ use crate::common::executor::hash;
 use crate::common::floats::{Run, Value, are_close};
 use crate::common::notation::graph;
 use crate::gate_orders::in_order;
-use crate::{cells, cells_gru, cells_parts, keras, layers};
+use crate::{cells, cells_gru, cells_parts, keras, layers, two_products};
 
 /// A graph that is rewritten, with a shape for each of its sources.
 pub(super) struct Pattern {
@@ -65,6 +65,29 @@ pub(super) fn lstm() -> Pattern {
 pub(super) fn lstm_in_another_order() -> Pattern {
     let lstm = lstm();
     Pattern { text: in_order(&lstm.text, [0, 3, 1, 2]), ..lstm }
+}
+
+pub(super) fn lstm_of_two_products() -> Pattern {
+    let text =
+        two_products::with_weights(&(cells::step_grad(0, "c", ["dh", "dc"]) + two_products::GRAD));
+    let variables = [
+        ("w_x = VariableV2() shape=[3,8]", "w_x = Placeholder() shape=[3,8] sizes=[3,8]"),
+        ("w_h = VariableV2() shape=[2,8]", "w_h = Placeholder() shape=[2,8] sizes=[2,8]"),
+        ("b = VariableV2() shape=[8]", "b = Placeholder() shape=[8] sizes=[8]"),
+    ];
+    let sources: Vec<_> = OF_CELL.into_iter().filter(|(name, _)| *name != "w").collect();
+    Pattern {
+        text: replaced(&text, &variables) + &placeholders(&sources),
+        observed: &["y", "out"],
+        becomes: &["BlockcellLSTMCell(", "BlockcellLSTMCellGrad(", "BlockcellMatMulSlice("],
+        stride: 1,
+    }
+}
+
+pub(super) fn lstm_of_two_products_of_rows() -> Pattern {
+    let pattern = lstm_of_two_products();
+    let text = replaced(&pattern.text, &two_products::GRAD_OF_ROWS);
+    Pattern { text, becomes: &["BlockcellLSTMCell(", "BlockcellLSTMCellGrad("], ..pattern }
 }
 
 pub(super) fn lstm_with_all_parts() -> Pattern {
@@ -410,6 +433,16 @@ fn an_lstm_step() {
 #[test]
 fn an_lstm_step_in_another_order() {
     check(&lstm_in_another_order());
+}
+
+#[test]
+fn an_lstm_step_of_two_products() {
+    check(&lstm_of_two_products());
+}
+
+#[test]
+fn an_lstm_step_of_two_products_of_rows() {
+    check(&lstm_of_two_products_of_rows());
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! `LSTMBlockCell`, the forward step.
 
-use ndarray::Axis;
+use ndarray::{ArrayView2, Axis};
 
 use super::Attributes;
-use super::step::{GateOrder, ICFO, LstmStep};
+use super::step::{ICFO, LstmStep};
 use crate::gemm::{self, StepShape};
 use crate::ops::{Keeps, LSTM_BLOCK_CELL, Sizes};
 use crate::recurrence::{At, Input, Product};
@@ -46,25 +46,32 @@ pub(crate) fn compute<E: Storage>(
     inputs: BlockCellInputs<'_, E>,
     outputs: BlockCellOutputs<'_, E>,
 ) {
-    compute_in_order(context, sizes, (attributes, ICFO), inputs, outputs);
+    let BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
+    let (w_x, w_h) = w.split_at(Axis(0), sizes.input_size);
+    let step = LstmStep { attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
+    SingleStep { x, cs_prev, h_prev, w_x, w_h, step }.compute(context, outputs);
 }
 
-/// [`compute`] with the gates in another order.
-pub(crate) fn compute_in_order<E: Storage>(
-    context: &Context<'_>,
-    sizes: Sizes,
-    (attributes, order): (&Attributes, GateOrder),
-    inputs: BlockCellInputs<'_, E>,
-    outputs: BlockCellOutputs<'_, E>,
-) {
-    let BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
-    let BlockCellOutputs { i, cs, f, o, ci, co, h } = outputs;
-    let Sizes { batch, input_size, cell_size, .. } = sizes;
-    let step = LstmStep { attributes: *attributes, order, b, peepholes: [wci, wcf, wco] };
-    let (w_x, w_h) = w.split_at(Axis(0), input_size);
-    let tiling = gemm::cell_tiling(context, StepShape::new((batch, cell_size), 4));
-    let product = Product::plain(tiling, w_h);
-    let at = At::only_step(context);
-    let products = product.after(Input::Product(x, w_x), at.rows, Some(h_prev));
-    step.run(at, products, cs_prev, [i, cs, f, o, ci, co, h]);
+/// What a step is computed from, with the gates in any order.
+pub(crate) struct SingleStep<'a, E> {
+    pub(crate) x: ArrayView2<'a, E>,
+    pub(crate) cs_prev: ArrayView2<'a, E>,
+    pub(crate) h_prev: ArrayView2<'a, E>,
+    /// The weights of x.
+    pub(crate) w_x: ArrayView2<'a, E>,
+    /// Those of `h_prev`.
+    pub(crate) w_h: ArrayView2<'a, E>,
+    pub(crate) step: LstmStep<'a, E>,
+}
+
+impl<E: Storage> SingleStep<'_, E> {
+    pub(crate) fn compute(self, context: &Context<'_>, outputs: BlockCellOutputs<'_, E>) {
+        let BlockCellOutputs { i, cs, f, o, ci, co, h } = outputs;
+        let tiling = gemm::cell_tiling(context, StepShape::new(self.cs_prev.dim(), 4));
+        let product = Product::plain(tiling, self.w_h);
+        let at = At::only_step(context);
+        let of_x = Input::Product(self.x, self.w_x);
+        let products = product.after(of_x, at.rows, Some(self.h_prev));
+        self.step.run(at, products, self.cs_prev, [i, cs, f, o, ci, co, h]);
+    }
 }

@@ -14,6 +14,8 @@ pub(super) const SMALL: usize = 1 << (usize::BITS / 4);
 #[derive(Clone, PartialEq)]
 pub(super) struct Bound {
     use_optional: bool,
+    /// Whether weights are those of x alone, as those of the state are a tensor of their own.
+    pub(super) apart: bool,
     time: Option<usize>,
     batch: Option<usize>,
     input_size: Option<usize>,
@@ -28,6 +30,7 @@ impl Bound {
     pub(super) fn new(use_optional: bool) -> Self {
         Bound {
             use_optional,
+            apart: false,
             time: None,
             batch: None,
             input_size: None,
@@ -72,6 +75,7 @@ impl Bound {
     /// The rows of weights for an input, and for a state of this size.
     fn rows_of(&self, state: Option<usize>) -> Option<usize> {
         match (self.input_size, state) {
+            (input_size, _) if self.apart => input_size,
             (Some(input_size), Some(state)) => input_size.checked_add(state),
             _ => self.rows,
         }
@@ -136,6 +140,7 @@ impl Bound {
     pub(super) fn symbols(&self, dims: &[Dim]) -> String {
         let name = |dim: &Dim| match dim {
             Optional(_) if !self.use_optional => "any length".to_owned(),
+            InputCell | InputOutput if self.apart => Input.to_string(),
             _ => dim.to_string(),
         };
         format!("[{}]", dims.iter().map(name).collect::<Vec<_>>().join(", "))

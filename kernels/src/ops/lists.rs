@@ -170,6 +170,21 @@ impl<'a, T> Lists<'a, T> {
         &self.all[begin..begin + self.lengths[at]]
     }
 
+    /// Whether there is a list `name` that is not empty.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let is_such = |tensor: &Tensor| tensor.name == name && tensor.list.is_some();
+        self.op.inputs.iter().any(is_such) && !self.of(name).is_empty()
+    }
+
+    /// What belongs to the same inputs in `all`.
+    pub(crate) fn with<'b, U>(&self, all: &'b [U]) -> Lists<'b, U>
+    where
+        'a: 'b,
+    {
+        let Lists { op, lengths, outputs, .. } = *self;
+        Lists { op, lengths, outputs, all }
+    }
+
     /// What belongs to the single input `name`.
     ///
     /// # Panics
@@ -181,7 +196,7 @@ impl<'a, T> Lists<'a, T> {
     }
 
     /// Each input and what belongs to it, and of a list of several their places there.
-    pub(super) fn iter(
+    pub(crate) fn iter(
         &self,
     ) -> impl Iterator<Item = (&'static Tensor, Option<usize>, &'a T)> + use<'a, T> {
         let Lists { op, lengths, all, .. } = *self;

@@ -36,6 +36,11 @@ op! {
             lists: "bool = false",
             /// Whether `cs_prev` may have a shape that broadcasts. That of `LSTMBlockCell` may not.
             broadcasts: "bool = true",
+            /// Whether the weights of `h_prev` are a tensor of their own.
+            num_w_h: "int >= 0 = 0",
+            /// Whether one row of `x` or `h_prev` stands for all, where the other one has more. That needs a `w_h`, and no
+            /// `sequence_length`.
+            broadcasts_rows: "bool = false",
         }
     };
 
@@ -56,12 +61,14 @@ op! {
         /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to that, if it may and there
         /// is no `sequence_length`.
         cs_prev: ArrayViewD<'a, E> = Checked [],
-        /// Weights.
+        /// Weights. With a `w_h` those of `x`, `[input_size, 4 * cell_size]`.
         w: ArrayView2<'a, E> = [InputCell, Gates(4)],
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
         /// None, or the peephole weights of the input, forget and output gate.
         peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
+        /// None, or the weights of `h_prev`.
+        w_h: Option<ArrayView2<'a, E>> = num_w_h * T [Cell, Gates(4)],
     }
 
     /// Outputs of [`lstm_layer`](crate::unfused::lstm_layer). Previous contents do not matter.

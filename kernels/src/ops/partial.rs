@@ -47,6 +47,7 @@ impl Op {
         let [expected, got] = inputs.count();
         self.check_count("inputs", expected, got)?;
         let mut bound = Bound::new(use_optional);
+        bound.apart = inputs.has("w_h");
         let known = || inputs.iter().filter_map(|(t, n, shape)| Some((t, n, shape.as_ref()?)));
         // A tensor may give the size that makes sense of one before it. Every round but the last
         // gives a number to some symbol, so there are few.
@@ -133,7 +134,10 @@ impl Bound {
 
     /// The numbers of `dims`; one that is too large to be counted is as large as can be.
     fn largest(&self, dims: &[Dim]) -> Vec<Option<usize>> {
-        let rows = |state: Dim| Some(self.value(Dim::Input)?.saturating_add(self.value(state)?));
+        let rows = |state: Dim| match self.apart {
+            true => self.value(Dim::Input),
+            false => Some(self.value(Dim::Input)?.saturating_add(self.value(state)?)),
+        };
         let number = |&dim: &Dim| match dim {
             Dim::Gates(gates) => self.value(Dim::Cell).map(|cells| cells.saturating_mul(gates)),
             Dim::InputCell | Dim::InputCellOrNone => rows(Dim::Cell),
@@ -162,6 +166,9 @@ impl Bound {
 
     /// [`Bound::solve`] for `input_size + state = n`.
     fn solve_rows(&mut self, n: usize, state: Dim) -> bool {
+        if self.apart {
+            return self.solve(Dim::Input, n);
+        }
         let rows = *self.rows.get_or_insert(n);
         rows == n
             && match (self.value(Dim::Input), self.value(state)) {

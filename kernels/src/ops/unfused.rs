@@ -30,6 +30,10 @@ op! {
             /// How many gates stand before the input gate, the cell input, the forget gate and the output gate in the columns of
             /// `w` and `b`.
             gate_order: "list(int) = [0, 1, 2, 3]",
+            /// Whether the weights of `h_prev` are a tensor of their own.
+            num_w_h: "int >= 0 = 0",
+            /// Whether one row of `x` or `h_prev` stands for all, where the other one has more. That needs a `w_h`.
+            broadcasts_rows: "bool = false",
         }
     };
 
@@ -40,7 +44,7 @@ op! {
         x: ArrayView2<'a, E> = [Batch, Input],
         /// Output of the step before. With a projection it is narrower than the state.
         h_prev: ArrayView2<'a, E> = [Batch, Output],
-        /// Weights.
+        /// Weights. With a `w_h` those of `x`, `[input_size, 4 * cell_size]`.
         w: ArrayView2<'a, E> = [InputOutput, Gates(4)],
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
@@ -50,6 +54,8 @@ op! {
         /// `[batch, cell_size]`. Without a `cs_prev` there may be that of the output gate alone, as the others would
         /// look at zeros.
         peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
+        /// None, or the weights of `h_prev`: `[x | h_prev] @ w` is `x @ w + h_prev @ w_h` then.
+        w_h: Option<ArrayView2<'a, E>> = num_w_h * T [Output, Gates(4)],
     }
 
     /// Outputs of [`lstm_cell`](crate::unfused::lstm_cell). Previous contents do not matter.

@@ -21,14 +21,14 @@ pub(super) fn infer(
         let what = "tensors in before";
         return Err(Error::Count { op: op.name, what, expected: masks, got: before });
     }
-    if let [Some(mask)] = inputs.of("mask") {
-        check_mask(op, numbers, mask)?;
-    }
     let states_with_axes = states.iter().map(|&name| (name, 0));
     let tensors = [("x", 1)].into_iter().chain(states_with_axes);
     let batch = one_batch(op, inputs, tensors.chain([("mask", 1), ("before", 0)]))?;
     inferred.sizes.batch = batch;
     kind.infer(op, numbers, inputs, &mut inferred)?;
+    if let [Some(mask)] = inputs.of("mask") {
+        check_mask(op, numbers, mask)?;
+    }
     // While a graph is built, nobody knows whether there will be a round; without one, the last states are as small as
     // the first ones.
     for (output, state) in inferred.outputs[1..].iter_mut().zip(states) {
@@ -50,8 +50,10 @@ fn check_mask(
     }
     match (numbers, mask[0]) {
         (Some(numbers), Some(time)) if numbers.rounds() > time => {
-            let got = numbers.rounds.into();
-            Err(Error::Value { op: op.name, tensor: "rounds", index: None, time, got })
+            let rounds = numbers.rounds();
+            let expected = format!("[time, batch, 1] with at least {rounds} steps");
+            let got = mask.to_vec();
+            Err(Error::Shape { op: op.name, tensor: "mask", index: None, expected, got })
         }
         _ => Ok(()),
     }

@@ -2,6 +2,7 @@
 
 use ndarray::ArrayViewD;
 
+use super::memory::whole_len;
 use crate::Error;
 use crate::error::{self, known_shape};
 use crate::ops::partial::may_be_same;
@@ -24,13 +25,16 @@ pub struct Loop {
     pub repeats: bool,
     /// Whether a cell state before the first step may have another shape, which broadcasts.
     pub broadcasts: bool,
+    /// Whether one row of x or of the first output stands for all, where they have weights of their own.
+    pub broadcasts_rows: bool,
 }
 
 impl Default for Loop {
     fn default() -> Self {
         let [x, h] = [None, None];
-        let [lists, last_only] = [false; 2];
-        Loop { x, h, needs_h: true, lists, last_only, repeats: true, broadcasts: true }
+        let [lists, last_only, broadcasts_rows] = [false; 3];
+        let [needs_h, repeats, broadcasts] = [true; 3];
+        Loop { x, h, needs_h, lists, last_only, repeats, broadcasts, broadcasts_rows }
     }
 }
 
@@ -193,6 +197,13 @@ pub(super) fn infer_lengths(
         }
         _ => Ok(()),
     }
+}
+
+/// How many elements of scratch memory an operation on a loop needs in addition where one row of an x of this shape stands for
+/// all rows of a batch.
+#[must_use]
+pub fn copied_x(x: &[usize], batch: usize) -> usize {
+    x.try_into().map_or(0, |sizes| whole_len(sizes, batch))
 }
 
 /// How many of the `rounds` each of `batch` rows takes part in.

@@ -3,7 +3,11 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, Axis, IxDyn, Zip};
 
 use super::GateColumns;
-use crate::lstm::{Attributes, BlockCellInputs, BlockCellOutputs};
+use super::memory::{Pieces, whole_len};
+use super::rows::with_all_rows;
+use crate::lstm::cell::SingleStep;
+use crate::lstm::step::LstmStep;
+use crate::lstm::{Attributes, BlockCellOutputs};
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, Lists, PartialShape, Sizes, UNFUSED_LSTM_CELL};
 use crate::{Context, Element, Error, Storage};
@@ -23,15 +27,22 @@ pub(super) fn check_peepholes(
 }
 
 /// The shapes of [`lstm_cell`]'s outputs, in their order, as far as they follow from what is known of
-/// the inputs' shapes. An unknown cs_prev is taken to be a matrix.
+/// the inputs' shapes. An unknown cs_prev is taken to be a matrix. With a `w_h` and `broadcasts_rows` one row of x or `h_prev`
+/// stands for all.
 ///
 /// # Errors
 ///
 /// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for
 /// an output that cannot be addressed.
-pub fn lstm_cell_shapes(inputs: &Lists<'_, PartialShape>) -> Result<Inferred, Error> {
+pub fn lstm_cell_shapes(
+    broadcasts_rows: bool,
+    inputs: &Lists<'_, PartialShape>,
+) -> Result<Inferred, Error> {
     let op = &UNFUSED_LSTM_CELL;
-    let mut inferred = op.infer(false, inputs)?;
+    let is_such = broadcasts_rows && !inputs.of("w_h").is_empty();
+    let whole = is_such.then(|| with_all_rows(inputs, &["x", "h_prev"]));
+    let whole = whole.as_ref().map(|shapes| inputs.with(shapes));
+    let mut inferred = op.infer(false, whole.as_ref().unwrap_or(inputs))?;
     let (batch, cell) = (inferred.sizes.batch, inferred.sizes.cell_size);
     let gate = vec![batch, cell];
     let has_peepholes = !inputs.of("peepholes").is_empty();
@@ -74,19 +85,32 @@ pub(super) fn broadcast(
     dims.collect()
 }
 
-/// How many elements of scratch memory [`lstm_cell`] needs.
+/// How many elements of scratch memory [`lstm_cell`] needs for a batch of x and `h_prev`, which are matrices of these
+/// sizes, and for the state.
 #[must_use]
-pub fn lstm_cell_scratch(batch: usize, cell: usize, cs_prev: Option<&[usize]>) -> usize {
-    match cs_prev {
+pub fn lstm_cell_scratch(
+    [x, h_prev]: [(usize, usize); 2],
+    cell: usize,
+    cs_prev: Option<&[usize]>,
+) -> usize {
+    let batch = batch_of(x.0, h_prev.0);
+    let whole = [x, h_prev].map(|(rows, columns)| whole_len([1, rows, columns], batch));
+    let of_state = match cs_prev {
         Some(shape) if shape == [batch, cell] => 0,
         Some(_) => 4 * batch * cell,
         None => batch * cell,
-    }
+    };
+    whole[0] + whole[1] + of_state
+}
+
+/// The batch of tensors of so many rows, if they broadcast.
+fn batch_of(rows: usize, others: usize) -> usize {
+    if rows == 1 { others } else { rows }
 }
 
 /// `BlockcellLSTMCell`: the forward step of [`crate::lstm`] on tensors that broadcast, as [`UNFUSED_LSTM_CELL`] says.
 ///
-/// There are peepholes where `inputs` has some, whatever `attributes.use_peephole` says.
+/// With a `w_h` and `broadcasts_rows` one row of x or `h_prev` stands for all. There are peepholes where `inputs` has some, whatever `attributes.use_peephole` says.
 ///
 /// # Errors
 ///
@@ -95,6 +119,7 @@ pub fn lstm_cell_scratch(batch: usize, cell: usize, cs_prev: Option<&[usize]>) -
 pub fn lstm_cell<E: Element>(
     context: &Context<'_>,
     (attributes, columns): (&Attributes, GateColumns),
+    broadcasts_rows: bool,
     inputs: LstmCellInputs<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
     scratch: &mut [E],
@@ -102,8 +127,10 @@ pub fn lstm_cell<E: Element>(
     let op = &UNFUSED_LSTM_CELL;
     let cs_prev = inputs.cs_prev.as_ref();
     check_peepholes(op.name, inputs.peepholes.len(), cs_prev.is_some())?;
-    let Sizes { batch, cell_size, .. } = op.check_lists(&inputs, &outputs, lstm_cell_shapes)?;
-    let needed = lstm_cell_scratch(batch, cell_size, cs_prev.map(ArrayViewD::shape));
+    let infer = |shapes: &Lists<'_, _>| lstm_cell_shapes(broadcasts_rows, shapes);
+    let Sizes { cell_size, .. } = op.check_lists(&inputs, &outputs, infer)?;
+    let rows = [inputs.x.dim(), inputs.h_prev.dim()];
+    let needed = lstm_cell_scratch(rows, cell_size, cs_prev.map(ArrayViewD::shape));
     op.check_scratch(needed, scratch)?;
     let attributes = Attributes { use_peephole: !inputs.peepholes.is_empty(), ..*attributes };
     E::unfused_lstm_cell(context, (attributes, columns), inputs, outputs, scratch);
@@ -119,6 +146,9 @@ pub(crate) fn compute<E: Storage>(
 ) {
     let size = outputs.i.dim();
     let cs_prev = inputs.cs_prev.clone();
+    let mut pieces = Pieces::new(scratch);
+    let [x, h_prev] = [inputs.x, inputs.h_prev].map(|matrix| pieces.whole(matrix, size.0));
+    let (inputs, scratch) = (LstmCellInputs { x, h_prev, ..inputs }, pieces.rest());
     match cs_prev {
         Some(cs_prev) if cs_prev.shape() != [size.0, size.1] && !inputs.peepholes.is_empty() => {
             let mut whole = ArrayViewMut2::from_shape(size, &mut scratch[..size.0 * size.1])
@@ -156,20 +186,29 @@ fn step<E: Storage>(
     cs_prev: ArrayView2<'_, E>,
     outputs: BlockCellOutputs<'_, E>,
 ) {
-    let LstmCellInputs { x, h_prev, w, b, peepholes, .. } = inputs;
-    let (batch, cell_size) = outputs.i.dim();
-    let sizes =
-        Sizes { time: 0, batch, input_size: x.ncols(), cell_size, optional: [cell_size; 3] };
-    let [wci, wcf, wco] = match peepholes[..] {
+    let LstmCellInputs { x, h_prev, w, b, peepholes, w_h, .. } = inputs;
+    let (w_x, w_h) = apart(w, w_h, x.ncols());
+    let peepholes = match peepholes[..] {
         [wci, wcf, wco] => [wci, wcf, wco],
         [wco] => with_zeros(cs_prev, wco),
         // Nobody reads these.
         _ => [b; 3],
     };
-    let inputs = BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b };
     let (attributes, columns) = attributes;
-    let attributes = (&attributes, columns.order());
-    crate::lstm::cell::compute_in_order(context, sizes, attributes, inputs, outputs);
+    let step = LstmStep { attributes, order: columns.order(), b, peepholes };
+    SingleStep { x, cs_prev, h_prev, w_x, w_h, step }.compute(context, outputs);
+}
+
+/// The weights of x, and those of the state, which may be a tensor of their own.
+pub(super) fn apart<'a, E>(
+    w: ArrayView2<'a, E>,
+    w_h: Option<ArrayView2<'a, E>>,
+    input_size: usize,
+) -> (ArrayView2<'a, E>, ArrayView2<'a, E>) {
+    match w_h {
+        Some(w_h) => (w, w_h),
+        None => w.split_at(Axis(0), input_size),
+    }
 }
 
 /// The weights of all peepholes where only the output gate has one: a row of a state of zeros serves as the others'.

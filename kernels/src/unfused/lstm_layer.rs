@@ -5,8 +5,9 @@ use ndarray::{ArrayView1, Axis};
 use super::GateColumns;
 use super::gru_layer::{layer_shapes, steps};
 use super::loops::{self, Loop, Numbers};
-use super::lstm::broadcast;
+use super::lstm::{apart, broadcast};
 use super::memory::{self, Pieces};
+use super::rows::with_all_rows;
 use crate::block_lstm::forward::{LstmSequence, forward_scratch};
 use crate::lstm::Attributes;
 use crate::lstm::step::LstmStep;
@@ -29,35 +30,50 @@ pub fn lstm_layer_shapes(
     numbers: Option<Numbers>,
     inputs: &Lists<'_, PartialShape>,
 ) -> Result<Inferred, Error> {
-    let inferred = layer_shapes(&LSTM_LAYER, kind, numbers, inputs)?;
-    let is_whole = !kind.broadcasts || !inputs.of("sequence_length").is_empty();
+    let broadcasts_rows = kind.broadcasts_rows && !inputs.of("w_h").is_empty();
+    let whole = broadcasts_rows.then(|| with_all_rows(inputs, &["x", "h_prev", "cs_prev"]));
+    let whole = whole.as_ref().map(|shapes| inputs.with(shapes));
+    let mut inferred = layer_shapes(&LSTM_LAYER, kind, numbers, whole.as_ref().unwrap_or(inputs))?;
     let state = [inferred.sizes.batch, inferred.sizes.cell_size];
-    check_state(inputs.one("cs_prev"), &state, is_whole)?;
+    // Rows that end need first states of full size, and block cells do.
+    let has_lengths = !inputs.of("sequence_length").is_empty();
+    check_state(inputs, "h_prev", &state, !broadcasts_rows || has_lengths)?;
+    check_state(inputs, "cs_prev", &state, !kind.broadcasts || has_lengths)?;
+    if broadcasts_rows && numbers.is_none() {
+        // Without a round, the last states are as small as the first ones.
+        for (output, first) in [("h_last", "h_prev"), ("cs_last", "cs_prev")] {
+            let is_whole = inputs.one(first).as_deref() == Some(&state);
+            let rows = state[0].filter(|_| is_whole);
+            inferred.outputs[LSTM_LAYER.output(output)][0] = rows;
+        }
+    }
     Ok(inferred)
 }
 
-/// A state broadcasts as in the first round of a loop. Rows that end need one of full size, and so do block cells.
+/// A state broadcasts as in the first round of a loop, where it need not be whole.
 fn check_state(
-    cs_prev: &PartialShape,
+    inputs: &Lists<'_, PartialShape>,
+    tensor: &'static str,
     state: &[Option<usize>],
     is_whole: bool,
 ) -> Result<(), Error> {
-    let Some(got) = cs_prev else { return Ok(()) };
+    let Some(got) = inputs.one(tensor) else { return Ok(()) };
     let broadcasts = || broadcast(state, got).is_some_and(|both| may_be_same(&both, state));
     if may_be_same(got, state) || (!is_whole && broadcasts()) {
         return Ok(());
     }
     let more = if is_whole { "" } else { ", or a shape that broadcasts to it" };
     let expected = format!("[batch, cell_size] = {}{more}", error::shape(state));
-    let (op, tensor, got) = (LSTM_LAYER.name, "cs_prev", got.clone());
+    let (op, got) = (LSTM_LAYER.name, got.clone());
     Err(Error::Shape { op, tensor, index: None, expected, got })
 }
 
-/// How much scratch memory [`lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`).
+/// How much scratch memory [`lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`). To the
+/// latter, [`copied_x`](super::copied_x) comes.
 #[must_use]
 pub fn lstm_layer_scratch([time, batch, input, cell]: [usize; 4]) -> [usize; 2] {
     let states = batch.saturating_mul(cell);
-    let elements = states.saturating_mul(time.saturating_add(6));
+    let elements = states.saturating_mul(time.saturating_add(7));
     [forward_scratch(&sizes([time, batch, input, cell])), elements]
 }
 
@@ -90,7 +106,8 @@ pub fn lstm_layer<E: Element>(
     let Sizes { time, batch, input_size, cell_size, .. } =
         op.check_lists(&inputs, &outputs, infer)?;
     kind.without_rounds(op, numbers, inputs.x.shape())?;
-    let needed = lstm_layer_scratch([time, batch, input_size, cell_size]);
+    let mut needed = lstm_layer_scratch([time, batch, input_size, cell_size]);
+    needed[1] = needed[1].saturating_add(loops::copied_x(inputs.x.shape(), batch));
     memory::check(op.name, needed, [scratch.len(), elements.len()])?;
     if batch > 0 && cell_size > 0 {
         let use_peephole = !inputs.peepholes.is_empty();
@@ -110,12 +127,13 @@ pub(crate) fn compute<E: Storage>(
     scratch: &mut [f32],
     memory: &mut [E],
 ) {
-    let LstmLayerInputs { sequence_length, x, h_prev, cs_prev, w, b, peepholes, .. } = inputs;
+    let LstmLayerInputs { sequence_length, x, h_prev, cs_prev, w, b, peepholes, w_h, .. } = inputs;
     let LstmLayerOutputs { h, h_last, cs_last } = outputs;
     let (x, mut h) = steps(kind, numbers, x, h);
     let (time, batch, cell) = h.dim();
-    let (w_x, w_h) = w.split_at(Axis(0), x.dim().2);
+    let (w_x, w_h) = apart(w, w_h, x.dim().2);
     let mut pieces = Pieces::new(memory);
+    let (x, h_prev) = (pieces.whole_steps(x, batch), pieces.whole(h_prev, batch));
     let mut first = pieces.take([1, batch, cell]).index_axis_move(Axis(0), 0);
     first.assign(&cs_prev.broadcast((batch, cell)).expect("it was checked"));
     let [i, f, o, ci, co] = [(); 5].map(|()| pieces.take([1, batch, cell]));

@@ -1,6 +1,6 @@
 //! The memory for intermediate tensors of a call.
 
-use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMut3, Axis};
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
 use crate::{Error, Storage};
 
@@ -21,6 +21,11 @@ impl<'m, E: Storage> Pieces<'m, E> {
         Pieces(Some(memory))
     }
 
+    /// What is left.
+    pub(super) fn rest(self) -> &'m mut [E] {
+        self.0.expect("it is given back")
+    }
+
     /// As many elements as a tensor of this shape has.
     pub(super) fn take(&mut self, shape: [usize; 3]) -> ArrayViewMut3<'m, E> {
         let all = self.0.take().expect("it is given back");
@@ -29,21 +34,31 @@ impl<'m, E: Storage> Pieces<'m, E> {
         ArrayViewMut3::from_shape(shape, taken).expect("of this size")
     }
 
-    /// A state of `batch` rows, of which the tensor may have one that stands for all.
-    pub(super) fn whole(&mut self, state: ArrayView2<'m, E>, batch: usize) -> ArrayView2<'m, E> {
-        let (rows, columns) = state.dim();
+    /// A matrix of `batch` rows, of which the tensor may have one that stands for all.
+    pub(super) fn whole(&mut self, matrix: ArrayView2<'m, E>, batch: usize) -> ArrayView2<'m, E> {
+        self.whole_steps(matrix.insert_axis(Axis(0)), batch).index_axis_move(Axis(0), 0)
+    }
+
+    /// The same of the matrices of several steps.
+    pub(super) fn whole_steps(
+        &mut self,
+        steps: ArrayView3<'m, E>,
+        batch: usize,
+    ) -> ArrayView3<'m, E> {
+        let (time, rows, columns) = steps.dim();
         if rows == batch {
-            return state;
+            return steps;
         }
-        let mut all = self.take([1, batch, columns]).index_axis_move(Axis(0), 0);
-        all.assign(&state.broadcast((batch, columns)).expect("one row stands for all"));
-        into_view(all)
+        let dim = (time, batch, columns);
+        let mut all = self.take([time, batch, columns]);
+        all.assign(&steps.broadcast(dim).expect("one row stands for all"));
+        let elements = all.into_slice().expect("a tensor without gaps");
+        ArrayView3::from_shape(dim, elements).expect("of this size")
     }
 }
 
-/// What was written.
-fn into_view<T>(matrix: ArrayViewMut2<'_, T>) -> ArrayView2<'_, T> {
-    let dim = matrix.dim();
-    let elements = matrix.into_slice().expect("a matrix without gaps");
-    ArrayView2::from_shape(dim, elements).expect("of this size")
+/// How many elements [`Pieces::whole_steps`] takes for a tensor of `time`, `rows` and `columns`.
+pub(super) fn whole_len([time, rows, columns]: [usize; 3], batch: usize) -> usize {
+    let all = time.saturating_mul(batch).saturating_mul(columns);
+    if rows == batch { 0 } else { all }
 }

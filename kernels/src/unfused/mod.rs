@@ -27,6 +27,7 @@ mod lstm_grad_equations;
 mod lstm_grad_sums;
 mod lstm_layer;
 mod memory;
+mod rows;
 
 pub use columns::GateColumns;
 pub use gru::{GruCellInputs, GruCellOutputs, gru_cell, gru_cell_scratch};
@@ -39,7 +40,7 @@ pub use keras_gru::{KerasGruInputs, KerasGruOutputs};
 pub use keras_gru::{keras_gru, keras_gru_scratch, keras_gru_shapes};
 pub use keras_lstm::{KerasLstmInputs, KerasLstmOutputs};
 pub use keras_lstm::{keras_lstm, keras_lstm_scratch, keras_lstm_shapes};
-pub use loops::{Loop, Numbers};
+pub use loops::{Loop, Numbers, copied_x};
 pub use lstm::{LstmCellInputs, LstmCellOutputs};
 pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};
 pub use lstm_grad::{LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs};

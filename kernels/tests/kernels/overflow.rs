@@ -126,8 +126,8 @@ fn dimensions_of_plain_cells_that_overflow_are_errors() {
         let [x, h_prev] = fixed.clone();
         let fixed = [x, h_prev, known(&[3, 4]), known(&[4])];
         let cell = &ops::UNFUSED_LSTM_CELL;
-        let shapes = Lists::new(cell, &[1, 1, 1, 1, 0, 0], &[1; 7], &fixed);
-        assert!(lstm_cell_shapes(&shapes).is_err(), "{huge}");
+        let shapes = Lists::new(cell, &[1, 1, 1, 1, 0, 0, 0], &[1; 7], &fixed);
+        assert!(lstm_cell_shapes(false, &shapes).is_err(), "{huge}");
         let (x, h_prev) = (known(&[1, 1, huge]), known(&[1, huge]));
         let weights = [known(&[3, 4]), known(&[3, 2]), known(&[4]), known(&[2])];
         let fixed = [vec![known(&[]), known(&[]), x, h_prev], weights.to_vec()].concat();

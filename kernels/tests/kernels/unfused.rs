@@ -64,12 +64,29 @@ fn call(
     peepholes: &[Array1<f32>],
     state: &[usize],
 ) -> Result<[ArrayD<f32>; 7], Error> {
-    let gate = [x.nrows(), b.len() / 4];
+    let rows = x.nrows();
+    call_with(context, attributes, [x, h_prev, w], (b, rows), cs_prev, peepholes, state, None)
+}
+
+/// The same with so many rows, and perhaps with weights of `h_prev`, and whether a row of one stands for all.
+#[allow(clippy::too_many_arguments)]
+fn call_with(
+    context: &Context<'_>,
+    attributes: (&Attributes, GateColumns),
+    [x, h_prev, w]: [ArrayView2<'_, f32>; 3],
+    (b, rows): (&Array1<f32>, usize),
+    cs_prev: Option<&ArrayD<f32>>,
+    peepholes: &[Array1<f32>],
+    state: &[usize],
+    w_h: Option<(ArrayView2<'_, f32>, bool)>,
+) -> Result<[ArrayD<f32>; 7], Error> {
+    let gate = [rows, b.len() / 4];
     let nan = |shape: &[usize]| ArrayD::from_elem(IxDyn(shape), f32::NAN);
     let mut gates = [(); 4].map(|()| Array2::from_elem(gate, f32::NAN));
     let mut states = [(); 3].map(|()| nan(state));
-    let mut scratch =
-        vec![f32::NAN; lstm_cell_scratch(gate[0], gate[1], cs_prev.map(|cs_prev| cs_prev.shape()))];
+    let cs_shape = cs_prev.map(|cs_prev| cs_prev.shape());
+    let needed = lstm_cell_scratch([x.dim(), h_prev.dim()], gate[1], cs_shape);
+    let mut scratch = vec![f32::NAN; needed];
     let [i, f, o, ci] = gates.each_mut().map(|gate| gate.view_mut());
     let [cs, co, h] = states.each_mut().map(|state| state.view_mut());
     let inputs = LstmCellInputs {
@@ -79,9 +96,11 @@ fn call(
         b: b.view(),
         cs_prev: cs_prev.map(|cs_prev| cs_prev.view()),
         peepholes: peepholes.iter().map(|one| one.view()).collect(),
+        w_h: w_h.map(|(w_h, _)| w_h),
     };
     let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
-    lstm_cell(context, attributes, inputs, outputs, &mut scratch)?;
+    let broadcasts_rows = w_h.is_some_and(|(_, broadcasts_rows)| broadcasts_rows);
+    lstm_cell(context, attributes, broadcasts_rows, inputs, outputs, &mut scratch)?;
     let [i, f, o, ci] = gates.map(|gate| gate.into_dyn());
     let [cs, co, h] = states;
     Ok([i, cs, f, o, ci, co, h])
@@ -135,6 +154,52 @@ pub(crate) fn a_state_broadcasts_or_is_left_out() {
         }
     }
     check_forward([1, 3, 4, 4], Some(&[6, 4]), -1.0);
+}
+
+/// One row of x or of h_prev may stand for all, where each has weights of its own.
+#[test]
+fn the_state_may_have_weights_of_its_own() {
+    let attributes = Attributes { use_peephole: false, forget_bias: 0.7, cell_clip: 0.3 };
+    for (seed, [batch, input, cell, output]) in (0..).zip(SIZES) {
+        let (x, h) = (matrix(seed, batch, input), matrix(seed + 1, batch, output));
+        let w = matrix(3, input + output, 4 * cell);
+        let b: Array1<f32> = matrix(4, 1, 4 * cell).remove_axis(Axis(0));
+        let (w_x, w_h) = w.view().split_at(Axis(0), input);
+        for cs_prev in [None, Some(&[batch, cell][..]), Some(&[1, cell])] {
+            let cs_prev = cs_prev.map(|shape| numbers(5, shape));
+            let cs_prev = cs_prev.as_ref();
+            for context in contexts() {
+                for order in ORDERS {
+                    let call_of = (&attributes, columns(order));
+                    let state = &[batch, cell];
+                    let one = |x: &Array2<f32>, h: &Array2<f32>| {
+                        let views = [x.view(), h.view(), w.view()];
+                        call(&context, call_of, views, &b, cs_prev, &[], state).expect("right")
+                    };
+                    let two = |x: ArrayView2<'_, f32>, h: ArrayView2<'_, f32>, all: bool| {
+                        let w_h = Some((w_h, all));
+                        let views = [x, h, w_x];
+                        call_with(&context, call_of, views, (&b, batch), cs_prev, &[], state, w_h)
+                    };
+                    assert_eq!(two(x.view(), h.view(), false).expect("right"), one(&x, &h));
+                    if batch < 2 {
+                        continue;
+                    }
+                    let row =
+                        |matrix: &Array2<f32>| matrix.slice_axis(Axis(0), (..1).into()).to_owned();
+                    let all = |row: &Array2<f32>| {
+                        row.broadcast((batch, row.ncols())).expect("a row").to_owned()
+                    };
+                    let (one_x, one_h) = (row(&x), row(&h));
+                    let got = two(one_x.view(), h.view(), true).expect("a row stands for all");
+                    assert_eq!(got, one(&all(&one_x), &h));
+                    let got = two(x.view(), one_h.view(), true).expect("a row stands for all");
+                    assert_eq!(got, one(&x, &all(&one_h)));
+                    two(x.view(), one_h.view(), false).expect_err("it does not");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -205,6 +205,46 @@ fn a_state_broadcasts() {
     }
 }
 
+fn check_two_products<E: Element>(sizes: Sizes, tolerance: f64) {
+    let attributes = Attributes { use_peephole: false, forget_bias: 0.7, cell_clip: 0.9 };
+    for (seed, call) in calls::<E>(Cell::Lstm(attributes), sizes, 5).into_iter().enumerate() {
+        let call = &call;
+        for context in contexts() {
+            let want = call.run::<E>(&context).expect("it is right");
+            let got = call.of_two_products(&[]).run::<E>(&context).expect("it is right, too");
+            compare(&got, &want, same_bits).unwrap_or_else(|why| panic!("{sizes:?}: {why}"));
+            if sizes.batch < 2 {
+                continue;
+            }
+            // Rows that end need states of full size.
+            let has_lengths = call.steps.sequence_length.is_some();
+            for rows in [&[0][..], &[1], &[1, 2], &[0, 1], &[0, 2]] {
+                let one = call.of_two_products(rows);
+                if has_lengths && rows != [0] {
+                    one.run::<E>(&context).expect_err("rows end");
+                    continue;
+                }
+                let got = one.run::<E>(&context).expect("rows broadcast");
+                all_close(&got, &one.want::<E>(), tolerance)
+                    .unwrap_or_else(|why| panic!("{seed} {rows:?} {sizes:?}: {why}"));
+                let mut strict = one.clone();
+                strict.kind.broadcasts_rows = false;
+                strict.run::<E>(&context).expect_err("they do not");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_state_may_have_weights_of_its_own() {
+    for sizes in SOME {
+        check_two_products::<f32>(sizes, FLOAT);
+        check_two_products::<f16>(sizes, HALF);
+    }
+    check_two_products::<f32>(Sizes::new(3, 0, 4, 5), FLOAT);
+    check_two_products::<f32>(Sizes::new(3, 2, 0, 5), FLOAT);
+}
+
 fn check_ended<E: Element>(cell: Cell, sizes: Sizes, seed: u64) {
     for call in calls::<E>(cell, sizes, seed) {
         let mut poisoned = call.clone();

@@ -72,7 +72,11 @@ def plain(maker, batch, size, cell, w=None):
     c = state(maker, (batch, cell) if maker.chance(0.9) else (1, cell))
     b = source(maker, (4 * cell,), 0.3)
     axis, more = maker.integers(1), More(maker, cell, batch if c.shape[0] == batch else 1)
-    end, _, saved = plain_step(maker, x, (h, c), (w, b), axis, more)
+    parameters = [w, b]
+    if maker.chance(0.25):  # Each has weights of its own.
+        parameters = [weights(maker, (rows, 4 * cell)) for rows in (size, cell)]
+        parameters.insert(1, b)
+    end, _, saved = plain_step(maker, x, (h, c), parameters, axis, more)
     gates, ends = _plain_grad(maker, c, saved, axis, more)
     return [Cell(x, h, w, gates, [end, *ends])]
 
@@ -105,11 +109,24 @@ class More:
             ]
 
 
-def _preactivations(maker, parts, w, b, axis):
-    """The product of [x, h] and w, plus b if there are biases."""
+def _product(maker, left, w):
+    shape = (left.shape[0], w.shape[1])
+    return maker.one("MatMul", [left, w], shape, transpose_a=False, transpose_b=False)
+
+
+def _preactivations(maker, parts, w, b, axis, w_h=None):
+    """The product of [x, h] and w, or the sum of those of x and w and of h and w_h, plus b if there are biases."""
     (rows, columns), gates = w.shape, (parts[0].shape[0], w.shape[1])
-    concat = maker.one("ConcatV2", [*parts, axis], (gates[0], rows))
-    product = maker.one("MatMul", [concat, w], gates, transpose_a=False, transpose_b=False)
+    if w_h:
+        if maker.chance(0.1):  # One row of a product stands for all.
+            place = maker.random.choice([0, 1])
+            parts = list(parts)
+            parts[place] = source(maker, (1, parts[place].shape[1]))
+        both = [_product(maker, *pair) for pair in zip(parts, (w, w_h))]
+        op = maker.add_op if both[0].shape != both[1].shape or maker.chance(0.8) else "AddN"
+        product = maker.one(op, both if maker.chance(0.8) else both[::-1], gates)
+    else:
+        product = _product(maker, maker.one("ConcatV2", [*parts, axis], (gates[0], rows)), w)
     assert (columns,) == b.shape
     if maker.bias_op in (None, "BiasAdd"):
         return maker.one("BiasAdd", [product, b], gates) if maker.bias_op else product
@@ -124,7 +141,8 @@ def plain_step(maker, x, states, parameters, axis, more=None):
     more = more or More()
     h, c = states
     shape = h.shape
-    z = _preactivations(maker, [x, h], *parameters, axis)
+    w, b, *w_h = parameters
+    z = _preactivations(maker, [x, h], w, b, axis, *w_h)
     i, ci, f, o = maker.add("Split", [axis, z], [shape] * 4, num_split=4)
     if maker.chance(0.8):
         f = maker.one(maker.add_op, [f, maker.constant(())], shape)
@@ -246,6 +264,8 @@ class Steps:
         self.is_lstm = self._kind.endswith("lstm")
         rows, gates, self._attrs = size + units, 4 if self.is_lstm else 2, {}
         self.shapes = [(rows, gates * units), (gates * units,)]
+        if self._kind == "lstm" and maker.chance(0.3):
+            self.shapes = [(size, gates * units), self.shapes[1], (units, gates * units)]
         if not self.is_lstm:
             self.shapes = [self.shapes[0], (rows, units), self.shapes[1], (units,)]
         if self._kind == "block_lstm":

@@ -14,6 +14,7 @@ if not getattr(tf.keras, "__version__", "2").startswith("3."):
     pytest.skip("this TensorFlow has Keras 2", allow_module_level=True)
 
 LSTM, GRU = "BlockcellKerasLSTM", "BlockcellKerasGRU"
+STEP, LAYER = "BlockcellLSTMCell", "BlockcellLSTMLayer"
 # The nodes that the graphs of the models get.
 MODELS = {
     "lstm": {LSTM: 2},
@@ -30,16 +31,20 @@ MODELS = {
     "stateful": {GRU: 1},
     "half": {LSTM: 1},
     "half_gru": {GRU: 1},
-    "masked": {LSTM: 1},
+    # The step that makes the output before the first one.
+    "masked": {LSTM: 1, STEP: 1},
     "masked_outputs": {GRU: 1},
-    "masked_backwards": {LSTM: 2},
-    "masked_zeros": {LSTM: 1},
+    "masked_backwards": {LSTM: 2, STEP: 2},
+    "masked_zeros": {LSTM: 1, STEP: 1},
     "cell_of_lstm": {LSTM: 1},
     # The steps of these have other equations.
     "relu": {},
     "reset_before": {},
-    "without_bias": {},
-    "stacked_cells": {},
+    # Only the last outputs are written.
+    "without_bias": {STEP: 1},
+    "stacked_cells": {STEP: 2},
+    "sequence_without_bias": {LAYER: 1},
+    "sequence_of_stacked_cells": {LAYER: 2},
 }
 TRAINED = ["lstm", "gru", "masked"]
 NAMES = [

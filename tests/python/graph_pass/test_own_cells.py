@@ -10,19 +10,20 @@ from helpers import isolated
 STEPS = {"lstm": "BlockcellLSTMCell", "gru": "GRUBlockCell"}
 LAYERS = {"lstm": "BlockcellLSTMLayer", "gru": "BlockcellGRULayer"}
 GRADIENTS = {"lstm": "BlockcellLSTMCellGrad", "gru": "BlockcellGRUCellGradC"}
+NAMES = [*own_cells.ALL, *own_cells.RNNS]
 
 
 @pytest.fixture(scope="module")
 def stock():
-    return isolated.run("own_cells", list(own_cells.ALL), {"BLOCKCELL_OVERRIDE": "0"})
+    return isolated.run("own_cells", NAMES, {"BLOCKCELL_OVERRIDE": "0"})
 
 
 @pytest.fixture(scope="module")
 def rewritten():
-    return isolated.run("own_cells", list(own_cells.ALL), {"BLOCKCELL_REWRITE": None})
+    return isolated.run("own_cells", NAMES, {"BLOCKCELL_REWRITE": None})
 
 
-@pytest.mark.parametrize("name", own_cells.ALL)
+@pytest.mark.parametrize("name", NAMES)
 def test_same_values(stock, rewritten, name):
     got, want = isolated.value(rewritten[name]), isolated.value(stock[name])
     assert len(got["values"]) == len(want["values"])
@@ -44,3 +45,10 @@ def test_what_becomes_a_step(rewritten, name):
         assert new[STEPS[cell]] == 1
     else:
         assert new[LAYERS[cell]] == 1
+
+
+@pytest.mark.parametrize("name", own_cells.RNNS)
+def test_what_becomes_a_layer(rewritten, name):
+    new = isolated.value(rewritten[name])["rewritten"]
+    # A loop without optimizers keeps what they would remove.
+    assert new["BlockcellLSTMLayer"] == 1

@@ -100,6 +100,7 @@ def _of_lists(sizes):
         gate, x = (batch, cell), some(batch, columns)
         weights = some(columns + cell, 4 * cell)
         lstm = dict(x=x, h_prev=some(*gate), w=weights, b=some(4 * cell))
+        two = dict(w=some(columns, 4 * cell), w_h=[some(cell, 4 * cell)])
         sequence = dict(time=np.int32(time), rounds=[np.int32(time)])
         sequence.update(sequence_length=[], x=some(time, batch, columns), h_prev=some(*gate))
         gru = dict(w_ru=some(columns + cell, 2 * cell), w_c=some(columns + cell, cell))
@@ -128,9 +129,10 @@ def _of_lists(sizes):
                 dict(num_parts=2, begins=[0, cell], sizes=[cell, -1]),
             ),
             ("bias_add_grad_add_n", dict(out_backprop=[some(*gate)] * 2, addends=[some(cell)])),
-            ("lstm_cell", dict(lstm, cs_prev=[], peepholes=[])),
-            ("lstm_cell", dict(lstm, cs_prev=[some(1, cell)], peepholes=[])),
-            ("lstm_cell", dict(lstm, cs_prev=[some(*gate)], peepholes=peepholes)),
+            ("lstm_cell", dict(lstm, cs_prev=[], peepholes=[], w_h=[])),
+            ("lstm_cell", dict(lstm, cs_prev=[some(1, cell)], peepholes=[], w_h=[])),
+            ("lstm_cell", dict(lstm, cs_prev=[some(*gate)], peepholes=peepholes, w_h=[])),
+            ("lstm_cell", dict({**lstm, **two}, cs_prev=[], peepholes=[])),
             ("lstm_cell_grad", dict(lstm_grad, peepholes=[], cs=[]), dict(num_through_peepholes=0)),
             (
                 "lstm_cell_grad",
@@ -150,7 +152,14 @@ def _of_lists(sizes):
             ),
             (
                 "lstm_layer",
-                dict(sequence, cs_prev=some(*gate), w=weights, b=lstm["b"], peepholes=peepholes),
+                dict(
+                    sequence,
+                    **dict(cs_prev=some(*gate), w=weights, b=lstm["b"], peepholes=peepholes, w_h=[]),
+                ),
+            ),
+            (
+                "lstm_layer",
+                dict(sequence, cs_prev=some(*gate), b=lstm["b"], peepholes=[], **two),
             ),
             ("keras_lstm", keras_lstm),
             ("keras_gru", keras_gru),

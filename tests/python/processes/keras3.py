@@ -135,6 +135,15 @@ def stacked_cells():
     return _one(layers.RNN([layers.LSTMCell(4), layers.LSTMCell(3)]))
 
 
+def sequence_without_bias():
+    return _one(layers.LSTM(4, use_bias=False, return_sequences=True))
+
+
+def sequence_of_stacked_cells():
+    cells = [layers.LSTMCell(4), layers.LSTMCell(3)]
+    return _one(layers.RNN(cells, return_sequences=True))
+
+
 MODELS = (
     lstm,
     gru,
@@ -159,6 +168,8 @@ MODELS = (
     reset_before,
     without_bias,
     stacked_cells,
+    sequence_without_bias,
+    sequence_of_stacked_cells,
 )
 
 

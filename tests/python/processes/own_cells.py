@@ -17,15 +17,35 @@ def prepare():
 
 
 def _preactivations(kind, x, h, columns, name):
-    """The product of [x, h] with weights, and what a kind of bias adds to it."""
+    """The product of [x, h] with weights, or one of each, and what a kind of bias adds to it."""
     rows = x.shape.as_list()[1] + h.shape.as_list()[1]
     with v1.variable_scope(name, reuse=v1.AUTO_REUSE, use_resource=False):
+        if kind in TWO:
+            return _of_two(kind, x, h, columns)
         z = tf.matmul(tf.concat([x, h], 1), v1.get_variable("w", [rows, columns]))
         if kind == "none":
             return z
         shape = {"row": [1, columns], "one": [1]}.get(kind, [columns])
         b = v1.get_variable("b", shape, initializer=v1.random_normal_initializer(stddev=0.5))
     return b + z if kind == "reversed" else z + b
+
+
+def _of_two(kind, x, h, columns):
+    """The sum of a product of x, one of h, and biases."""
+
+    def product(left, name):
+        return tf.matmul(left, v1.get_variable(name, [left.shape.as_list()[1], columns]))
+
+    def bias(name):
+        return v1.get_variable(name, [columns], initializer=v1.random_normal_initializer())
+
+    if kind == "two":
+        return product(x, "w_x") + product(h, "w_h") + bias("b")
+    if kind == "two_reversed":
+        return tf.nn.bias_add(product(h, "w_h") + product(x, "w_x"), bias("b"))
+    if kind == "two_biases":
+        return (product(x, "w_x") + bias("b_x")) + (product(h, "w_h") + bias("b_h"))
+    return product(x, "w_x") + product(h, "w_h")
 
 
 def _lstm(kind, x, states):
@@ -46,6 +66,8 @@ def _gru(kind, x, states):
 # Orders of the gates, for an LSTM whose bias a sum adds.
 ORDERS = {"i_f_o_j": "ifoj", "i_f_j_o": "ifjo", "f_i_o_j": "fioj"}
 CELLS = {"lstm": (_lstm, 2), "gru": (_gru, 1)}
+# The same with a product of x and one of h.
+TWO = ("two", "two_reversed", "two_biases", "two_none")
 # What is added to the products. The last two broadcast as no BiasAdd does.
 KINDS = ("none", "sum", "reversed", "row", "one")
 
@@ -94,8 +116,61 @@ def name_of(cell, kind, loop, train, optimized):
 
 ALL = {
     name_of(*of): of
-    for of in itertools.product(CELLS, (*KINDS, *ORDERS), (False, True), (False, True), OPTIMIZED)
-    if of[0] == "lstm" or of[1] not in ORDERS
+    for of in itertools.product(
+        CELLS, (*KINDS, *ORDERS, *TWO), (False, True), (False, True), OPTIMIZED
+    )
+    if of[0] == "lstm" or of[1] not in (*ORDERS, *TWO)
 }
+
+
+class _Cell:
+    """A cell for `dynamic_rnn`, which takes whatever has these attributes."""
+
+    state_size = (CELL, CELL)
+    output_size = CELL
+
+    def __init__(self, kind):
+        self._kind = kind
+
+    def __call__(self, x, states, scope=None):
+        c, h = _lstm(self._kind, x, states)
+        return h, (c, h)
+
+    def zero_state(self, batch, dtype):
+        return tuple(tf.zeros([batch, CELL], dtype) for _ in range(2))
+
+
+def _rnn(kind, lengths, rows, optimized):
+    """`dynamic_rnn`, with lengths of rows or without, from a first state of so many rows."""
+    random = np.random.RandomState(6)
+    with tf.Graph().as_default():
+        v1.set_random_seed(7)
+        x = v1.placeholder(tf.float32, [None, STEPS, INPUT])
+        first = tuple(v1.placeholder(tf.float32, [None, CELL]) for _ in range(2))
+        _lstm(kind, x[:, 0], first)  # The variables are made outside of the loop.
+        ended = tf.constant([STEPS, 2, 0]) if lengths else None
+        h, last = v1.nn.dynamic_rnn(_Cell(kind), x, ended, first)
+        feeds = {x: random.uniform(-1, 1, [BATCH, STEPS, INPUT])}
+        feeds.update((state, random.uniform(-1, 1, [rows, CELL])) for state in first)
+        with v1.Session(config=config(optimized)) as session:
+            for variable in v1.trainable_variables():
+                value = random.uniform(-0.5, 0.5, variable.shape.as_list())
+                session.run(variable.initializer, {variable.initial_value: value})
+            return counted(lambda: run(session, [h, *last], feeds))
+
+
+# Of a product of x and one of h, by kind, whether there are lengths, and the rows of the first state.
+RNNS = {
+    "_".join(["rnn", kind, "lengths" if lengths else "whole", f"{rows}", *["plain"] * (not fast)]): (
+        kind,
+        lengths,
+        rows,
+        fast,
+    )
+    for kind, lengths, rows, fast in itertools.product(TWO, (False, True), (1, BATCH), OPTIMIZED)
+    if rows == BATCH or not lengths
+}
+for _name, _of in RNNS.items():
+    globals()[_name] = lambda of=_of: _rnn(*of)
 for _name, _of in ALL.items():
     globals()[_name] = lambda of=_of: _cell(*of)

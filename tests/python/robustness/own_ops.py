@@ -73,15 +73,19 @@ def _calls():
         kin=[{"out_backprop", "addends"}],
     )
     step = {"x": (batch, width), "h_prev": (batch, 3), "w": (width + 3, 4 * cell), "b": (4 * cell,)}
-    everything = [{*step, "cs_prev", "peepholes"}]
+    everything = [{*step, "cs_prev", "peepholes", "w_h"}]
     cells = [("none", [], 0), ("a state", [(batch, cell)], 0), ("a vector", [(cell,)], 0)]
     cells += [("many states", [(2, batch, cell)], 0), ("peepholes", [(batch, cell)], 3)]
     cells += [("a peephole", [], 1)]
     for _, state, peepholes in cells:
-        lists = {"cs_prev": state, "peepholes": [(cell,)] * peepholes}
+        lists = {"cs_prev": state, "peepholes": [(cell,)] * peepholes, "w_h": []}
         yield Call("BlockcellLSTMCell", {**step, **lists}, {"cell_clip": 0.4}, everything)
-    order = {"gate_order": [0, 3, 1, 2]}
-    yield Call("BlockcellLSTMCell", {**step, "cs_prev": [], "peepholes": []}, order, everything)
+    order, lists = {"gate_order": [0, 3, 1, 2]}, {"cs_prev": [], "peepholes": [], "w_h": []}
+    yield Call("BlockcellLSTMCell", {**step, **lists}, order, everything)
+    two = {**step, **lists, "w": (width, 4 * cell), "w_h": [(3, 4 * cell)]}
+    for rows in ({}, {"x": (1, width)}, {"h_prev": (1, 3)}):
+        attributes = {"broadcasts_rows": bool(rows)}
+        yield Call("BlockcellLSTMCell", {**two, **rows}, attributes, everything)
     yield from _gradient_calls()
     yield from _layer_calls()
     yield from _keras_calls()
@@ -139,6 +143,7 @@ def _layer_calls():
             "w": (width + cell, 4 * cell),
             "b": (4 * cell,),
             "peepholes": [],
+            "w_h": [],
         },
         "BlockcellGRULayer": {
             "w_ru": (width + cell, 2 * cell),
@@ -147,6 +152,7 @@ def _layer_calls():
             "b_c": (cell,),
         },
     }
+    two_weights = {"w": (width, 4 * cell), "w_h": [(cell, 4 * cell)]}
     for op, tail in tails.items():
         head = {"time": number(time), "rounds": [number(time), number(time - 1)]}
         states = {"x": (time, batch, width), "h_prev": (batch, cell)}
@@ -158,8 +164,12 @@ def _layer_calls():
             ([], {"h_sizes": [batch, cell], "lists": True}, {"time": number(time + 1)}),
             ([], {"broadcasts": False}, {}),
             ([], {"gate_order": [0, 3, 1, 2]}, {}),
+            ([], {"broadcasts_rows": True}, {**two_weights, "h_prev": (1, cell)}),
+            ([], {"broadcasts_rows": True}, {**two_weights, "x": (time, 1, width)}),
+            ([number([0, 2, 7])], {"broadcasts_rows": False}, two_weights),
         ):
-            if "cs_prev" not in tail and {"broadcasts", "gate_order"} & set(attributes):
+            own = {"broadcasts", "gate_order", "broadcasts_rows"}
+            if "cs_prev" not in tail and own & set(attributes):
                 continue
             inputs = {**head, "sequence_length": lengths, **states, **tail}
             inputs.update((name, value) for name, value in more.items() if name in inputs)

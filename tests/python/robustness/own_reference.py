@@ -90,6 +90,23 @@ def bias_add_grad_add_n(out_backprop, addends):
     return {"sum": sum(sums)}
 
 
+def _of_one_product(x, h_prev, w, w_h, broadcasts_rows, more=()):
+    """x, h_prev and w as where the weights of h_prev are a part of w, with the rows of all tensors."""
+    if not w_h:
+        return x, h_prev, w
+    expect(np.ndim(x) >= 2 and np.ndim(h_prev) == 2, "x or h_prev has another rank")
+    _, columns = shape_of("w", w, (x.shape[-1], None))
+    shape_of("w_h", w_h[0], (h_prev.shape[1], columns))
+    if broadcasts_rows:
+        all_rows = {np.shape(one)[-2] for one in (x, h_prev, *more) if np.ndim(one) >= 2}
+        expect(len(all_rows - {1}) < 2, "rows do not broadcast")
+        rows = (all_rows - {1} or {1}).pop()
+        x, h_prev = (
+            np.broadcast_to(one, (*one.shape[:-2], rows, one.shape[-1])) for one in (x, h_prev)
+        )
+    return x, h_prev, np.concatenate([w, w_h[0]])
+
+
 def _lstm_weights(x, h_prev, w, b, peepholes):
     batch, width = shape_of("x", x, (None, None))
     _, output = shape_of("h_prev", h_prev, (batch, None))
@@ -116,9 +133,20 @@ def _in_icfo(gate_order, *tensors):
 
 
 def lstm_cell(
-    x, h_prev, w, b, cs_prev, peepholes, forget_bias=1.0, cell_clip=-1.0, gate_order=ICFO
+    x,
+    h_prev,
+    w,
+    b,
+    cs_prev,
+    peepholes,
+    w_h,
+    forget_bias=1.0,
+    cell_clip=-1.0,
+    gate_order=ICFO,
+    broadcasts_rows=False,
 ):
     """`BlockcellLSTMCell`."""
+    x, h_prev, w = _of_one_product(x, h_prev, w, w_h, broadcasts_rows)
     batch, cell = _lstm_weights(x, h_prev, w, b, peepholes)
     _expect_peepholes(peepholes, cs_prev)
     state = cs_prev[0] if cs_prev else np.zeros((batch, cell), x.dtype)
@@ -340,6 +368,7 @@ def lstm_layer(
     w,
     b,
     peepholes,
+    w_h,
     forget_bias=1.0,
     cell_clip=-1.0,
     x_sizes=(),
@@ -347,6 +376,7 @@ def lstm_layer(
     needs_h=True,
     broadcasts=True,
     gate_order=ICFO,
+    broadcasts_rows=False,
 ):
     """`BlockcellLSTMLayer`."""
     expect(sorted(gate_order) == [0, 1, 2, 3], "gate_order has not each gate once")
@@ -354,7 +384,10 @@ def lstm_layer(
     steps = _steps(time, rounds, x)
     if steps == 0:
         return _without_steps(time, x, (h_prev, cs_prev), x_sizes, h_sizes, needs_h)
+    whole = h_prev if sequence_length else None
+    x, h_prev, w = _of_one_product(x, h_prev, w, w_h, broadcasts_rows, [cs_prev])
     shape = shape_of("x", x, (None, None, None))
+    expect(whole is None or len(whole) == shape[1], "rows end, but not those of the state")
     batch, cell = _lstm_weights(np.empty(shape[1:]), h_prev, w, b, peepholes)
     shape_of("h_prev", h_prev, (batch, cell))
     if sequence_length or not broadcasts:

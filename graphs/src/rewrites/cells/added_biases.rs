@@ -49,9 +49,17 @@ impl AddedBias {
         dz: Output,
     ) -> AddedBias {
         let mut found = AddedBias::default();
-        let Some(b) = z.added_bias() else { return found };
-        let Some(&[columns]) = shapes.of(graph).sizes(graph, b).as_deref() else { return found };
-        let reader = Reader { graph, z, b, columns };
+        for b in z.added_biases() {
+            if let Some(&[columns]) = shapes.of(graph).sizes(graph, b).as_deref() {
+                found.add(&Reader { graph, z, b, columns }, dz);
+            }
+        }
+        found
+    }
+
+    /// Adds what is read of one bias. The sums over rows are those of all.
+    fn add(&mut self, reader: &Reader<'_>, dz: Output) {
+        let (found, graph) = (self, reader.graph);
         let is_beside = |&id: &NodeId| check_beside(graph, id, dz.node).is_ok();
         for sum in takers(graph, dz, "Sum").filter(is_beside) {
             let axes = graph.input(sum, 1);
@@ -74,7 +82,6 @@ impl AddedBias {
                 found.nodes.extend([sum, reshape]);
             }
         }
-        found
     }
 }
 
@@ -89,7 +96,7 @@ impl Reader<'_> {
             None => {}
         }
         let tensor = pushed(self.graph, unary(self.graph, shape, "Shape")?);
-        if self.z.product().contains(&tensor.node) {
+        if self.z.whole().contains(&tensor.node) {
             return Some(Of::Product);
         }
         is_same_outside(self.graph, tensor, self.b).then_some(Of::Bias)

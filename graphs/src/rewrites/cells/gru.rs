@@ -130,14 +130,14 @@ impl Forward {
     /// The step, and what takes its place.
     pub(super) fn step(self, graph: &Graph) -> Result<Step, Reason> {
         let inner = [self.hr, self.rest, self.c, self.new, self.h].map(|tensor| tensor.node);
-        let mut nodes = [&self.z.nodes[..], &self.z_c.nodes, &inner].concat();
+        let mut nodes = [self.z.nodes(), self.z_c.nodes(), inner.to_vec()].concat();
         nodes.extend([self.gates.node, self.split]);
         nodes.extend(self.kept.map(|kept| kept.node));
         nodes.sort_unstable();
         nodes.dedup();
         nodes.retain(|&id| graph.op(id) != "Const");
         // The candidate is an output of the new node, where it is its own product.
-        let mut products = [self.z.product(), &[self.gates.node], self.z_c.product()].concat();
+        let mut products = [self.z.products(), &[self.gates.node], self.z_c.products()].concat();
         products.retain(|&id| id != self.c.node);
         check_computed_once(graph, products, &nodes)?;
         let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w, self.z_c.w]);

@@ -1,7 +1,7 @@
 //! The forward step of `BasicLSTMCell` and `LSTMCell`.
 //!
 //! ```text
-//! z = [x | h_prev] @ w [+ b]                              see `preactivations.rs`
+//! z = [x | h_prev] @ w [+ b]                              or x @ w + h_prev @ w_h [+ b], see `preactivations.rs`
 //! i_bar, ci_bar, f_bar, o_bar = Split(1, z)               in any order
 //! i  = Sigmoid(i_bar [+ wci * cs_prev])     f  = Sigmoid(f_bar [+ forget_bias] [+ wcf * cs_prev])
 //! ci = Tanh(ci_bar)                         cs = i * ci + f * cs_prev [Minimum, Maximum]
@@ -263,7 +263,7 @@ impl Forward {
         let forward = Forward {
             split,
             order,
-            z: z.clone(),
+            z: z.clone().with_state(graph, cs_prev),
             b,
             i,
             f,
@@ -290,7 +290,7 @@ impl Forward {
         let shapes = shapes.of(graph);
         let columns = |tensor| shapes.sizes(graph, tensor)?.last().copied();
         let of_bias = match self.b {
-            Taken::Tensor(b) => columns(b),
+            Taken::Tensor(b) | Taken::Sum([b, _]) => columns(b),
             Taken::Zeros(columns) => Some(columns),
         };
         let gates = of_bias.or_else(|| columns(self.z.w));
@@ -332,8 +332,8 @@ impl Forward {
 
     /// The step, and what takes its place.
     pub(super) fn step(self, graph: &Graph) -> Result<Step, Reason> {
-        let products = [self.z.product(), &[self.split]].concat();
-        let mut nodes = self.z.nodes;
+        let products = [self.z.products(), &[self.split]].concat();
+        let mut nodes = self.z.nodes();
         nodes.extend([self.split, self.ci.node, self.new.node, self.co.node, self.h.node]);
         nodes.extend(self.i.nodes.iter().chain(&self.o.nodes).chain(&self.state));
         nodes.extend(self.f.iter().flat_map(|f| &f.nodes));
@@ -348,16 +348,20 @@ impl Forward {
             vec![self.h],
         ];
         let forget_bias = self.f.as_ref().and_then(|f| f.bias).unwrap_or(0.0);
-        let attributes = vec![
+        let mut attributes = vec![
             ("num_cs_prev", usize::from(self.cs_prev.is_some()).into()),
             ("num_peepholes", self.peepholes.len().into()),
             ("forget_bias", forget_bias.into()),
             ("cell_clip", self.clip.map_or(-1.0, |clip| clip.bound).into()),
             ("gate_order", gate_order(self.order)),
         ];
+        if self.z.w_h.is_some() {
+            attributes.push(("num_w_h", 1_usize.into()));
+            attributes.push(("broadcasts_rows", self.z.broadcasts_rows.into()));
+        }
         let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w]);
         inputs.push(self.b);
-        inputs.extend(taken(self.cs_prev.into_iter().chain(self.peepholes)));
+        inputs.extend(taken(self.cs_prev.into_iter().chain(self.peepholes).chain(self.z.w_h)));
         let (root, row_sums) = (self.h.node, Vec::new());
         Ok(Step { root, nodes, op: ops::LSTM_CELL, inputs, attributes, outputs, row_sums })
     }

@@ -25,6 +25,7 @@ mod lstm;
 mod lstm_grad;
 mod lstm_grad_parts;
 mod preactivations;
+mod row_shapes;
 mod step;
 
 use crate::facts::shapes::LazyShapes;
@@ -39,8 +40,13 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     if lstm.is_empty() && gru.is_empty() {
         return;
     }
-    let mut context = step::Context::of(graph);
     let shapes = LazyShapes::default();
+    for &split in &lstm {
+        if let Ok(forward) = lstm::Forward::read(graph, &shapes, split) {
+            row_shapes::rewrite(graph, &shapes, &forward);
+        }
+    }
+    let mut context = step::Context::of(graph);
     let mut replaced = 0;
     let steps = lstm.iter().filter_map(|&split| lstm::Forward::read(graph, &shapes, split).ok());
     let known = steps.map(|forward| (forward.i.tensor, forward)).collect();

@@ -53,6 +53,20 @@ pub(super) enum Taken {
     Tensor(Output),
     /// A new constant: a vector of so many zeros.
     Zeros(i64),
+    /// The sum of two vectors.
+    Sum([Output; 2]),
+}
+
+impl Taken {
+    /// What that is of the graph.
+    fn tensors(self) -> impl Iterator<Item = Output> {
+        let (one, other) = match self {
+            Taken::Tensor(tensor) => (Some(tensor), None),
+            Taken::Zeros(_) => (None, None),
+            Taken::Sum([one, other]) => (Some(one), Some(other)),
+        };
+        one.into_iter().chain(other)
+    }
 }
 
 impl From<Output> for Taken {
@@ -203,10 +217,7 @@ impl Step {
 
     /// What it takes of the graph.
     fn tensors(&self) -> impl Iterator<Item = Output> + '_ {
-        self.inputs.iter().filter_map(|&input| match input {
-            Taken::Tensor(tensor) => Some(tensor),
-            Taken::Zeros(_) => None,
-        })
+        self.inputs.iter().flat_map(|input| input.tensors())
     }
 
     /// Whether everybody who depends on a node of the step waits for all that the step needs.
@@ -283,6 +294,7 @@ impl Step {
     fn input(&self, graph: &mut Graph, number: usize, data_type: DataType) -> Output {
         let count = match self.inputs[number] {
             Taken::Tensor(tensor) => return tensor,
+            Taken::Sum(both) => return self.sum(graph, number, data_type, both),
             Taken::Zeros(count) => count,
         };
         let root = graph.node(self.root);
@@ -300,6 +312,21 @@ impl Step {
             ..Node::default()
         };
         Output { node: graph.add(node), index: 0 }
+    }
+
+    /// Adds the node that adds two tensors.
+    fn sum(
+        &self,
+        graph: &mut Graph,
+        number: usize,
+        data_type: DataType,
+        both: [Output; 2],
+    ) -> Output {
+        let mut sum = graph.node(self.root).like("AddV2", data_type);
+        sum.name = format!("{}/blockcell/AddV2_{number}", sum.name);
+        sum.inputs = both.to_vec();
+        sum.output_types = vec![data_type];
+        Output { node: graph.add(sum), index: 0 }
     }
 
     /// Removes what nobody needs any more. Who waited for it waits for the new node then.

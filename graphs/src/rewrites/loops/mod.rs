@@ -33,18 +33,40 @@ use crate::facts::shapes::LazyShapes;
 use crate::graph::report::Report;
 use crate::graph::{Graph, NodeId, ops};
 use crate::rewrites::candidate::Facts;
+use frame::Frame;
 
 /// Whether a node is in a step that such loops have.
 fn is_place(graph: &Graph, id: NodeId) -> bool {
     graph.is(id, ops::STEP) || keras::is_place(graph, id)
 }
 
-/// Rewrites all such loops of a graph.
-pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
+/// Rewrites the loops of Keras's layers. That is before `cells` finds steps in them.
+pub(crate) fn rewrite_keras(graph: &mut Graph, report: &mut Report) {
+    let frames = inference(graph, keras::is_place);
+    if frames.is_empty() {
+        return;
+    }
+    let (mut facts, shapes) = (Facts::of(graph), LazyShapes::default());
+    for frame in frames {
+        let Some(frame) = frame.current(graph) else { continue };
+        let found = keras::read(graph, frame, &shapes);
+        // What stays may be a loop of other steps then, and is reported with these.
+        let _ = found.and_then(|found| found.rewrite(graph, &mut facts, report));
+    }
+}
+
+/// The loops with such nodes in which no gradients are taken.
+fn inference(graph: &Graph, is_place: fn(&Graph, NodeId) -> bool) -> Vec<Frame> {
     let mut frames = frame::with(graph, graph.ids().filter(|&id| is_place(graph, id)));
     // Where gradients are taken, a round keeps tensors for them.
     let keeps = |id: &NodeId| matches!(graph.op(*id), "StackPushV2" | "TensorListPushBack");
     frames.retain(|frame| !frame.nodes.iter().any(keeps));
+    frames
+}
+
+/// Rewrites all such loops of a graph.
+pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
+    let frames = inference(graph, is_place);
     if frames.is_empty() {
         return;
     }

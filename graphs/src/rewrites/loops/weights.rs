@@ -45,8 +45,9 @@ impl Weight {
             let node = graph.node(next.node);
             match node.op.as_str() {
                 "Const" => {}
-                "Cast" | "ConcatV2" | "ExpandDims" | "Identity" | "ReadVariableOp" | "Reshape"
-                | "Split" | "SplitV" | "Squeeze" | "StridedSlice" | "Unpack" => {
+                "Add" | "AddV2" | "Cast" | "ConcatV2" | "ExpandDims" | "Identity"
+                | "ReadVariableOp" | "Reshape" | "Split" | "SplitV" | "Squeeze"
+                | "StridedSlice" | "Unpack" => {
                     open.extend(&node.inputs);
                 }
                 _ => return None,

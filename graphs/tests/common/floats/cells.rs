@@ -96,11 +96,27 @@ fn gates([x, h_prev, w, b]: [&Tensor; 4], count: usize) -> Option<Vec<Tensor>> {
     left.product(w, [false; 2])?.plus(b)?.split(1.0, count)
 }
 
+/// `x @ w + h_prev @ w_h + b`, in parts.
+fn gates_of_two(
+    [x, h_prev, w, b]: [&Tensor; 4],
+    w_h: &Tensor,
+    broadcasts_rows: bool,
+) -> Option<Vec<Tensor>> {
+    if Some(&b.shape[..]) != w.shape.get(1..) || Some(&b.shape[..]) != w_h.shape.get(1..) {
+        return None;
+    }
+    let [of_x, of_h] = [x.product(w, [false; 2])?, h_prev.product(w_h, [false; 2])?];
+    if !broadcasts_rows && of_x.shape != of_h.shape {
+        return None;
+    }
+    of_x.plus(&of_h)?.plus(b)?.split(1.0, 4)
+}
+
 fn lstm_cell(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let [x, h_prev, w, b] = [(); 4].map(|()| inputs.one());
     let cs_prev = inputs.some(count(node, "num_cs_prev")).first();
     let peepholes = inputs.some(count(node, "num_peepholes"));
-    lstm_step(node, [x, h_prev, w, b], cs_prev, peepholes)
+    lstm_step(node, [x, h_prev, w, b], cs_prev, peepholes, inputs.some(count(node, "num_w_h")))
 }
 
 fn lstm_step(
@@ -108,8 +124,12 @@ fn lstm_step(
     parameters: [&Tensor; 4],
     cs_prev: Option<&Tensor>,
     peepholes: &[Tensor],
+    w_h: &[Tensor],
 ) -> Option<Vec<Tensor>> {
-    let parts = gates(parameters, 4)?;
+    let parts = match w_h {
+        [w_h] => gates_of_two(parameters, w_h, flag(node, "broadcasts_rows"))?,
+        _ => gates(parameters, 4)?,
+    };
     let [i_bar, ci_bar, f_bar, o_bar] = gate_order(node).map(|place| &parts[place]);
     let cells = &i_bar.shape[1..];
     if peepholes.iter().any(|weights| weights.shape != cells) {
@@ -269,9 +289,9 @@ fn layer(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     for t in 0..rounds {
         let x = x.at(t)?;
         let next = if is_lstm {
-            let found =
-                lstm_step(node, [&x, &states[0], &all[0], &all[1]], Some(&states[1]), &all[2..]);
-            let found = found?;
+            let (peepholes, w_h) = all[2..].split_at(count(node, "num_peepholes"));
+            let parameters = [&x, &states[0], &all[0], &all[1]];
+            let found = lstm_step(node, parameters, Some(&states[1]), peepholes, w_h)?;
             vec![found[6].clone(), found[1].clone()]
         } else {
             let parameters = [&[x, states[0].clone()], all].concat();

@@ -4,11 +4,11 @@ use std::iter;
 
 use blockcell_kernels::unfused::{
     GateColumns, GruLayerInputs, GruLayerOutputs, Loop, LstmCellInputs, LstmCellOutputs,
-    LstmLayerInputs, LstmLayerOutputs, gru_layer, gru_layer_scratch, lstm_cell, lstm_layer,
-    lstm_layer_scratch,
+    LstmLayerInputs, LstmLayerOutputs, copied_x, gru_layer, gru_layer_scratch, lstm_cell,
+    lstm_layer, lstm_layer_scratch,
 };
 use blockcell_kernels::{Context, Element, Error};
-use ndarray::{Array2, Array3, ArrayD, ArrayView1, ArrayViewD, Axis, Ix2, IxDyn, s};
+use ndarray::{Array2, Array3, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, Ix2, IxDyn, s};
 
 use crate::common::Tensors;
 use crate::common::compare::same_bits;
@@ -65,6 +65,8 @@ pub(crate) struct Call {
     pub(crate) outputs: Tensors,
     pub(crate) scratch: [usize; 2],
     pub(crate) columns: GateColumns,
+    /// Whether an LSTM has the weights of x and those of h_prev as two tensors.
+    pub(crate) apart: bool,
 }
 
 impl Call {
@@ -101,7 +103,21 @@ impl Call {
             outputs: outputs.collect(),
             scratch: cell.scratch(sizes),
             columns: GateColumns::default(),
+            apart: false,
         }
+    }
+
+    /// The call with weights of h_prev, and with a row of each of these tensors that stands for all.
+    pub(crate) fn of_two_products(&self, rows: &[usize]) -> Self {
+        let mut call = Call { apart: true, ..self.clone() };
+        call.kind.broadcasts_rows = true;
+        for &at in rows {
+            let axis = Axis(call.inputs[at].ndim() - 2);
+            call.inputs[at] = call.inputs[at].slice_axis(axis, (..1).into()).to_owned();
+        }
+        let batch = call.outputs[1].shape()[0];
+        call.scratch[1] += copied_x(call.inputs[0].shape(), batch);
+        call
     }
 
     /// Makes `rounds`, and lets rows end after different numbers of them.
@@ -141,7 +157,13 @@ impl Call {
                 let outputs = views_mut!(LstmLayerOutputs, &mut results, [h, h_last, cs_last]);
                 // The tensors say whether there are peepholes.
                 let attributes = Attributes { use_peephole: false, ..attributes }.of_call();
-                let inputs = lstm(&self.steps, &inputs);
+                let weights: ArrayView2<'_, E> = view(&inputs[3]);
+                let input_size = inputs[0].shape()[2].min(weights.nrows());
+                let (w, w_h) = weights.split_at(Axis(0), input_size);
+                let mut inputs = lstm(&self.steps, &inputs);
+                if self.apart {
+                    (inputs.w, inputs.w_h) = (w, Some(w_h));
+                }
                 let attributes = (&attributes, self.columns);
                 lstm_layer(context, attributes, &self.kind, inputs, outputs, memory)
             }
@@ -168,7 +190,8 @@ impl Call {
         let mut states: Vec<Array2<f64>> = states.iter().map(whole).collect();
         let mut h = Array3::zeros((self.inputs[0].shape()[0], size.0, size.1));
         for (t, x) in self.inputs[0].axis_iter(Axis(0)).enumerate() {
-            let next = step(&typed(&x.to_owned()), &states);
+            let whole = x.broadcast((size.0, x.shape()[1])).expect("it broadcasts").to_owned();
+            let next = step(&typed(&whole.into_dyn()), &states);
             for row in (0..size.0).filter(|&row| t < self.length(row)) {
                 for (state, next) in states.iter_mut().zip(&next) {
                     state.row_mut(row).assign(&next.row(row));
@@ -246,6 +269,7 @@ impl Call {
             b: view(&rest[1]),
             cs_prev: Some(cs_prev.view()),
             peepholes: rest[2..].iter().map(|one| view(one)).collect(),
+            w_h: None,
         };
         let mut results = vec![cs_prev.clone(); 7];
         let [i, cs, f, o, ci, co, h] = take_mut(&mut results);
@@ -253,7 +277,7 @@ impl Call {
         let [cs, co, h] = [cs, co, h].map(|state| state.view_mut());
         let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
         let attributes = (&attributes.of_call(), self.columns);
-        lstm_cell(context, attributes, inputs, outputs, &mut []).expect("it is right");
+        lstm_cell(context, attributes, false, inputs, outputs, &mut []).expect("it is right");
         let results = restored(&results);
         vec![typed(&results[6]), typed(&results[1])]
     }
@@ -276,6 +300,7 @@ fn lstm<'a, E: Element>(steps: &'a Steps, inputs: &'a [ArrayD<E>]) -> LstmLayerI
         w: view(&inputs[3]),
         b: view(&inputs[4]),
         peepholes: inputs[5..].iter().map(view).collect(),
+        w_h: None,
     }
 }
 

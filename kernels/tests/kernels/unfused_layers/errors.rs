@@ -89,6 +89,35 @@ fn weights_of_another_cell_are_refused() {
 }
 
 #[test]
+fn weights_of_the_state_are_checked() {
+    let [plain, ..] = calls();
+    let call = plain.of_two_products(&[]);
+    run(&call).expect("it is right");
+    // They have as many rows as x and the state have columns.
+    for (at, shape, wanted) in [
+        (3, &[11, 28][..], "w_h"),
+        (3, &[13, 28], "w_h"),
+        (3, &[4, 28], "w"),
+        (3, &[12, 27], "w"),
+        (1, &[2, 7], "h_prev"),
+        (0, &[4, 2, 5], "h_prev"),
+    ] {
+        let mut call = call.clone();
+        call.inputs[at] = ArrayD::zeros(IxDyn(shape));
+        expect_shape(&call, Some(wanted));
+    }
+    let message = {
+        let mut call = call.clone();
+        call.inputs[3] = ArrayD::zeros(IxDyn(&[4, 28]));
+        refused(&call).to_string()
+    };
+    assert!(
+        message.contains("w must have shape [input_size, 4 * cell_size] = [5, 28]"),
+        "{message}"
+    );
+}
+
+#[test]
 fn states_that_do_not_broadcast_are_refused() {
     let [plain, peephole, _] = calls();
     let mut ending = plain.clone();
@@ -242,7 +271,7 @@ fn inferred(
     let found = if matches!(cell, Cell::Gru) {
         gru_layer_shapes(kind, None, &Lists::new(&GRU_LAYER, &counts, &[1; 2], &all))
     } else {
-        let counts = [counts, vec![0]].concat();
+        let counts = [counts, vec![0, 0]].concat();
         lstm_layer_shapes(kind, None, &Lists::new(&LSTM_LAYER, &counts, &[1; 3], &all))
     };
     found.map(|found| found.outputs)

@@ -33,7 +33,7 @@ pub(super) struct Terms {
     /// `[left, right]`
     pub(super) products: Vec<[Output; 2]>,
     pub(super) biases: Vec<Output>,
-    /// Those of the biases that `Add` adds, which broadcasts.
+    /// Those of the biases that `Add` adds, which broadcasts, or that are fused.
     pub(super) added: Vec<Output>,
     /// Whether one of the products is a bias in the graph, without its axis of rows: the batch is one row.
     pub(super) needs_one_row: bool,
@@ -57,7 +57,11 @@ impl Terms {
                     if is_product && fuses(node, &["BiasAdd"]) =>
                 {
                     terms.products.push([left, right]);
-                    open.extend(terms.add_bias(graph, bias));
+                    match terms.add_bias(graph, bias) {
+                        Some(product) => open.push(product),
+                        // TensorFlow 2 fuses sums with one row, too.
+                        None => terms.added.push(bias),
+                    }
                 }
                 ("BiasAdd", &[sum, bias]) if has_bias_of_columns(node, "BiasAdd") => {
                     open.push(sum);
