@@ -23,7 +23,7 @@ TAKE_OVER_VARIABLE = "BLOCKCELL_OVERRIDE"
 """An interface, hence the name: 0 keeps the library from taking over the stock kernels."""
 
 _PACKAGE = Path(__file__).resolve().parent
-_KNOWN_WHEN_LOADED = (
+KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
     *("runs", "labels", "float32_matmul_precision", "float32_matmul_runs"),
 )
@@ -187,7 +187,7 @@ def _info_before() -> Dict[str, Any]:
         "problem": problem,
         "tensorflow_running": tf.__version__,
         "tensorflow_built_for": built_for,
-        **dict.fromkeys(_KNOWN_WHEN_LOADED),
+        **dict.fromkeys(KNOWN_WHEN_LOADED),
     }
 
 
