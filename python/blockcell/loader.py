@@ -6,6 +6,7 @@ each. Builds therefore lie in folders named after it: `tf-2.21/libblockcell.so`.
 
 import contextlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -70,7 +71,8 @@ def load(
     TensorFlow's own ops compute the gradient, slowly. The logger `"blockcell"` says so once for
     each op: as a warning for sequences, as information for single steps.
 
-    Calling it again is harmless and returns the same module.
+    Calling it again is harmless and returns the same module. Where TensorFlow is newer than what
+    this release was tested with, the logger says so once, as a warning.
 
     Args:
       path: The library's file. By default the first of these that exists: the file named by the
@@ -100,6 +102,7 @@ def load(
             with _taking_over(take_over):
                 module = _load_into_tensorflow(library)
             _loaded.update(module=module, path=library, take_over=take_over)
+            _warn_of_newer()
         elif path is not None and not _is_loaded(Path(path)):
             raise LibraryError(_only_one(path, _loaded["path"]))
         elif _loaded["take_over"] and not take_over and info()["taken_over"]:
@@ -111,6 +114,15 @@ def load(
 
         registry.register(_loaded["module"], replace_gradients)
         return _loaded["module"]
+
+
+def _warn_of_newer() -> None:
+    """Says once where the running TensorFlow is newer than what was tested."""
+    import tensorflow as tf
+
+    warning = building.newer_than_tested(tf.__version__)
+    if warning is not None:
+        logging.getLogger("blockcell").warning("%s", warning)
 
 
 def _is_loaded(path: Path) -> bool:
