@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict bench-zoo lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict bench-zoo lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -82,6 +82,14 @@ test-keras-2: .venv/.complete ## Test the last Keras 2, as tf_keras, and that of
 test-keras-newest: .venv-keras-newest/.complete ## Test the Keras layers with the newest Keras that the registry has
 	@scripts/build_lib.sh .venv-keras-newest/bin/python
 	@.venv-keras-newest/bin/python $(PYTEST) tests/python/keras_layers
+
+nightly_tests = $(addprefix tests/python/,library/test_loading.py library/test_takeover.py kernels/test_against_stock.py \
+	keras_layers/test_equality.py graph_pass/test_models.py)
+
+test-nightly: .venv-nightly/.complete ## Build for the newest nightly build of TensorFlow that the registry has, verify, and test
+	@scripts/build_lib.sh .venv-nightly/bin/python
+	@PYTHONPATH=python .venv-nightly/bin/python -m blockcell verify --quick
+	@.venv-nightly/bin/python $(PYTEST) $(nightly_tests)
 
 # Flags for `make fuzz-graphs`, such as "--graphs=100000 --seed=1".
 FUZZ_FLAGS ?=
@@ -298,6 +306,14 @@ help: ## Show this list
 .venv-keras-newest/.complete: python/requirements/tf-2.21.txt
 	@scripts/make_venv.sh .venv-keras-newest "$$(scripts/find_python.sh 2.21)" $<
 	@.venv-keras-newest/bin/python -m pip install --quiet --upgrade keras tf_keras onnx tf2onnx
+
+# Whatever is newest today, with what it asks for itself. Remove the folder for a newer one.
+.venv-nightly/.complete:
+	@echo "setting up .venv-nightly with tf-nightly-cpu"
+	@"$$(scripts/find_python.sh 2.21)" -m venv --clear .venv-nightly
+	@.venv-nightly/bin/python -m pip install --quiet --disable-pip-version-check --pre tf-nightly-cpu
+	@.venv-nightly/bin/python -m pip install --quiet --disable-pip-version-check pytest pytest-xdist click rich
+	@touch $@
 
 .venv-%/.complete: python/requirements/tf-%.txt
 	@scripts/make_venv.sh .venv-$* "$$(scripts/find_python.sh $*)" $<

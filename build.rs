@@ -132,13 +132,14 @@ impl TensorFlow {
         })
     }
 
-    /// Releases whose headers and kernel registry the shim was written for: 1.15, 2.4 to 2.21.
+    /// Releases whose headers and kernel registry the shim was written for: 1.15, and 2.4 or later. Of
+    /// those that are newer than what was tested, `building.py` and `blockcell.load()` warn.
     fn check_version(&self) -> Result<(), String> {
         let mut numbers = self.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         match (numbers.next(), numbers.next()) {
-            (Some(1), Some(15)) | (Some(2), Some(4..=21)) => Ok(()),
+            (Some(1), Some(15)) | (Some(2), Some(4..)) | (Some(3..), _) => Ok(()),
             _ => Err(format!(
-                "TensorFlow {} is not supported: install 1.15, or 2.4 to 2.21, in the Python of {PYTHON}",
+                "TensorFlow {} is not supported: install 1.15, or 2.4 or later, in the Python of {PYTHON}",
                 self.version
             )),
         }

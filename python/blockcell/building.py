@@ -8,17 +8,21 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 from blockcell.version import __version__
 
 LIBRARY = "libblockcell.so"
 PYTHON_VARIABLE = "BLOCKCELL_PYTHON"
 FLAGS_VARIABLE = "BLOCKCELL_FLAGS"
+
+NEWEST_TESTED = "2.21"
+"""The newest minor release of TensorFlow that all tests were run with."""
 
 SOURCES = (
     *("Cargo.toml", "Cargo.lock", "build.rs", "cpp", "link", "src"),
@@ -166,6 +170,25 @@ def minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
+def newer_than_tested(version: str) -> Optional[str]:
+    """A sentence for a TensorFlow that is newer than what was tested; None for others.
+
+    Args:
+      version: Such as `"2.22.0"`.
+    """
+    if _numbers(version) <= _numbers(NEWEST_TESTED):
+        return None
+    return (
+        f"TensorFlow {version} is newer than {NEWEST_TESTED}, the newest that blockcell "
+        f"{__version__} was tested with: run blockcell verify before you rely on it."
+    )
+
+
+def _numbers(version: str) -> Tuple[int, ...]:
+    """`(2, 21)` of `"2.21.0rc1"`."""
+    return tuple(int(number) for number in re.findall(r"\d+", minor(version))[:2])
+
+
 def build(tree: Path, folder: Path, answer: str, feature: str = "", quiet: bool = False) -> Path:
     """Builds the library, unless it is there and newer than its sources.
 
@@ -191,6 +214,9 @@ def build(tree: Path, folder: Path, answer: str, feature: str = "", quiet: bool 
     if library.exists() and not _newer_sources(tree, library):
         return library
     check_tools()
+    warning = newer_than_tested(answer.splitlines()[0])
+    if warning is not None:
+        print(f"blockcell: {warning}", file=sys.stderr)
     flags = target / "flags" / (name + ".txt")
     if not (flags.exists() and flags.read_text(encoding="utf-8") == answer):
         flags.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ each. Builds therefore lie in folders named after it: `tf-2.21/libblockcell.so`.
 
 import contextlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ WEIGHTS_VARIABLE = "BLOCKCELL_WEIGHTS"
 WEIGHTS = ("float32", "int8")
 
 _PACKAGE = Path(__file__).resolve().parent
-_KNOWN_WHEN_LOADED = (
+KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
     *("runs", "runs_in_int8", "labels", "weights"),
     *("float32_matmul_precision", "float32_matmul_runs", "kept_weight_bytes"),
@@ -78,7 +79,8 @@ def load(
     TensorFlow's own ops compute the gradient, slowly. The logger `"blockcell"` says so once for
     each op: as a warning for sequences, as information for single steps.
 
-    Calling it again is harmless and returns the same module.
+    Calling it again is harmless and returns the same module. Where TensorFlow is newer than what
+    this release was tested with, the logger says so once, as a warning.
 
     Args:
       path: The library's file. By default the first of these that exists: the file named by the
@@ -120,6 +122,7 @@ def load(
             with _environment(changes):
                 module = _load_into_tensorflow(library)
             _loaded.update(module=module, path=library, take_over=take_over)
+            _warn_of_newer()
         elif path is not None and not _is_loaded(Path(path)):
             raise LibraryError(_only_one(path, _loaded["path"]))
         elif _loaded["take_over"] and not take_over and info()["taken_over"]:
@@ -136,6 +139,15 @@ def load(
 
         registry.register(_loaded["module"], replace_gradients)
         return _loaded["module"]
+
+
+def _warn_of_newer() -> None:
+    """Says once where the running TensorFlow is newer than what was tested."""
+    import tensorflow as tf
+
+    warning = building.newer_than_tested(tf.__version__)
+    if warning is not None:
+        logging.getLogger("blockcell").warning("%s", warning)
 
 
 def _is_loaded(path: Path) -> bool:
@@ -217,7 +229,7 @@ def _info_before() -> Dict[str, Any]:
         "problem": problem,
         "tensorflow_running": tf.__version__,
         "tensorflow_built_for": built_for,
-        **dict.fromkeys(_KNOWN_WHEN_LOADED),
+        **dict.fromkeys(KNOWN_WHEN_LOADED),
     }
 
 

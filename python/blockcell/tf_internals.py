@@ -47,7 +47,7 @@ def _uses(name: str, seen: str, without: str, otherwise: Any = None) -> Callable
         def guarded(*args: Any) -> Any:
             try:
                 return function(*args)
-            except (ImportError, AttributeError) as error:
+            except (ImportError, AttributeError, TypeError) as error:  # Or with other arguments.
                 if otherwise is MissingInterfaceError:
                     raise MissingInterfaceError(_message(function.__name__, error)) from error
                 if function.__name__ not in _warned:

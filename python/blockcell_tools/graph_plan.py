@@ -9,7 +9,7 @@ import logging
 import re
 import sys
 from pathlib import Path
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Union
 
 from blockcell import tf_internals
 from blockcell_tools import processes
@@ -55,15 +55,35 @@ def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
     for line in process.stderr.splitlines():
         if line.startswith(tf_internals.WARNING):
             logging.getLogger("blockcell").warning("%s", line)
-    return list(_places(process.stderr))
+    return list(places(process.stderr))
 
 
-def _places(log: str) -> Iterator[Place]:
+def places(log: str) -> Iterator[Place]:
     """The places that a log tells."""
     for found in _LINE.finditer(log):
         becomes, op, parts, stays, _, rest = found.groups()
         reason = rest.partition(": " if stays else "because ")[2] or None
         yield Place(becomes or stays, op, int(parts or 0), reason)
+
+
+def lines(found: Sequence[Place]) -> Iterator[str]:
+    """What the passes do, in words, equal things together."""
+    groups: Dict[Any, List[Place]] = {}
+    for place in found:
+        reason = re.sub(r"\S*[/_]\S*", "", place.reason or "")  # Without the names of nodes.
+        groups.setdefault((place.becomes, place.parts, reason), []).append(place)
+    for group in groups.values():
+        place, names = group[0], and_more([each.name for each in group])
+        if place.becomes is None:
+            yield f"Stays: {names}: {place.reason}"
+        else:
+            but = f"; no more, because {place.reason}" if place.reason else ""
+            yield f"Becomes {place.becomes} of {place.parts}: {names}{but}"
+
+
+def and_more(names: Sequence[str]) -> str:
+    """The first of some names, and how many others there are."""
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -79,18 +99,24 @@ def main(arguments: Sequence[str]) -> None:
         graph_def = graph_nodes.without_colocation(meta_graph.graph_def)
         with tf.Graph().as_default() as graph:
             tf.import_graph_def(graph_def, name="")
-            _prepare(graph, targets or _targets(graph, meta_graph))
+            _prepare(graph, targets or targets_of(graph, meta_graph))
             of_layers = _of_layers(graph_def.library.function)
             for function in graph_def.library.function:
                 if function.signature.name not in of_layers:
                     _prepare_body(function)
 
 
-def _targets(graph: Any, meta_graph: Any) -> List[str]:
-    """The operations of a step, by default."""
+def train_ops(graph: Any, meta_graph: Any) -> List[str]:
+    """The operations that train, as far as the MetaGraph's collection names them."""
     trained = list(meta_graph.collection_def["train_op"].node_list.value)
     names = {operation.name for operation in graph.get_operations()}
-    if trained and names.issuperset(trained):
+    return trained if names.issuperset(trained) else []
+
+
+def targets_of(graph: Any, meta_graph: Any) -> List[str]:
+    """The operations of a step, by default."""
+    trained = train_ops(graph, meta_graph)
+    if trained:
         return trained
     return [operation.name for operation in _after_cells(graph) if not _after(operation)]
 

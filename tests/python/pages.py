@@ -7,6 +7,8 @@ An HTML comment above a block says what the block needs that the reader does not
 * `run first: CODE`: Python to run before the block.
 * `raised by: CODE`: the block, a `text`, is the message of the exception that this Python raises.
 * `printed by: CODE`: the block, a `text`, is part of what this shell command prints.
+* `printed like: CODE`: the same, but each number stands for any number, and rules of tables do not
+  count.
 
 In a message, `...` stands for any text, and line breaks count as spaces.
 """
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Dict, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MARKS = ("not run", "needs TensorFlow 2", "run first", "raised by", "printed by")
+MARKS = ("not run", "needs TensorFlow 2", "run first", "raised by", "printed by", "printed like")
 
 _COMMENT = re.compile(r"<!--\s*(.*?)\s*-->", re.DOTALL)
 _BLOCK = re.compile(
@@ -74,6 +76,12 @@ def says(message, shown):
     return re.search(pattern, " ".join(message.split())) is not None
 
 
+def without_numbers(text):
+    """A text with one number in the place of each, and without the rules of tables."""
+    text = re.sub(r"[\u2500-\u257f]+", " ", text)
+    return re.sub(r"\d[\d,.]*\d(e[-+]?\d+)?|\d(e[-+]?\d+)?", "0", text)
+
+
 def run(page):
     """Runs the blocks of a page in order, in one namespace.
 
@@ -96,10 +104,12 @@ def run(page):
             # The empty lines give a traceback the page's line numbers.
             code = "\n" * (block.line - 1) + block.code
             exec(compile(code, str(ROOT / block.page), "exec"), names)
-        for mark, message_of in (("raised by", _raised), ("printed by", _printed)):
-            if mark in block.marks:
-                message = message_of(block.marks[mark], names)
-                assert says(message, block.code), f"{place} shows another message than:\n{message}"
+        sources = {"raised by": _raised, "printed by": _printed, "printed like": _printed}
+        for mark in set(sources).intersection(block.marks):
+            message, shown = sources[mark](block.marks[mark], names), block.code
+            if mark == "printed like":
+                message, shown = without_numbers(message), without_numbers(shown)
+            assert says(message, shown), f"{place} shows another message than:\n{message}"
 
 
 def _raised(code, names):

@@ -8,12 +8,13 @@ import click
 from blockcell.version import __version__
 
 _COMMANDS = {
-    "info": "show what is loaded, or would be, and from where",
-    "build": "build the library for the TensorFlow of a Python",
-    "verify": "check every kernel against TensorFlow's and a float64 reference",
-    "inspect": "list a graph's block RNN nodes, what runs them, and what they cost",
+    "compare": "run a model or a program without and with the library: does it gain?",
     "run": "run a program with the library loaded and Keras's layers on its kernels",
-    "bench": "time TensorFlow's kernels and ours side by side",
+    "info": "show what is loaded, or would be, and from where",
+    "verify": "check every kernel against TensorFlow's and a float64 reference",
+    "inspect": "list a graph's recurrent nodes, what runs them, and what they cost",
+    "bench": "time single operations, TensorFlow's kernels and ours side by side",
+    "build": "build the library for the TensorFlow of a Python",
 }
 # A command's module must not be called like one of Python's own: `inspect` would be.
 _MODULES = {"inspect": "inspect_graph"}
@@ -54,28 +55,43 @@ class Commands(click.Group):
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="blockcell")
 def group():
-    """CPU kernels in Rust for TensorFlow's block RNN ops."""
+    """Faster LSTM and GRU on CPUs, in the TensorFlow and Keras that you have.
+
+    Begin with `blockcell compare`, and a model's file or a Python program.
+    """
 
 
 def main():
     """Runs the command line. Expected errors end it with one line and exit code 2."""
     try:
-        group(prog_name="blockcell")
+        program = group.main(prog_name="blockcell", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(INTERRUPTED)
     except ImportError as error:  # LibraryError, or a package that a command needs.
         print(_one_line(error), file=sys.stderr)
         sys.exit(2)
-    except _expected() as error:
+    except Exception as error:
+        if not _is_expected(error):
+            raise
         print(f"blockcell: {error}", file=sys.stderr)
         sys.exit(2)
+    # Of `run`: the errors of a program are its own, so nothing around it may catch them.
+    if callable(program):
+        program()
 
 
-def _expected():
-    """The errors of commands. What raises them imports more than most commands need."""
-    from blockcell.building import BuildError
-    from blockcell.cli.console import CommandError
-    from blockcell_tools.graph_nodes import GraphFileError
-
-    return CommandError, BuildError, GraphFileError
+def _is_expected(error):
+    """Whether a command ends with an error in this way. What can raise one is imported by then."""
+    modules = (
+        ("blockcell.cli.console", "CommandError"),
+        ("blockcell.building", "BuildError"),
+        ("blockcell_tools.graph_nodes", "GraphFileError"),
+    )
+    kinds = [getattr(sys.modules.get(module), name, ()) for module, name in modules]
+    return any(isinstance(error, kind) for kind in kinds)
 
 
 def _one_line(error):

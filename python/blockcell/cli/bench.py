@@ -9,11 +9,18 @@ import click
 
 from blockcell.cli.console import CommandError, new_console, quiet_tensorflow, writing
 from blockcell.cli.options import (
+    COUNT,
     Listed,
     Parsed,
+    batch_option,
     choose_weights,
+    json_option,
     precision_option,
+    quiet_option,
+    report_option,
+    time_option,
     weights_option,
+    write_json,
 )
 from blockcell.precision import VARIABLE
 from blockcell_tools.bench import files, machine, report, run, shapes
@@ -27,7 +34,6 @@ _MEMORY = shapes.Shape(35, 20, 1500, 1500)
 """The training step whose memory is measured unless told otherwise."""
 _ALL = {"all": "all"}
 _PEEPHOLE = {"off": [False], "on": [True], "both": [False, True], None: None}
-_COUNT = click.IntRange(min=1)
 _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 
 
@@ -56,37 +62,18 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 )
 @click.option(
     "--random",
-    type=_COUNT,
+    type=COUNT,
     metavar="N",
     help="Instead: N random shapes; prints those where ours is slower.",
 )
 @click.option("--graph", metavar="FILE", help="Instead: the calls in this graph's file.")
 @click.option(
-    "--model",
-    metavar="FILE",
-    help="Instead: calls of this model, a SavedModel's folder or a file of Keras's, as TensorFlow "
-    "and Keras run it, and with the library.",
-)
-@click.option(
-    "--signature",
-    default="serving_default",
-    show_default=True,
-    help="Of a SavedModel, which is called.",
-)
-@click.option(
-    "--inputs", metavar="FILE", help="An .npz with the model's inputs by name (default: random)."
-)
-@click.option(
     "--linear",
     is_flag=True,
     help=f"Instead: from 1 to {shapes.MOST_ROWS:,} rows, in the batch and in time.",
 )
-@click.option(
-    "--batch", type=_COUNT, default=32, show_default=True, help="Where a file leaves it open."
-)
-@click.option(
-    "--time", type=_COUNT, default=35, show_default=True, help="Where a file leaves it open."
-)
+@batch_option
+@time_option
 @click.option(
     "--dtypes",
     type=Listed(click.Choice(list(DTYPES))),
@@ -109,7 +96,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 # How it is measured.
 @click.option(
     "--threads",
-    type=Listed(_COUNT),
+    type=Listed(COUNT),
     default="1,2",
     show_default=True,
     metavar="N,...",
@@ -156,25 +143,22 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     is_flag=True,
     help="Keep the rows that an interrupted run of the same options has left in the folder.",
 )
-@click.option("--quiet", is_flag=True, help="Print only what fails a check.")
+@json_option
+@report_option
+@quiet_option
 def command(**options):
-    """Time TensorFlow's kernels and ours side by side.
+    """Time single operations, TensorFlow's kernels and ours side by side.
 
     Lists have commas between their values. BLOCKCELL_ISA=avx2 or portable in the environment holds
     for our kernels and for the machine's limits. The exit code is 1 if a check fails, 2 if it
-    could not be measured, 130 if it was interrupted.
+    could not be measured, 130 if it was interrupted. `blockcell compare` times whole models.
     """
-    # A model is measured as a program would run it.
-    quiet_tensorflow(own_kernels=not options["model"])
+    quiet_tensorflow()
     if options["precision"]:
         os.environ[VARIABLE] = options["precision"]  # For the processes that measure.
     choose_weights(options["weights"])
     wanted = _wanted(**options)
-    if wanted.model:
-        from blockcell.cli import bench_model
-
-        sys.exit(0 if bench_model.run(wanted) else 1)
-    console = new_console(wanted.quiet)
+    console = new_console(wanted.quiet or wanted.as_json)
     try:
         found = run.measure(wanted, console)
     except (WorkerError, machine.MachineError, RowsError) as error:
@@ -193,14 +177,15 @@ def command(**options):
     report.print_tables(console, found)
     with writing(wanted.output):
         files.write(wanted.output, found, console)
-    sys.exit(0 if _check(found, wanted.check_ratio, console) else 1)
+    write_json(report.as_json(found), wanted.as_json, wanted.report)
+    sys.exit(0 if _check(found, wanted, console) else 1)
 
 
 def _wanted(**options):
     """The options, with what they mean where one depends on another."""
     wanted = SimpleNamespace(**options)
     wanted.shapes = wanted.__dict__.pop("steps")
-    modes = [name for name in ("random", "graph", "model", "linear") if options[name]]
+    modes = [name for name in ("random", "graph", "linear") if options[name]]
     if len(modes) > 1:
         raise click.UsageError(f"--{modes[0]} and --{modes[1]} exclude each other.")
     if modes and (wanted.shapes or wanted.sequences):
@@ -219,7 +204,7 @@ def _wanted(**options):
     return wanted
 
 
-def _check(found, least, console):
+def _check(found, wanted, console):
     """Says which rows were disturbed, and which are slower than allowed; False if any is."""
     disturbed = sum(row.disturbed() for row in found.rows)
     if disturbed:
@@ -227,7 +212,10 @@ def _check(found, least, console):
             f"Other processes took cores from {disturbed} of {len(found.rows)} rows (marked !): "
             "measure those again on a quiet machine."
         )
-    slow = [row for row in found.rows if row.ratio < (least or 0.0)]
+    least = wanted.check_ratio or 0.0
+    slow = [row for row in found.rows if row.ratio < least]
     for row in slow:
-        print(f"below the ratio of {least}: {row.named()}: {row.ratio:.2f}")
+        # What is printed as JSON stays JSON.
+        to = sys.stderr if wanted.as_json else sys.stdout
+        print(f"below the ratio of {least}: {row.named()}: {row.ratio:.2f}", file=to)
     return not slow

@@ -7,6 +7,7 @@ import click
 
 from blockcell import building
 from blockcell.cli.console import CommandError, new_console, say, waiting
+from blockcell.cli.options import quiet_option
 
 
 @click.command("build")
@@ -22,11 +23,12 @@ from blockcell.cli.console import CommandError, new_console, say, waiting
     metavar="FOLDER",
     help="Put it into FOLDER/tf-<minor>/ (default: a cache folder of yours, where load() looks).",
 )
-@click.option("--quiet", is_flag=True, help="Print the library's file only.")
+@quiet_option
 def command(python, output, quiet):
     """Build the library from the sources that come with this package.
 
-    Needs cargo (Rust 1.89 or later) and a C++ compiler. Takes some minutes the first time.
+    Needs cargo (Rust 1.89 or later) and a C++ compiler. Takes some minutes the first time. Prints
+    the library's file.
     """
     tree = building.source_tree()
     if tree is None:

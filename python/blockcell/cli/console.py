@@ -38,11 +38,6 @@ def say(console, text):
     console.print(text, soft_wrap=True, highlight=False)
 
 
-def and_more(names):
-    """The first of some names, and how many others there are."""
-    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
-
-
 def new_progress(console):
     """A progress bar on the standard error's terminal; nothing where there is none."""
     bars = Console(stderr=True, quiet=console.quiet)

@@ -1,17 +1,20 @@
 """`blockcell info`."""
 
-import json
 import sys
 
 import click
 
+from blockcell import loader
 from blockcell.cli.console import (
+    CommandError,
     import_tensorflow,
     new_console,
     quiet_tensorflow,
     table,
     waiting,
 )
+from blockcell.cli.options import json_option, report_option, write_json
+from blockcell.version import __version__
 
 _WORDS = (
     ("version", "blockcell"),
@@ -28,21 +31,20 @@ _WORDS = (
 
 
 @click.command("info")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(as_json):
+@json_option
+@report_option
+def command(as_json, report):
     """Show what would be loaded for this Python's TensorFlow, from where, and what it offers.
 
     Loads the library into this process to ask it. The exit code is 2 if there is none.
     """
     quiet_tensorflow()
-    console = new_console()
+    console = new_console(as_json)
     with waiting(console, "asking the library"):
         answer = _ask()
-    if as_json:
-        print(json.dumps(answer, indent=1))
-    else:
-        lines = [[words, _text(answer[key])] for key, words in _WORDS]
-        console.print(table(None, ("what", "value"), lines, 2))
+    lines = [[words, _text(answer[key])] for key, words in _WORDS]
+    console.print(table(None, ("what", "value"), lines, 2))
+    write_json(answer, as_json, report)
     if answer["problem"]:
         print(answer["problem"], file=sys.stderr)
         sys.exit(2)
@@ -51,10 +53,19 @@ def command(as_json):
 def _ask():
     import blockcell
 
-    import_tensorflow()
+    try:
+        import_tensorflow()
+    except CommandError as error:
+        return _without_tensorflow(f"blockcell: {error}")
     if not blockcell.info()["problem"]:
         blockcell.load()
     return blockcell.info()
+
+
+def _without_tensorflow(problem):
+    """What is known where TensorFlow cannot be imported, with the keys of `blockcell.info`."""
+    answer = dict.fromkeys((*dict(_WORDS), *loader.KNOWN_WHEN_LOADED))
+    return dict(answer, loaded=False, version=__version__, problem=problem)
 
 
 def _text(value):

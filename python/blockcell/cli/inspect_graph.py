@@ -1,7 +1,5 @@
 """`blockcell inspect`."""
 
-import json
-import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +7,6 @@ import click
 
 from blockcell.cli.console import (
     CommandError,
-    and_more,
     import_tensorflow,
     new_console,
     new_progress,
@@ -17,6 +14,15 @@ from blockcell.cli.console import (
     say,
     table,
     waiting,
+)
+from blockcell.cli.options import (
+    batch_option,
+    json_option,
+    quiet_option,
+    report_option,
+    target_option,
+    time_option,
+    write_json,
 )
 
 _COLUMNS = ("node", "op", "type and options", "shape", "device", "runs on", "us: stock", "us: ours")
@@ -28,17 +34,18 @@ _NOTE = (
 
 @click.command("inspect")
 @click.argument("file")
-@click.option("--batch", default=32, show_default=True, help="Where the graph leaves it open.")
-@click.option("--time", default=35, show_default=True, help="Where the graph leaves it open.")
-@click.option("--target", multiple=True, help="A step is what this operation needs.")
+@batch_option
+@time_option
+@target_option
 @click.option("--measure/--no-measure", default=True, show_default=True, help="Time the calls.")
 @click.option("--seconds", default=0.2, show_default=True, help="Time for each different call.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--require", is_flag=True, help="Exit with 1 if a block RNN node would not run on the kernels."
 )
-@click.option("--quiet", is_flag=True, help="Show no progress.")
-def command(file, batch, time, target, measure, seconds, as_json, require, quiet):
+@json_option
+@report_option
+@quiet_option
+def command(file, batch, time, targets, measure, seconds, require, as_json, report, quiet):
     """List the block RNN and cuDNN nodes of a graph: what runs them, what they cost, and gain.
 
     Then say what the graph passes put in place of the products around them, and of plain cells, and
@@ -48,40 +55,39 @@ def command(file, batch, time, target, measure, seconds, as_json, require, quiet
     Keras's (.keras, .h5), whose layers are listed as the calls that they become.
     """
     quiet_tensorflow()
-    console = new_console()
-    progress = waiting(new_console(quiet or as_json), "reading the graph")
+    console = new_console(quiet or as_json)
+    progress = waiting(console, "reading the graph")
     # The plan's process and this one both import TensorFlow, which takes longer than all else.
     with progress, ThreadPoolExecutor(1) as beside:
-        planned = beside.submit(_plan, file, target)
+        planned = beside.submit(_plan, file, targets)
         import_tensorflow()
-        from blockcell_tools import graph_nodes
+        from blockcell_tools import graph_nodes, graph_plan
 
         nodes = graph_nodes.read(file)
         places = planned.result()
         cases = [graph_nodes.case_of(node, batch, time) for node in nodes]
-    costs = _measure(cases, seconds, new_console(quiet or as_json)) if measure else {}
+    costs = _measure(cases, seconds, console) if measure else {}
     found = [_describe(graph_nodes, *both, costs) for both in zip(nodes, cases)]
-    if as_json:
-        passes = [place._asdict() for place in places]
-        print(json.dumps({"nodes": found, "graph_passes": passes}, indent=1))
+    passes = [place._asdict() for place in places]
+    write_json({"nodes": found, "graph_passes": passes}, as_json, report)
+    if found:
+        _print_nodes(console, file, found, any(place.becomes for place in places))
     else:
-        if found:
-            _print_nodes(console, file, found, any(place.becomes for place in places))
-        else:
-            console.print(f"{file} has no nodes of block RNN or cuDNN ops.", highlight=False)
-        for line in _lines(places):
-            say(console, line)
+        console.print(f"{file} has no nodes of block RNN or cuDNN ops.", highlight=False)
+    for line in graph_plan.lines(places):
+        say(console, line)
     if require:
-        _require(file, found, places)
+        _require(file, found, places, sys.stderr if as_json else sys.stdout)
 
 
-def _require(file, found, places):
+def _require(file, found, places, output):
     """Ends the command with 1 if a node would not run on the kernels, or nothing would."""
     missed = [one for one in found if one["why_not"]]
     for one in missed:
-        print(f"blockcell: {one['name']} would not run on the kernels: {one['why_not']}")
+        line = f"blockcell: {one['name']} would not run on the kernels: {one['why_not']}"
+        print(line, file=output)
     if not found and not any(place.becomes for place in places):
-        print(f"blockcell: nothing in {file} would run on the kernels")
+        print(f"blockcell: nothing in {file} would run on the kernels", file=output)
         missed = [file]
     if missed:
         sys.exit(1)
@@ -109,7 +115,7 @@ def _left_out(file, has_passes):
     from blockcell_tools import keras_nodes
 
     if keras_nodes.is_file(file):
-        return "Keras's own path does not use these kernels: blockcell bench --model times it."
+        return "Keras's own path does not use these kernels: blockcell compare times it."
     if has_passes:
         return "A step gains more, because these times leave out what the graph passes do."
     return ""
@@ -118,10 +124,12 @@ def _left_out(file, has_passes):
 def _grouped(lines):
     """The lines of nodes that differ in their names only, as one line each."""
     names = {}
+    from blockcell_tools import graph_plan
+
     for name, *rest in lines:
         names.setdefault(tuple(rest), []).append(name)
     for rest, together in names.items():
-        yield [and_more(together), *rest]
+        yield [graph_plan.and_more(together), *rest]
 
 
 def _plan(file, targets):
@@ -134,21 +142,6 @@ def _plan(file, targets):
         return graph_plan.read(file, targets)
     except graph_plan.PlanError as error:
         raise CommandError(f"TensorFlow does not accept the graph in {file}: {error}") from error
-
-
-def _lines(places):
-    """What the graph passes do, equal things together."""
-    groups = {}
-    for place in places:
-        reason = re.sub(r"\S*[/_]\S*", "", place.reason or "")  # Without the names of nodes.
-        groups.setdefault((place.becomes, place.parts, reason), []).append(place)
-    for group in groups.values():
-        place, names = group[0], and_more([each.name for each in group])
-        if place.becomes is None:
-            yield f"Stays: {names}: {place.reason}"
-        else:
-            but = f"; no more, because {place.reason}" if place.reason else ""
-            yield f"Becomes {place.becomes} of {place.parts}: {names}{but}"
 
 
 def _describe(graph_nodes, node, case, costs):

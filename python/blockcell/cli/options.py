@@ -1,8 +1,12 @@
-"""Kinds of option values that click does not have."""
+"""Options that several commands have, which mean the same in each, and kinds of option values."""
 
+import json
 import os
+from pathlib import Path
 
 import click
+
+from blockcell.cli.console import writing
 
 LEVELS = ("highest", "high", "medium")
 
@@ -30,6 +34,50 @@ def choose_weights(weights):
 
         os.environ[loader.WEIGHTS_VARIABLE] = weights
 
+
+COUNT = click.IntRange(min=1)
+batch_option = click.option(
+    "--batch",
+    type=COUNT,
+    default=32,
+    show_default=True,
+    help="Batch size, where the file leaves it open.",
+)
+time_option = click.option(
+    "--time",
+    type=COUNT,
+    default=35,
+    show_default=True,
+    help="Number of time steps, where the file leaves it open.",
+)
+target_option = click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME",
+    help="Operation that defines a step (default: those that train, or what follows the cells).",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
+report_option = click.option("--report", metavar="FILE", help="Write the same JSON to a file.")
+quiet_option = click.option(
+    "--quiet", is_flag=True, help="Print no tables, notes and progress: only failures, and JSON."
+)
+
+
+def write_json(content, as_json, report):
+    """Does what `--json` and `--report` ask for.
+
+    Args:
+      content: What they print and write.
+      as_json: The value of the first.
+      report: The value of the second: a file's name, or None.
+    """
+    text = json.dumps(content, indent=1)
+    if as_json:
+        print(text)
+    if report:
+        with writing(report):
+            Path(report).write_text(text + "\n", encoding="utf-8")
 
 
 def choose_precision(level):

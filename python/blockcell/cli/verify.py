@@ -1,7 +1,6 @@
 """`blockcell verify`."""
 
 import collections
-import json
 import sys
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import click
 
 from blockcell.cli.console import (
     CommandError,
-    and_more,
     import_tensorflow,
     new_console,
     new_progress,
@@ -21,10 +19,16 @@ from blockcell.cli.console import (
 )
 from blockcell.cli.options import (
     Listed,
+    batch_option,
     choose_precision,
     choose_weights,
+    json_option,
     precision_option,
+    quiet_option,
+    report_option,
+    time_option,
     weights_option,
+    write_json,
 )
 from blockcell.op_table import OPS
 from blockcell_tools import cudnn_verification, verification
@@ -58,21 +62,17 @@ _NOTE = (
     help="Instead of a grid: the calls in this graph's file, or those of the layers in a file of "
     "Keras's.",
 )
-@click.option(
-    "--batch", type=int, default=3, show_default=True, help="Where a graph leaves it open."
-)
-@click.option(
-    "--time", type=int, default=5, show_default=True, help="Where a graph leaves it open."
-)
+@batch_option
+@time_option
 @precision_option
 @weights_option
 @click.option("--tolerance", type=float, metavar="X", help="Scaled error to accept everywhere.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
 @click.option("--library", metavar="FILE", help="The libblockcell.so to verify.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--report", metavar="FILE", help="Write all results as JSON.")
+@json_option
+@report_option
 @click.option("--junit", metavar="FILE", help="Write a JUnit report.")
-@click.option("--quiet", is_flag=True, help="Print failures only.")
+@quiet_option
 def command(
     quick,
     ops,
@@ -139,15 +139,11 @@ def command(
     _print(console, about, results, failed)
     for line in left_out:
         say(console, f"Left out: {line}")
-    text = json.dumps(
-        verification.as_json(results, dict(about, seed=seed, left_out=left_out)), indent=1
-    )
-    if as_json:
-        print(text)
-    for file, content in ((report, text), (junit, verification.as_junit(results))):
-        if file:
-            with writing(file):
-                Path(file).write_text(content + "\n", encoding="utf-8")
+    found = verification.as_json(results, dict(about, seed=seed, left_out=left_out))
+    write_json(found, as_json, report)
+    if junit:
+        with writing(junit):
+            Path(junit).write_text(verification.as_junit(results) + "\n", encoding="utf-8")
     if quiet or as_json:
         for result in failed:
             print(f"{result.case}: {result.problem}", file=sys.stderr)
@@ -182,7 +178,7 @@ def _load(library, precision, weights):
 
 def _cases_of_graph(file, batch, time, names):
     """The different calls of a graph, and in words which nodes are left out and why."""
-    from blockcell_tools import graph_nodes
+    from blockcell_tools import graph_nodes, graph_plan
 
     nodes = graph_nodes.read(file)
     cases, left_out = [], {}
@@ -192,7 +188,7 @@ def _cases_of_graph(file, batch, time, names):
             left_out.setdefault(_why_left_out(node, names), []).append(node.name)
         elif case not in cases:
             cases.append(case)
-    lines = [f"{and_more(found)}: {reason}" for reason, found in left_out.items()]
+    lines = [f"{graph_plan.and_more(found)}: {reason}" for reason, found in left_out.items()]
     lines += _of_passes(file)
     if not cases:
         because = "; ".join(lines) or f"see blockcell inspect {file}"
@@ -224,7 +220,7 @@ def _of_passes(file):
         ops = ", ".join(f"{op} {count}" for op, count in sorted(made.items()))
         yield (
             f"what the graph passes make of plain cells and products: {ops}. "
-            "blockcell bench --model compares the results of a whole model"
+            "blockcell compare runs the whole model"
         )
 
 

@@ -133,6 +133,13 @@ def _processor_seconds():
     return busy, own.user + own.system, time.perf_counter()
 
 
+def resident():
+    """Resident memory of this process in bytes: `VmRSS`, of now, and `VmHWM`, at its highest."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    return {name: int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")}
+
+
 def describe():
     """What tells this machine from another: processor, cores, system, and how busy it is."""
     return {

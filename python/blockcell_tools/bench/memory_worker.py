@@ -10,6 +10,7 @@ from pathlib import Path
 
 import blockcell
 from blockcell_tools.bench.graphs import LabelError, Pair
+from blockcell_tools.bench.machine import resident
 from blockcell_tools.bench.tables import decode
 from blockcell_tools.bench.worker import answer, start
 
@@ -40,11 +41,11 @@ def step(sides, case, side):
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL("libc.so.6").malloc_trim(0)
         allocated_before = _allocated(sides.tf)
-        before = _resident()["VmRSS"]
+        before = resident()["VmRSS"]
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM starts anew
         for _ in range(STEPS):
             run()
-        peak = _resident()["VmHWM"] - before
+        peak = resident()["VmHWM"] - before
         allocated_after = _allocated(sides.tf)
         return {
             "before": before,
@@ -52,13 +53,6 @@ def step(sides, case, side):
             "allocated": allocated_after and allocated_after["peak"] - allocated_before["current"],
             "kernels": pair.traced_bytes(side),
         }
-
-
-def _resident():
-    """Resident memory in bytes: now, and at its highest."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-    fields = dict(line.split(":", 1) for line in lines)
-    return {name: int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")}
 
 
 def _allocated(tf):

@@ -279,15 +279,20 @@ def json_limits(limits):
     ]
 
 
-def write_json(path, found):
-    """Writes everything that was measured; times in seconds, sizes in bytes."""
+def as_json(found):
+    """Everything that was measured, for JSON; times in seconds, sizes in bytes."""
     content = dict(found.about, title=found.title)
     content["limits"] = json_limits(found.limits)
     content["rows"] = [_json_row(row, found.limits.get(row.threads)) for row in found.rows]
     content["means"] = [mean._asdict() for mean in means(found.rows)]
     content["memory"] = [peak._asdict() for peak in found.peaks]
     content["left_out"] = found.left_out
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return content
+
+
+def write_json(path, found):
+    """Writes the same."""
+    path.write_text(json.dumps(as_json(found), indent=1) + "\n", encoding="utf-8")
 
 
 def _json_row(row, limits):

@@ -60,5 +60,6 @@ class WithLibrary:
     def about(self):
         """Versions and instruction set."""
         info = self._info()
-        versions = dict(super().about()["versions"], blockcell=info["version"])
-        return {"versions": versions, "isa": info["isa"]}
+        about = super().about()
+        versions = dict(about["versions"], blockcell=info["version"])
+        return dict(about, versions=versions, isa=info["isa"])

@@ -94,7 +94,7 @@ class Sides:
         for found in self.abouts.values():
             about["versions"].update(found["versions"])
 
-    def take_turns(self, net, sides, seconds, seed, largest_error):
+    def take_turns(self, net, sides, seconds, seed, largest_error, told=lambda share: None):
         """Compares the sides' results, and times the sides in turns.
 
         Args:
@@ -103,6 +103,7 @@ class Sides:
           seconds: Time to spend on all rounds, as far as the limits on their number allow.
           seed: Of inputs and weights.
           largest_error: How much results may differ, relative to the largest element.
+          told: Called with the share of the time that has passed, after each round.
 
         Returns:
           The `Turns`.
@@ -131,6 +132,7 @@ class Sides:
                 turns.seconds[name].append(found["seconds"])
                 turns.spent.append(found["spent"])
             number += 1
+            told(min(1.0, 1.0 - (end - time.perf_counter()) / seconds))
         return turns
 
     def _prepare(self, name, net, seed):

@@ -13,16 +13,19 @@ class WorkerError(Exception):
     """A worker did not do its job; says why."""
 
 
+def environment_of(**variables):
+    """The environment of a process that finds these packages, with variables of its own."""
+    package = Path(__file__).resolve().parent.parent
+    paths = [str(package.parent), os.environ.get("PYTHONPATH")]
+    return dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in paths if path), **variables)
+
+
 class Worker:
     """A running worker module, as `bench.worker.answer` makes them; a context manager."""
 
     def __init__(self, module, *arguments):
         """Starts it."""
-        package = Path(__file__).resolve().parent.parent
-        paths = [str(package.parent), os.environ.get("PYTHONPATH")]
-        environment = dict(
-            os.environ,
-            PYTHONPATH=os.pathsep.join(path for path in paths if path),
+        environment = environment_of(
             # Without this there would be no stock kernel to compare with.
             BLOCKCELL_OVERRIDE="0",
             TF_CPP_MIN_LOG_LEVEL=os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),

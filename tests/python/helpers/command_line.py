@@ -1,6 +1,7 @@
 """Runs the command line, in a process of its own."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from helpers import isolated
 ROOT = Path(__file__).resolve().parents[3]
 
 
-FORKED = ("bench", "info", "inspect", "verify")
+FORKED = ("bench", "compare", "info", "inspect", "verify")
 """The commands that import TensorFlow at once: they run in a process that has done so already."""
 
 
@@ -21,8 +22,13 @@ def run(*words, code=0, **variables):
         ended, printed, said = isolated.run_program("blockcell", list(map(str, words)), changes)
         assert ended == code, printed + said
         return printed, said
-    paths = [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), **variables)
+    paths = [
+        variables.pop("PYTHONPATH", ""),
+        str(ROOT / "python"),
+        os.environ.get("PYTHONPATH", ""),
+    ]
+    path = os.pathsep.join(filter(None, paths))
+    environment = dict(os.environ, PYTHONPATH=path, **variables)
     environment.pop("BLOCKCELL_OVERRIDE", None)
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "blockcell", *map(str, words)],
@@ -34,3 +40,10 @@ def run(*words, code=0, **variables):
     assert process.returncode == code, process.stdout + process.stderr
     assert "blockcell panicked" not in process.stderr, process.stderr
     return process.stdout, process.stderr
+
+
+def documented(command):
+    """The names that the page on the command line lists for the JSON of a command."""
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{command}` \| (.*`.*) \|$", page.partition("## JSON")[2], re.M)
+    return set(re.findall(r"`(\w+)`", row))

@@ -154,7 +154,9 @@ def _of_lists(sizes):
                 "lstm_layer",
                 dict(
                     sequence,
-                    **dict(cs_prev=some(*gate), w=weights, b=lstm["b"], peepholes=peepholes, w_h=[]),
+                    **dict(
+                        cs_prev=some(*gate), w=weights, b=lstm["b"], peepholes=peepholes, w_h=[]
+                    ),
                 ),
             ),
             (

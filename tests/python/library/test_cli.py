@@ -3,6 +3,7 @@
 import collections
 import gzip
 import json
+import subprocess
 import sys
 import tarfile
 import xml.etree.ElementTree as ElementTree
@@ -16,7 +17,8 @@ import blockcell
 from blockcell.op_table import OPS
 from blockcell_tools import cudnn_verification, graph_nodes, verification
 from blockcell_tools.bench import page, report, rows
-from helpers.command_line import ROOT, run
+from blockcell_tools.bench import run as measuring
+from helpers.command_line import ROOT, documented, run
 
 pytest.importorskip("click")
 
@@ -28,10 +30,30 @@ PLAIN_GRAPHS = ROOT / "tests" / "python" / "graph_pass" / "layers"
 KERAS_2 = ROOT / "tests" / "python" / "graph_pass" / "keras2"
 
 
-def test_help_lists_the_commands_without_tensorflow():
-    printed, _ = run("--help")
-    for name in ("info", "build", "verify", "inspect", "run", "bench"):
+def test_help_lists_the_commands_without_tensorflow(tmp_path):
+    printed, _ = run("--help", **without_packages(tmp_path))
+    for name in ("compare", "run", "info", "verify", "inspect", "bench", "build"):
         assert f"  {name} " in printed
+
+
+def without_packages(folder):
+    """Variables of an environment without TensorFlow and NumPy."""
+    for name in ("tensorflow", "numpy"):
+        (folder / (name + ".py")).write_text(f"raise ImportError('no {name} here', name='{name}')")
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.mark.once
+def test_info_without_tensorflow(tmp_path):
+    variables = without_packages(tmp_path)
+    printed, complaint = run("info", "--json", code=2, **variables)
+    answer = json.loads(printed)
+    assert answer["version"] == blockcell.__version__ and not answer["loaded"]
+    assert set(answer) == set(blockcell.info())
+    assert (
+        len(complaint.splitlines()) == 1 and "cannot import TensorFlow (no tensorflow" in complaint
+    )
+    assert blockcell.__version__ in run("info", code=2, **variables)[0]
 
 
 PROGRAM = """
@@ -68,6 +90,36 @@ def test_run(tmp_path):
         run("run", "--no-keras", *words[1:], code=3)
         assert "BlockLSTMV2" not in json.loads(report.read_text())["runs"]
     run("run", tmp_path / "absent.py", code=2)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "code, ends, last",
+    [
+        ("import nosuchmodule", 1, "ModuleNotFoundError: No module named 'nosuchmodule'"),
+        ("raise EOFError('mine')", 1, "EOFError: mine"),
+        ("import click; raise click.UsageError('mine')", 1, "click.exceptions.UsageError: mine"),
+        ("import click; click.command()(lambda: None)(['--no'])", 2, "Error: No such option"),
+        ("import sys; sys.exit('mine')", 1, "mine"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGINT)", -2, "KeyboardInterrupt"),
+        ("def f(:", 1, "SyntaxError: invalid syntax"),
+    ],
+)
+def test_errors_of_a_program_are_its_own(code, ends, last, tmp_path):
+    """Exit code and traceback are those that Python prints without the command."""
+    program = tmp_path / "program.py"
+    program.write_text(code + "\n")
+    plain = subprocess.run([sys.executable, str(program)], stderr=subprocess.PIPE, text=True)
+    assert plain.returncode == ends and plain.stderr.strip().splitlines()[-1].startswith(last)
+    _, said = run("run", "--quiet", program, code=ends)
+    assert said == plain.stderr
+
+
+@pytest.mark.once
+def test_run_prints_json(tmp_path):
+    (tmp_path / "program.py").write_text("print('done')")
+    printed, said = run("run", "--json", tmp_path / "program.py")
+    assert printed == "done\n" and json.loads(said)["loaded"] is False
 
 
 FULL = "/dev/full"
@@ -372,7 +424,6 @@ def bench(monkeypatch):
     from click.testing import CliRunner
 
     from blockcell.cli import bench
-    from blockcell_tools.bench import run as measuring
 
     def measure(wanted, console):
         raise Measured(wanted)
@@ -449,3 +500,20 @@ def test_bench(tmp_path):
     again = kept.read_text().splitlines(keepends=True)
     assert again[:2] == content[:2] and len(again) == 3 and again[2] != content[2]
     assert "--resume" in run(*words, "--resume", "--seed", "2", code=2, PATH=path)[1]
+
+
+# JSON
+
+
+@pytest.mark.once
+def test_names_in_json_are_documented(tmp_path):
+    graph, quick = GRAPH, ["--quick", "--ops", "GRUBlockCell"]
+    program = tmp_path / "program.py"
+    program.write_text("")
+    commands = [["info"], ["verify", *quick], ["inspect", graph, "--no-measure"], ["run", program]]
+    for command in commands:
+        printed, said = run(command[0], "--json", *command[1:])
+        assert set(json.loads(said if command[0] == "run" else printed)) == documented(command[0])
+    about = {"versions": {}, "isa": "", "ops": [], "date": "", "command": "", "machine": {}}
+    found = measuring.Found("", "", about, {}, [], [], [])
+    assert set(report.as_json(found)) == documented("bench")

@@ -1,9 +1,7 @@
 """What the command line does with models and with nodes of cuDNN's ops."""
 
 import json
-import tarfile
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -13,8 +11,6 @@ from helpers.command_line import ROOT, run
 pytest.importorskip("click")
 
 TF2_ONLY = pytest.mark.skipif(tf.__version__.startswith("1."), reason="Keras of TensorFlow 2")
-KERAS_2 = ROOT / "tests" / "python" / "graph_pass" / "keras2"
-QUICK = ("--threads", "1", "--seconds", "0.05", "--batch", "3", "--time", "4")
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +29,6 @@ def keras_file(tmp_path_factory):
     return file
 
 
-@pytest.fixture(scope="module")
-def saved_model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("keras_2")
-    with tarfile.open(str(KERAS_2 / "2.4-lstm.tar.xz")) as archive:
-        archive.extractall(str(folder))
-    return next(folder.rglob("saved_model.pb")).parent
-
-
 @TF2_ONLY
 def test_inspect_lists_the_layers_of_a_keras_file(keras_file):
     found = json.loads(run("inspect", keras_file, "--no-measure", "--json")[0])["nodes"]
@@ -57,42 +45,6 @@ def test_verify_takes_the_layers_of_a_keras_file(keras_file):
     printed, _ = run("verify", "--graph", keras_file)
     assert "1 of 1 cases are as accurate" in printed
     assert "Left out: second: activation is relu" in printed
-
-
-@TF2_ONLY
-def test_bench_of_a_keras_file(keras_file, tmp_path):
-    words = ["bench", "--model", keras_file, *QUICK, "--output", tmp_path]
-    printed, _ = run(*words, "--check-ratio", "1000", code=1)
-    assert "below the ratio of 1000" in printed
-    assert "Kernels in a call: BlockcellKerasLSTM 1." in printed
-    assert "Not on blockcell: second: activation is relu" in printed
-    found = json.loads((tmp_path / "model-model.json").read_text())
-    assert found["ran"] == {"BlockcellKerasLSTM": 1} and found["rows"][0]["error"] < 1e-5
-
-
-@pytest.mark.once
-def test_bench_of_a_saved_model(saved_model, tmp_path):
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        load = tf.compat.v1.saved_model.load
-        inputs = load(session, ["serve"], str(saved_model)).signature_def["serving_default"].inputs
-    (name,) = inputs
-    size = inputs[name].tensor_shape.dim[2].size
-    np.savez(str(tmp_path / "inputs.npz"), **{name: np.ones([2, 3, size], "f")})
-    words = ["bench", "--model", saved_model, *QUICK, "--output", tmp_path]
-    printed, _ = run(*words, "--inputs", tmp_path / "inputs.npz")
-    assert "Kernels in a call: CudnnRNN " in printed
-    np.savez(str(tmp_path / "others.npz"), other=0)
-    _, said = run(*words, "--inputs", tmp_path / "others.npz", code=2)
-    assert f"others.npz has no input {name}" in said
-
-
-@pytest.mark.once
-def test_bench_says_what_it_cannot_read(tmp_path):
-    _, said = run("bench", "--model", tmp_path / "nothing.keras", code=2)
-    assert said.strip() == f"blockcell: there is no file {tmp_path / 'nothing.keras'}"
-    (tmp_path / "empty.h5").write_text("")
-    _, said = run("bench", "--model", tmp_path / "empty.h5", *QUICK, code=2)
-    assert said.startswith("blockcell: ") and len(said.splitlines()) == 1, said
 
 
 @pytest.fixture(scope="module")

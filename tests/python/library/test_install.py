@@ -71,6 +71,24 @@ def test_missing_tensorflow_is_one_line(tmp_path):
         building.ask(ROOT, tmp_path / "absent")
 
 
+@pytest.mark.once
+def test_newer_tensorflow_is_a_warning():
+    for version in ("1.15.5", "2.4.4", "2.21.0", building.NEWEST_TESTED + ".7rc1"):
+        assert building.newer_than_tested(version) is None
+    for version in ("2.22.0.dev20260905", "2.100.0", "3.0.0"):
+        warning = building.newer_than_tested(version)
+        assert version in warning and "run blockcell verify" in warning
+
+
+def test_load_warns_of_a_newer_tensorflow(monkeypatch, caplog):
+    monkeypatch.setattr(building, "NEWEST_TESTED", "1.14")
+    blockcell.loader._warn_of_newer()
+    (record,) = caplog.records
+    assert (
+        record.levelname == "WARNING" and f"TensorFlow {tf.__version__} is newer" in record.message
+    )
+
+
 def test_target_python(monkeypatch):
     """What pip sets to isolate a build does not hide the environment's TensorFlow."""
     monkeypatch.delenv(building.PYTHON_VARIABLE, raising=False)

@@ -37,7 +37,7 @@ def given():
 
 
 def _run(op, inputs, make=tf.constant, **attributes):
-    """h of a graph whose weights `make` made."""
+    """H of a graph whose weights `make` made."""
     with tf.Graph().as_default() as graph, labelled_calls.labelled():
         tensors = {name: tf.constant(value) for name, value in inputs.items()}
         tensors["x"] = tf.compat.v1.placeholder(np.float32, name="x")

@@ -161,7 +161,9 @@ def _rnn(kind, lengths, rows, optimized):
 
 # Of a product of x and one of h, by kind, whether there are lengths, and the rows of the first state.
 RNNS = {
-    "_".join(["rnn", kind, "lengths" if lengths else "whole", f"{rows}", *["plain"] * (not fast)]): (
+    "_".join(
+        ["rnn", kind, "lengths" if lengths else "whole", f"{rows}", *["plain"] * (not fast)]
+    ): (
         kind,
         lengths,
         rows,

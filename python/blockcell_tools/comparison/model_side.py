@@ -1,13 +1,15 @@
-"""The process of one side of `blockcell bench --model`: see `blockcell_tools.bench.side`."""
+"""The process of one side of a model's comparison: see `blockcell_tools.bench.side`."""
 
 import numpy as np
 
 import blockcell
-from blockcell_tools import keras_nodes
-from blockcell_tools.bench.models import Call, ModelError
+from blockcell_tools import graph_nodes, keras_nodes
+from blockcell_tools.bench.machine import resident
 from blockcell_tools.bench.side import serve
 from blockcell_tools.bench.tensorflow_side import TensorFlowSide, WithLibrary
 from blockcell_tools.bench.worker import answer
+from blockcell_tools.comparison import graph_step, models
+from blockcell_tools.comparison.models import Call, ModelError
 
 
 class TensorFlow(TensorFlowSide):
@@ -19,28 +21,42 @@ class TensorFlow(TensorFlowSide):
         """Starts TensorFlow."""
         super().__init__(name, job)
         self._is_1 = self._tf.__version__.startswith("1.")
+        self._step, self._state = "a call", dict
         if self._is_1:
             self._open()
             self._tf.compat.v1.keras.backend.set_session(self._session)
         else:
             self._set_threads()
 
+    def about(self):
+        """Versions, what a step is, and the most memory so far."""
+        return dict(super().about(), step=self._step, memory=resident()["VmHWM"])
+
     def prepare(self, call, random):
         """Reads the model, and makes `run`."""
-        if keras_nodes.is_file(call.file):
-            make = self._keras_model
-        else:
-            make = self._in_session if self._is_1 else self._function
+        makers = {
+            models.KERAS: self._keras_model,
+            models.SAVED_MODEL: self._in_session if self._is_1 else self._function,
+            models.GRAPH: self._graph,
+        }
+        make = makers[models.kind_of(call.file)]
         self.run = make(call, random)
+        self.run()
+        # As often on both sides: a training step changes what the next one returns.
+        self._watched_run(call)
+
+    def _watched_run(self, call):
+        """A run like all others, and what is found out of it."""
+        del call
         self.run()
 
     def results(self):
-        """The results that are floats, as arrays by name."""
+        """The results that are floats, and variables after training, as arrays by name."""
         found = self.run()
         if not isinstance(found, dict):
             many = found if isinstance(found, (list, tuple)) else [found]
             found = {f"output {number}": one for number, one in enumerate(many)}
-        arrays = {name: np.asarray(one) for name, one in found.items()}
+        arrays = {name: np.asarray(one) for name, one in {**found, **self._state()}.items()}
         return {name: one for name, one in arrays.items() if one.dtype.kind == "f"}
 
     def _keras_model(self, call, random):
@@ -59,6 +75,17 @@ class TensorFlow(TensorFlowSide):
             for name, spec in sorted(specs.items())
         }
         return lambda: {name: one.numpy() for name, one in signature(**fed).items()}
+
+    def _graph(self, call, random):
+        """A graph of TensorFlow 1.x; if it trains, its variables are compared, too."""
+        self._config.allow_soft_placement = True
+        step = graph_step.read(call, random)
+        self._open(step.graph)
+        step.initialize(self._session)
+        if step.trains:
+            self._step = "a training step"
+            self._state = lambda: self._session.run(step.variables)
+        return lambda: self._session.run(step.fetched, step.fed)
 
     def _in_session(self, call, random):
         """The same in a session."""
@@ -92,14 +119,14 @@ class Ours(WithLibrary, TensorFlow):
             self._has_keras = True
 
     def about(self):
-        """Versions, instruction set, runs of kernels in a call, and the model's layers."""
-        return dict(super().about(), ran=self._ran, layers=self._layers)
+        """Also the precision of products, runs of kernels in a call, and the model's layers."""
+        runs = self._info()["float32_matmul_runs"]
+        return dict(super().about(), float32_matmul_runs=runs, ran=self._ran, layers=self._layers)
 
-    def prepare(self, call, random):
-        """Reads the model, and finds out what runs on the kernels."""
-        super().prepare(call, random)
+    def _watched_run(self, call):
+        """Finds out what runs on the kernels."""
         before = blockcell.info()["runs"]
-        self.run()
+        super()._watched_run(call)
         after = blockcell.info()["runs"]
         self._ran = {op: n - before.get(op, 0) for op, n in after.items() if n > before.get(op, 0)}
         if self._has_keras and keras_nodes.is_file(call.file):
@@ -110,4 +137,4 @@ class Ours(WithLibrary, TensorFlow):
 SIDES = {"ours": Ours, "tensorflow": TensorFlow}
 
 if __name__ == "__main__":
-    answer(serve(SIDES, Call), (ModelError, blockcell.LibraryError))
+    answer(serve(SIDES, Call), (ModelError, graph_nodes.GraphFileError, blockcell.LibraryError))

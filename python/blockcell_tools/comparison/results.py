@@ -1,0 +1,139 @@
+"""What a comparison finds out, in one form for models and programs."""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from blockcell_tools.bench.report import ratio_quartiles
+
+LIMITS = {"highest": 1e-3, "high": 3e-3, "medium": 3e-2}
+"""How much results may differ by rounding, relative to the largest element, by the precision of
+products: many layers, or some steps of training, add it up."""
+
+
+class CompareError(Exception):
+    """The model or program cannot be compared; says why."""
+
+
+class Times(NamedTuple):
+    """Seconds of a step."""
+
+    median: float
+    quartiles: Tuple[float, float]
+
+
+class Row(NamedTuple):
+    """How long a step takes without and with the library."""
+
+    step: str
+    """What a step is."""
+    threads: Optional[int]
+    """None where a program decides."""
+    steps: int
+    """How many were timed on each side; of a model, rounds of calls."""
+    without: Times
+    ours: Times
+    ratio: float
+    """How many times as fast it is with the library: the median of the ratios of single steps."""
+    quartiles: Tuple[float, float]
+    """Of these ratios."""
+
+
+class Difference(NamedTuple):
+    """How much numbers differ that both sides compute."""
+
+    what: str
+    largest: float
+    """Relative to the largest element."""
+
+
+class Found(NamedTuple):
+    """All that was found out."""
+
+    about: Dict[str, Any]
+    """Date, command, machine, versions, instruction set."""
+    kind: str
+    """What was compared, such as "SavedModel" or "program"."""
+    rows: List[Row]
+    memory: Dict[str, int]
+    """The most that each side's process had resident, in bytes: "without" and "ours"."""
+    ran: Dict[str, int]
+    """How often each kernel has computed, by op: in a call of a model, or in all of a program."""
+    stays: List[str]
+    """What does not run on the kernels, and why."""
+    differences: List[Difference]
+    losses: Dict[str, Dict[str, List[float]]]
+    """Of a program: what each of its steps returned that is one number, by name and side."""
+    seconds: Dict[str, float]
+    """Of a program: how long all of it took, by side."""
+
+    @property
+    def precision(self) -> str:
+        """The level of the library's matrix products."""
+        return str(self.about.get("float32_matmul_runs") or "highest")
+
+    @property
+    def worst(self) -> Optional[Difference]:
+        """The largest difference; None if nothing was compared. NaN is the largest."""
+        key = [(np.inf if np.isnan(one.largest) else one.largest) for one in self.differences]
+        return self.differences[int(np.argmax(key))] if key else None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no difference is larger than rounding explains."""
+        return all(one.largest <= LIMITS[self.precision] for one in self.differences)
+
+    def as_json(self) -> Dict[str, Any]:
+        """The same for JSON, with what the screen says of it."""
+        worst = self.worst
+        content = dict(self.about, **self._asdict())
+        del content["about"]
+        content["rows"] = [_plain(row) for row in self.rows]
+        content["differences"] = [one._asdict() for one in self.differences]
+        content["largest_difference"] = None if worst is None else worst.largest
+        content["agrees"] = self.agrees
+        content["advice"] = self.advice()
+        return content
+
+    def advice(self) -> str:
+        """One line: what to do."""
+        if not self.ran:
+            return (
+                "Nothing of it runs on blockcell's kernels, so nothing is gained: "
+                "docs/graphs.md and docs/keras.md say what would."
+            )
+        if not self.agrees:
+            return "The numbers differ by more than rounding: see above before you use it."
+        if not self.rows:
+            return "No step was timed: compare the times of the whole program."
+        main = max(self.rows, key=lambda row: row.steps * row.without.median)
+        use = self.about["use"]
+        if main.quartiles[0] > 1.0:
+            rest = " What stays is listed above." if self.stays else ""
+            return f"It gains: {main.ratio:.2f} times as fast. To have that, {use}.{rest}"
+        if main.quartiles[1] < 1.0:
+            return f"It gets slower: {main.ratio:.2f} times as fast. Leave it as it is."
+        return (
+            f"No gain shows: {main.ratio:.2f} times as fast, and the quartiles are on both sides "
+            "of 1. A longer comparison may tell."
+        )
+
+
+def _plain(row: Row) -> Dict[str, Any]:
+    times = {name: getattr(row, name)._asdict() for name in ("without", "ours")}
+    return dict(row._asdict(), **times)
+
+
+def row_of(
+    step: str, threads: Optional[int], without: Sequence[float], ours: Sequence[float]
+) -> Row:
+    """The row of the seconds of steps, which are the same ones on both sides."""
+    return Row(
+        *(step, threads, len(ours), _times(without), _times(ours)),
+        *ratio_quartiles(without, ours),
+    )
+
+
+def _times(seconds: Sequence[float]) -> Times:
+    low, median, high = np.percentile(np.array(seconds), [25, 50, 75])
+    return Times(float(median), (float(low), float(high)))

@@ -1,0 +1,216 @@
+"""`blockcell compare`: models of each kind, and programs."""
+
+import json
+import tarfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from blockcell_tools import charts
+from blockcell_tools.comparison import report, results, steps
+from blockcell_tools.comparison.models import kind_of
+from helpers.command_line import ROOT, documented, run
+
+pytest.importorskip("click")
+
+TF1 = tf.__version__.startswith("1.")
+TF2_ONLY = pytest.mark.skipif(TF1, reason="Keras of TensorFlow 2")
+KERAS_2 = ROOT / "tests" / "python" / "graph_pass" / "keras2"
+GRAPHS = ROOT / "examples" / "char_lm" / "graphs"
+QUICK = ("--threads", "1", "--seconds", "0.05", "--batch", "3", "--time", "4")
+
+
+# Models.
+
+
+@TF2_ONLY
+def test_keras_file(tmp_path):
+    """A model with a layer that is served and one that is not; all that is written."""
+    layers = tf.keras.layers
+    first = layers.LSTM(5, return_sequences=True, name="first")
+    second = layers.GRU(4, activation="relu", name="second")
+    model = tf.keras.Sequential([tf.keras.Input([None, 3], name="x"), first, second])
+    model.save(str(tmp_path / "model.h5"))
+    words = ["compare", tmp_path / "model.h5", *QUICK, "--check-ratio", "1000"]
+    words += ["--report", tmp_path / "all.json", "--html", tmp_path / "all.html"]
+    printed, said = run(*words, code=1)
+    assert "below the ratio of 1000" in said
+    assert "On the kernels, calls in each step: BlockLSTMV2 1." in printed
+    assert "Not on the kernels: second: activation is relu" in printed
+    found = json.loads((tmp_path / "all.json").read_text())
+    assert found["ran"] == {"BlockLSTMV2": 1} and found["largest_difference"] < 1e-5
+    assert found["agrees"] and found["kind"] == "file of Keras"
+    assert set(found) == documented("compare") - {"notes"}
+    assert found["memory"]["ours"] > found["memory"]["without"] / 2 > 0
+    page = (tmp_path / "all.html").read_text()
+    assert "<svg" in page and found["advice"] in page and "src=" not in page
+
+
+@pytest.mark.once
+def test_saved_model(tmp_path):
+    with tarfile.open(str(KERAS_2 / "2.4-lstm.tar.xz")) as archive:
+        archive.extractall(str(tmp_path))
+    folder = next(tmp_path.rglob("saved_model.pb")).parent
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        load = tf.compat.v1.saved_model.load
+        inputs = load(session, ["serve"], str(folder)).signature_def["serving_default"].inputs
+    (name,) = inputs
+    size = inputs[name].tensor_shape.dim[2].size
+    np.savez(str(tmp_path / "inputs.npz"), **{name: np.ones([2, 3, size], "f")})
+    words = ["compare", folder, *QUICK, "--inputs"]
+    found = json.loads(run(*words, tmp_path / "inputs.npz", "--json")[0])
+    assert "CudnnRNN" in found["ran"] and found["agrees"]
+    np.savez(str(tmp_path / "others.npz"), other=0)
+    _, said = run(*words, tmp_path / "others.npz", code=2)
+    assert f"others.npz has no input {name}" in said
+
+
+def test_graph_that_trains():
+    """Its variables are compared after some steps, from the same random beginning."""
+    words = ["compare", GRAPHS / "gru_block_cell.meta", "--json", "--threads", "1"]
+    found = json.loads(run(*words, "--seconds", "0.05")[0])
+    assert found["rows"][0]["step"] == "a training step"
+    assert found["ran"]["GRUBlockCellGrad"] == found["ran"]["GRUBlockCell"] > 0
+    assert 0 < found["largest_difference"] < 1e-5
+
+
+@pytest.mark.once
+def test_what_is_no_model(tmp_path):
+    _, said = run("compare", tmp_path / "nothing.keras", code=2)
+    assert said.strip() == f"blockcell: there is no file {tmp_path / 'nothing.keras'}"
+    for other in (ROOT / "README.md", ROOT / "docs"):
+        _, said = run("compare", other, code=2)
+        assert said.startswith(f"blockcell: {other} is not a file of Keras (.keras, .h5), the fold")
+        assert len(said.splitlines()) == 1
+    _, said = run("compare", GRAPHS / "gru_block_cell.meta", "--target", "nosuch", *QUICK, code=2)
+    assert "nosuch" in said and len(said.splitlines()) == 1, said
+    assert "only a program has arguments" in run("compare", ROOT / "docs", "--", "x", code=2)[1]
+
+
+def test_kinds(tmp_path):
+    (tmp_path / "saved_model.pb").write_text("")
+    names = {
+        "a.keras": "file of Keras",
+        "a.h5": "file of Keras",
+        "a.pb": "graph",
+        "a.meta": "graph",
+    }
+    assert {name: kind_of(name) for name in names} == names
+    assert kind_of(tmp_path) == "SavedModel" and kind_of(ROOT) is None and kind_of("a.onnx") is None
+
+
+# Programs.
+
+PROGRAM = """
+import sys
+import numpy as np
+import tensorflow as tf
+
+assert sys.argv[1:] == ["--epochs", "2"]
+x = np.random.rand(12, 5, 3).astype("f")
+if not tf.__version__.startswith("1."):
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([layers.LSTM(4), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(x, x[:, 0, :1], epochs=2, batch_size=4, verbose=0)
+    model.predict(x, verbose=0)
+
+    @tf.function
+    def double(x):
+        return 2.0 * x
+
+    for _ in range(3):
+        double(tf.constant(x))
+with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    fed = tf.compat.v1.placeholder(tf.float32, [12, 5])
+    weights = dict(w_ru=tf.zeros([10, 10]), w_c=tf.zeros([10, 5]))
+    biases = dict(b_ru=tf.ones([10]), b_c=tf.ones([5]))
+    cell = tf.raw_ops.GRUBlockCell(x=fed, h_prev=fed, **weights, **biases)
+    mean = tf.reduce_mean(cell.h + tf.random.normal([12, 5]), name="mean")
+    for _ in range(4):
+        session.run([mean], {fed: x[:, :, 0]})
+"""
+
+
+def test_program(tmp_path):
+    """Its batches, functions and sessions are timed, and its random numbers are the same."""
+    (tmp_path / "train.py").write_text(PROGRAM)
+    words = ["compare", tmp_path / "train.py", "--json", "--", "--epochs", "2"]
+    found = json.loads(run(*words)[0])
+    assert found["agrees"] and found["kind"] == "program"
+    assert set(found) == documented("compare") - {"call"}
+    rows = {row["step"]: row["steps"] for row in found["rows"]}
+    assert rows["Session.run of mean:0"] == 3
+    assert found["ran"]["GRUBlockCell"] == 4
+    losses = found["losses"]["Session.run of mean:0: mean:0"]
+    assert len(set(losses["ours"])) == 4 and losses["ours"] == pytest.approx(losses["without"])
+    if not TF1:
+        assert rows["fit, a batch"] == 5 and found["ran"]["BlockLSTMGradV2"] == 6
+        # Its first step is what is compared; with more kinds it may not be shown.
+        compared = [one["what"] for one in found["differences"]]
+        assert "double (tf.function): result of the first step" in compared
+        assert any(what.startswith("predict, a batch") for what in compared)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "code, ends, complaint",
+    [
+        ("raise ValueError('mine')", 2, "ended with 1 without blockcell:"),
+        ("import blockcell, tensorflow; blockcell.load()", 2, "the program loads blockcell itself"),
+        (
+            "import random, tensorflow as tf\n"
+            "for _ in range(2): tf.function(lambda x: x)(random.SystemRandom().random())",
+            1,
+            "the numbers differ: <lambda> (tf.function)",
+        ),
+    ],
+)
+def test_programs_that_cannot_be_compared(code, ends, complaint, tmp_path):
+    (tmp_path / "program.py").write_text(code)
+    _, said = run("compare", tmp_path / "program.py", code=ends)
+    assert complaint in said and "comparison/" not in said
+
+
+# Parts.
+
+
+def test_recorder_takes_what_is_outermost():
+    told = []
+    recorder = steps.Recorder(told.append)
+
+    def outer(loss):
+        recorder.step("inner", lambda: 1.0)
+        return {"loss": loss, "array": np.full([2], loss, "f"), "count": 3}
+
+    for loss in (0.5, 0.25):
+        recorder.step("outer", lambda: outer(loss))  # noqa: B023 (called at once)
+    (kind,) = recorder.kinds.values()
+    assert told == [1, 2] and len(kind.seconds) == 2
+    assert kind.losses == {"loss": [0.5, 0.25]}
+    assert list(kind.outputs) == ["array"] and (kind.outputs["array"] == 0.5).all()
+
+
+def found_with(ratio, **fields):
+    rows = [results.row_of("a call", 1, [ratio, ratio * 1.1, ratio * 0.9], [1.0, 1.0, 1.0])]
+    values = dict(about={"use": "do it"}, kind="graph", rows=rows, memory={}, ran={"op": 1})
+    values.update(stays=[], differences=[], losses={}, seconds={})
+    return results.Found(**dict(values, **fields))
+
+
+def test_advice():
+    assert "It gains: 2.00 times as fast. To have that, do it." in found_with(2.0).advice()
+    assert "gets slower: 0.50" in found_with(0.5).advice()
+    assert "No gain shows: 1.00" in found_with(1.0).advice()
+    assert "Nothing of it runs" in found_with(2.0, ran={}).advice()
+    for error in (1.0, float("nan")):
+        differs = found_with(2.0, differences=[results.Difference("results", error)])
+        assert not differs.agrees and "differ" in differs.advice()
+
+
+def test_charts_are_svg():
+    bars = charts.bars([("a<b", [charts.Bar(2.0, "2 ms", (1.5, 2.5))])], ["without"], mark=1.0)
+    assert bars.startswith("<svg") and "a&lt;b" in bars and bars.count("<rect") == 3
+    assert "<polyline" in charts.lines("loss", [("without", [1.0, float("nan"), 0.5])])
+    assert len(report.COLUMNS) > report.TEXTS
