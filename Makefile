@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict bench-zoo lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated version licences requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict bench-zoo lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -268,6 +268,12 @@ format: .venv-lint/.complete ## Format all sources
 
 generated: ## Write what is generated from the declarations of the ops: Python's table, and the page of ops
 	BLOCKCELL_WRITE_GENERATED=1 cargo test --locked --quiet --package blockcell-kernels --test generated
+
+version: ## Write the version of python/blockcell/version.py wherever else it has to stand
+	@python3 scripts/set_version.py
+
+licences: ## Write the notices of the crates that are linked into the library
+	@python3 scripts/licences.py
 
 requirements: .venv-lint/.complete ## Write python/requirements/*.txt, with hashes, from the *.in beside them
 	@scripts/hash_requirements.sh .venv-lint/bin/uv

@@ -69,6 +69,9 @@ fn build() -> Result<(), String> {
     tensorflow.compile()?;
     tensorflow.link();
     println!("cargo::rustc-env=BLOCKCELL_TENSORFLOW={}", tensorflow.version);
+    // As Python spells it: 1.0.0rc1 is 1.0.0-rc.1 here.
+    let version = env!("CARGO_PKG_VERSION").replace("-rc.", "rc").replace("-beta.", "b");
+    println!("cargo::rustc-env=BLOCKCELL_VERSION={}", version.replace("-alpha.", "a"));
     Ok(())
 }
 

@@ -19,7 +19,7 @@ bench-figures: ## Measure all that docs/figures.md shows, and write it (40 to 70
 	@$(MAKE) --no-print-directory figures
 
 figures: .venv/.complete ## Write docs/figures.md, and README's table, from what bench-figures or its parts have measured
-	@.venv/bin/python -m bench.figures --input $(figures_output) --readme README.md
+	@.venv/bin/python -m bench.figures --input $(figures_output) --readme README.md --chart docs/plots/overview.svg
 
 bench-figures-steps:
 	@$(MAKE) --no-print-directory lib TF=2.21

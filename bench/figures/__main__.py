@@ -1,4 +1,4 @@
-"""Writes docs/figures.md, and the table of README.md, from the files of all benchmarks."""
+"""Writes docs/figures.md from the files of all benchmarks, and README's table and chart from it."""
 
 import argparse
 import sys
@@ -31,7 +31,23 @@ def main():
     parser.add_argument("--input", type=Path, default=Path("build/figures"), metavar="FOLDER")
     parser.add_argument("--output", type=Path, default=Path("docs/figures.md"), metavar="FILE")
     parser.add_argument("--readme", type=Path, metavar="FILE", help="whose table is written, too")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="README's chart, too")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave the page, and take README's figures from it"
+    )
     arguments = parser.parse_args()
+    if not arguments.keep:
+        write_page(arguments)
+    text = arguments.output.read_text(encoding="utf-8")
+    if arguments.readme:
+        before = arguments.readme.read_text(encoding="utf-8")
+        arguments.readme.write_text(readme.updated(before, text), encoding="utf-8")
+    if arguments.chart and readme.overview(text):
+        arguments.chart.write_text(readme.chart(text), encoding="utf-8")
+
+
+def write_page(arguments):
+    """Writes the page, from the files of all benchmarks."""
     found, abouts = OrderedDict(), []
     for section in SECTIONS:
         found[section] = []
@@ -43,10 +59,6 @@ def main():
     if len(processors) > 1:
         sys.exit(f"bench.figures: files of several machines: {', '.join(sorted(processors))}")
     arguments.output.write_text(page(found, abouts), encoding="utf-8")
-    if arguments.readme:
-        text = arguments.readme.read_text(encoding="utf-8")
-        text = readme.updated(text, found, abouts[0] if abouts else None)
-        arguments.readme.write_text(text, encoding="utf-8")
 
 
 def page(found, abouts):

@@ -1,55 +1,92 @@
-"""The table of figures on the front page: of whole models and of rivals, not of single ops."""
+"""README's table and chart, from the overview of the page of figures: whole models and rivals."""
+
+import re
+from typing import List, NamedTuple
 
 from bench.markers import replaced
-from blockcell_tools.bench.report import at, geometric_mean, grouped, markdown_table
+from blockcell_tools import charts
+from blockcell_tools.bench.report import at, grouped, markdown_table
 
 CAPTION = """\
-Speed-up with blockcell: the geometric mean, and the worst row in brackets."""
+How many times as fast it is with blockcell: the geometric mean of the rows, with the worst row in
+brackets. Below 1 is slower. {where}"""
 
-PARTS = (
-    "Training steps",
-    "Keras",
-    "Inference with Keras",
-    "Inference",
-    "Peers",
-    "Networks made for cuDNN",
+TABLE = (
+    ("Training steps, TensorFlow 1.15", "Training steps", "TensorFlow 1.15.5", "TensorFlow"),
+    ("Training steps, TensorFlow 2.21", "Training steps", "TensorFlow 2.21.0", "TensorFlow"),
+    ("Training by Keras's `fit`", "Keras", "TensorFlow 2.21.0", "Keras"),
+    ("Keras's `predict`", "Inference with Keras", "predict", "Keras"),
+    ("Frozen graphs and SavedModels", "Inference", "TensorFlow 2.21.0", "TensorFlow"),
+    ("LSTM layer, forward and backward", "Peers", "LSTM, forward+backward", "PyTorch"),
+    ("LSTM layer, inference", "Peers", "LSTM, inference", "ONNX Runtime"),
+    ("Single `LSTMBlockCell`", "Single ops", "LSTMBlockCell", "TensorFlow"),
 )
-"""The sections that the table sums up."""
+"""Rows of the table: their names, and the first three columns of the overview."""
+
+CHART = TABLE[:3] + TABLE[4:7]
 
 
-def updated(text, found, about):
-    """The front page with a new table; as it is if nothing was measured.
+class Mean(NamedTuple):
+    """A line of the overview."""
 
-    Args:
-      text: The page.
-      found: The rows, by `bench.figures.sections.Section`.
-      about: What a file says of the machine, or None if there are no files.
-    """
-    table = _table(found)
-    if table is None:
+    key: tuple
+    """Part, group and rival."""
+    threads: int
+    mean: float
+    lowest: float
+
+
+def overview(page) -> List[Mean]:
+    """The lines of the overview on the page."""
+    section = page.partition("\n## Overview\n")[2].partition("\n## ")[0]
+    lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:2] == "| "]
+    return [Mean(tuple(c[:3]), int(c[3]), float(c[5]), float(c[6])) for c in lines[2:]]
+
+
+def updated(text, page):
+    """README with a new table; as it is if nothing was measured."""
+    found = _found(TABLE, overview(page))
+    if not found:
         return text
-    where = f"{about['machine']['cpu']}, {about['machine']['cores']} cores, {about['isa']}"
-    return replaced(text, "figures", f"{CAPTION}\nMeasured on {where}.\n\n{table}")
-
-
-def _table(found):
-    """A line for each group and rival, with one column for each number of threads."""
-    groups = grouped(
-        [(s, row) for s, rows in found.items() if s.title in PARTS for row in rows],
-        lambda pair: (f"{pair[0].title}, {pair[1].group}", pair[1].rival),
-        lambda pair: pair[1],
-    )
-    if not groups:
-        return None
-    counts = sorted({row.threads for rows in groups.values() for row in rows})
-    heads = ["what", "against", *map(at, counts)]
+    counts = sorted({mean.threads for _, means in found for mean in means})
     lines = []
-    for key, rows in groups.items():
-        ratios = grouped(rows, lambda row: row.threads, lambda row: row.ratio)
-        lines.append([*key, *(_cell(ratios.get(count)) for count in counts)])
-    return markdown_table(heads, lines, 2)
+    for (name, _, _, rival), means in found:
+        by_threads = {mean.threads: f"{mean.mean:.2f} ({mean.lowest:.2f})" for mean in means}
+        lines.append([name, rival, *(by_threads.get(count, "") for count in counts)])
+    table = markdown_table(["what", "against", *map(at, counts)], lines, 2)
+    caption = CAPTION.format(where=_where(page))
+    return replaced(text, "figures", f"{caption}\n\n{table}")
 
 
-def _cell(ratios):
-    """The mean and the lowest."""
-    return f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else ""
+def chart(page):
+    """The chart, as SVG."""
+    groups = []
+    for (name, _, _, rival), means in _found(CHART, overview(page)):
+        bars = [charts.Bar(one.mean, f"{one.mean:.2f} ({one.lowest:.2f})") for one in means]
+        names = name.replace("`", "")
+        groups += [(f"{names} / {rival}", bars)]
+    counts = ("1 thread", "2 threads")
+    return charts.bars(_on_both(groups, len(counts)), counts, mark=1.0)
+
+
+def _on_both(groups, count):
+    """The groups with a bar for each number of threads; what was measured on one has no other."""
+    empty = charts.Bar(0.0, "not measured")
+    return [(name, [empty] * (count - len(bars)) + bars) for name, bars in groups]
+
+
+def _found(wanted, means):
+    """The rows of a table that the overview has, with their means by threads."""
+    groups = grouped(means, lambda mean: mean.key)
+    return [(row, groups[row[1:]]) for row in wanted if row[1:] in groups]
+
+
+def _where(page):
+    """Date and machine, from the first line of the page."""
+    found = re.search(
+        r"^(\d{4}-\d\d-\d\d)[^:]*:\d\d UTC.*? UTC: (.*?), Linux.*?$", page, re.MULTILINE
+    )
+    if not found:
+        return ""
+    isa = re.search(r"instruction set (\w+)", page)
+    return f"Measured on {found[1]} on {found[2]}" + (f" ({isa[1]})." if isa else ".")

@@ -1,3 +1,3 @@
 """The version of this package and of the library that it was made with."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"

@@ -3,7 +3,7 @@
 import html
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-WIDTH, LEFT, RIGHT = 720, 250, 80
+WIDTH, LEFT, RIGHT = 760, 290, 100
 """Of a chart, of the names at its left, and of the room for numbers at its right."""
 BAR, GAP, TOP = 15, 12, 28
 COLORS = ("#8a8f98", "#d9822b", "#3b6fb6", "#3a9a6b")

@@ -17,7 +17,7 @@ pub(super) fn info(tensorflow_running: &str) -> String {
         };
         let taken_over = if overrides { names(|op| op.is_stock()) } else { Vec::new() };
         serde_json::json!({
-            "version": env!("CARGO_PKG_VERSION"),
+            "version": env!("BLOCKCELL_VERSION"),
             "tensorflow_built_for": env!("BLOCKCELL_TENSORFLOW"),
             "tensorflow_running": Some(tensorflow_running).filter(|version| !version.is_empty()),
             "isa": Isa::get().name(),

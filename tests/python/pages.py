@@ -48,8 +48,10 @@ class Block(NamedTuple):
 
 def pages():
     """Returns the paths in the repository of all pages whose blocks are tested."""
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-    found += sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "examples").glob("*/README.md"))
+    found = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RELEASING.md")]
+    found += sorted((ROOT / "docs").glob("**/*.md")) + sorted(
+        (ROOT / "examples").glob("*/README.md")
+    )
     return [str(page.relative_to(ROOT)) for page in found]
 
 

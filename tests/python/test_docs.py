@@ -140,9 +140,8 @@ def test_command_exists(words, make_targets):
         check_mentioned(MODULES[program], words[1])
         check_options(MODULES[program], own_words(words[2:]) if words[1] == "run" else words[2:])
     elif program == "cargo":
-        manifests = [
-            path.read_text() for path in (ROOT / "Cargo.toml", ROOT / "kernels/Cargo.toml")
-        ]
+        folders = ("", "kernels/", "graphs/")
+        manifests = [(ROOT / folder / "Cargo.toml").read_text() for folder in folders]
         for option, value in zip(words, words[1:]):
             if option in ("--package", "--bench"):
                 assert any(f'name = "{value}"' in manifest for manifest in manifests), value

@@ -96,18 +96,29 @@ def test_page_names_the_commands():
     assert "```sh\npython -m bench.inference --seconds 0.2\n```" in text
 
 
+def test_front_page_is_that_of_the_page_of_figures():
+    """Its table and its chart are what `make figures` writes from the page."""
+    figures = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme.updated(text, figures) == text
+    assert readme.chart(figures) == (ROOT / "docs" / "plots" / "overview.svg").read_text()
+    assert len(readme.TABLE) <= 8 and len(readme.overview(figures)) > len(readme.TABLE)
+
+
 def test_table_of_the_front_page():
     section = next(section for section in SECTIONS if section.title == "Inference")
-    found = {section: [row for count in (1, 2) for row in rows.of_turns(inference(count))]}
+    found = {one: [] for one in SECTIONS}
     before = "a\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nb\n"
-    about = {"machine": {"cpu": "a processor", "cores": 2}, "isa": "avx2"}
-    after = readme.updated(before, found, about)
-    assert "\nMeasured on a processor, 2 cores, avx2.\n" in after
+    assert readme.updated(before, page(found, [])) == before
+    found[section] = [row for count in (1, 2) for row in rows.of_turns(inference(count))]
+    about = {"machine": {"cpu": "a processor", "cores": 2, "system": "Linux"}, "isa": "avx2"}
+    about.update(versions={}, date="2026-11-28 02:51 UTC", command="x")
+    after = readme.updated(before, page(found, [about]))
+    assert "Measured on 2026-11-28 on a processor, 2 cores (avx2)." in after
     assert after.startswith("a\n") and after.endswith("\nb\n") and "old" not in after
-    assert "| Inference, TensorFlow 2.21.0 | TensorFlow | 2.00 (2.00) | 2.00 (2.00) |" in after
-    assert readme.updated(after, found, about) == after
-    assert readme.updated(before, {section: []}, None) == before
-    readme.updated((ROOT / "README.md").read_text(encoding="utf-8"), found, about)
+    row = "| Frozen graphs and SavedModels | TensorFlow | 2.00 (2.00) | 2.00 (2.00) |"
+    assert row in after
+    assert readme.updated(after, page(found, [about])) == after
 
 
 def test_files_of_two_machines_are_refused(tmp_path):

@@ -201,3 +201,22 @@ def test_releases_of_the_wheel(monkeypatch):
     assert {"1.15", "2.4", "2.12", "2.16", "2.18", "2.21"} <= {release[0] for release in releases}
     for minor, package, _, _ in releases:
         assert package.split("==")[1].startswith(minor + ".")
+
+
+# Releases
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("script", ["set_version.py", "licences.py"])
+def test_what_a_release_writes_is_written(script):
+    """The version in all files, and the notices of linked crates."""
+    if script == "licences.py" and building.shutil.which("cargo") is None:
+        pytest.skip("cargo tells which crates are linked")
+    subprocess.run([sys.executable, str(SCRIPTS / script), "--check"], check=True)
+
+
+@pytest.mark.once
+def test_changelog_has_the_version_and_its_date():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## [{blockcell.__version__}] - 20" in text
+    assert (ROOT / "pyproject.toml").read_text().count("THIRD_PARTY_LICENSES.txt") == 1
