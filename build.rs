@@ -22,6 +22,7 @@ const SOURCES: &[&str] = &[
     "cpp/processors.cc",
     "cpp/rewrites.cc",
     "cpp/tensors.cc",
+    "cpp/variables.cc",
 ];
 const HEADERS: &[&str] = &[
     "cpp/attributes.h",

@@ -1,8 +1,10 @@
-// The graph pass that tells our kernels which of their inputs are constants.
+// The graph pass that tells our kernels which of their inputs are constants, and which are read
+// from variables.
 //
-// Such a kernel packs its weights once, and not in every call. The pass runs last of all, where a
+// A kernel packs constant weights once, and not in every call. The pass runs last of all, where a
 // graph is cut into devices: nothing changes a constant after that, and one that is fed is no
-// constant there any more.
+// constant there any more. Whether a variable has changed the kernel finds out by itself; here it
+// only learns where that is worth while.
 
 #include <atomic>
 #include <cstdint>
@@ -21,15 +23,27 @@ namespace {
 
 namespace tf = ::tensorflow;
 
-// The constant on a node's device that an input is; none if it is something else.
-const tf::Node* ConstantOf(const tf::Edge* edge) {
+// The node on a node's device whose output an input is, seen through `Identity`; none if it is on
+// another.
+const tf::Node* SourceOf(const tf::Edge* edge) {
   const std::string& device = edge->dst()->assigned_device_name();
   while (edge->src()->assigned_device_name() == device) {
     const tf::Node* const from = edge->src();
-    if (from->type_string() == "Const") return from;
-    if (from->type_string() != "Identity" || !from->input_edge(0, &edge).ok()) return nullptr;
+    if (from->type_string() != "Identity") return from;
+    if (!from->input_edge(0, &edge).ok()) return nullptr;
   }
   return nullptr;
+}
+
+// Whether a node reads a variable that nothing else of the graph uses, but to read it.
+bool ReadsOnly(const tf::Node* node) {
+  const tf::Edge* handle = nullptr;
+  if (node->type_string() != "ReadVariableOp" || !node->input_edge(0, &handle).ok()) return false;
+  for (const tf::Edge* edge : handle->src()->out_edges()) {
+    const bool reads = edge->IsControlEdge() || edge->dst()->type_string() == "ReadVariableOp";
+    if (!reads && edge->src_output() == handle->src_output()) return false;
+  }
+  return true;
 }
 
 class ConstantsPass : public Pass {
@@ -42,8 +56,8 @@ class ConstantsPass : public Pass {
     return tf::Status();
   }
 
-  // Notes which inputs of a node are constants. That there are none is noted, too: a graph that has
-  // been through this pass may have come back with other inputs.
+  // Notes which inputs of a node are constants or variables. That there are none is noted, too: a
+  // graph that has been through this pass may have come back with other inputs.
   void Note(tf::Node* node, bool wanted, std::map<const tf::Node*, std::int64_t>* numbers) {
     std::vector<std::int64_t> inputs;
     std::vector<std::int64_t> constants;
@@ -51,12 +65,18 @@ class ConstantsPass : public Pass {
     for (int input = 0; input < count; ++input) {
       const tf::Edge* edge = nullptr;
       if (!node->input_edge(input, &edge).ok()) continue;
-      const tf::Node* const constant = ConstantOf(edge);
-      if (constant == nullptr) continue;
-      const auto number = numbers->emplace(constant, 0).first;
-      if (number->second == 0) number->second = ++last_;
+      const tf::Node* const source = SourceOf(edge);
+      if (source == nullptr) continue;
+      if (source->type_string() == "Const") {
+        const auto number = numbers->emplace(source, 0).first;
+        if (number->second == 0) number->second = ++last_;
+        constants.push_back(number->second);
+      } else if (ReadsOnly(source)) {
+        constants.push_back(0);
+      } else {
+        continue;
+      }
       inputs.push_back(input);
-      constants.push_back(number->second);
     }
     const ConstantsNote note = note_constants(SliceOf(inputs), SliceOf(constants));
     tf::AttrValue value;

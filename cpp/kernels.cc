@@ -17,6 +17,7 @@
 #include "cpp/library.h"
 #include "cpp/pool.h"
 #include "cpp/tensors.h"
+#include "cpp/variables.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -100,9 +101,9 @@ class BlockcellOp : public tf::OpKernel {
     const rust::Slice<float> all_scratch(scratch.flat<float>().data(), plan.scratch);
 
     const Pool pool(context->device()->tensorflow_cpu_worker_threads()->workers);
-    OP_REQUIRES_OK(context,
-                   ToTensorFlow(kernel_->compute(pool, all_inputs, SliceOf(&in_place),
-                                                 SliceOf(&outputs), forwarded, all_scratch)));
+    OP_REQUIRES_OK(context, ToTensorFlow(kernel_->compute(pool, Tensors(context), all_inputs,
+                                                          SliceOf(&in_place), SliceOf(&outputs),
+                                                          forwarded, all_scratch)));
   }
 
  private:

@@ -18,6 +18,7 @@ mod status;
 mod tensors;
 mod threads;
 mod unfused;
+mod variables;
 
 use constants::{note_constants, packs_weights, wants_constants};
 pub(crate) use cudnn::is_on as has_cudnn;
@@ -152,7 +153,8 @@ mod ffi {
         /// Whether kernels of this operation pack weights, which constants spare them.
         fn packs_weights(op: &str) -> bool;
 
-        /// What tells a kernel in this process that these of its inputs are these constants, by a number of each.
+        /// What tells a kernel in this process that these of its inputs are these constants, by a number of each. The
+        /// number 0 is that of every variable which the graph only reads.
         fn note_constants(inputs: &[i64], constants: &[i64]) -> ConstantsNote;
 
         /// Every operation that has kernels.
@@ -200,6 +202,7 @@ mod ffi {
         fn compute(
             self: &Kernel,
             pool: &Pool,
+            tensors: &Tensors,
             inputs: &[Input],
             in_place: &mut [Output],
             outputs: &mut [Output],
@@ -240,6 +243,24 @@ mod ffi {
 
         /// Whether TensorFlow finds a GPU for this process.
         fn lists_gpus() -> bool;
+    }
+
+    // SAFETY: a `Tensors` is as long there as the call whose inputs it has, and `hold` is called with one of their
+    // places. A `HeldTensor` has a reference of its own.
+    unsafe extern "C++" {
+        include!("cpp/variables.h");
+
+        /// The input tensors of a call.
+        type Tensors;
+
+        /// A tensor whose buffer nobody writes as long as this is there.
+        type HeldTensor;
+
+        /// Holds an input; null where its memory is not TensorFlow's.
+        fn hold(self: &Tensors, input: usize) -> UniquePtr<HeldTensor>;
+
+        /// Whether nobody else holds the buffer.
+        fn is_last(self: &HeldTensor) -> bool;
     }
 
     // SAFETY: `parallel_for` calls `task` only before it returns, and with numbers below `tasks`. It

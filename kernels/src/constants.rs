@@ -34,7 +34,7 @@ struct InInt8 {
 }
 
 impl Copies {
-    /// How many bytes they take.
+    /// The memory of all copies, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let mut in_int8 = vec![&self.in_int8];

@@ -28,7 +28,7 @@ WEIGHTS = ("float32", "int8")
 _PACKAGE = Path(__file__).resolve().parent
 _KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
-    *("runs", "runs_in_int8", "labels", "weights"),
+    *("runs", "runs_in_int8", "labels", "weights", "kept_weight_bytes"),
     *("float32_matmul_precision", "float32_matmul_runs"),
 )
 _lock = threading.RLock()
@@ -187,6 +187,7 @@ def info() -> Dict[str, Any]:
       * `rewritten`: A dictionary: how many nodes of which op that put into graphs of this process.
       * `failed_passes`: How often a pass over graphs of this process failed, which is a fault of
         blockcell, and left its graph as it was.
+      * `kept_weight_bytes`: The memory of packed weights that kernels keep from call to call.
       * `runs`: A dictionary: how often the library's kernels of each op have computed.
       * `runs_in_int8`: The same for calls with weights in int8. The others of `runs` had weights that
         are no constants, or shapes at which int8 is not faster.

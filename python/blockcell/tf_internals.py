@@ -120,6 +120,17 @@ def tape_follows() -> Callable[[Any], bool]:
     return lambda tensor: bool(should_record([tensor]))
 
 
+@_uses(
+    "tensorflow.python.pywrap_tfe.TFE_Py_TapeSetIsEmpty",
+    "TensorFlow 2.4 to 2.21",
+    "layers that infer run on ops that keep what gradients need, which are slower",
+    otherwise=True,
+)
+def tape_records() -> bool:
+    """Whether a tape or a forward accumulator may follow what is computed now."""
+    return not _of("tensorflow.python.pywrap_tfe", "TFE_Py_TapeSetIsEmpty")()
+
+
 def is_marked_as_zeros(tensor: Any) -> bool:
     """Whether tf.zeros or tf.zeros_like has marked a tensor, as in TensorFlow 2.4 to 2.21.
 

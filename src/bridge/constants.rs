@@ -1,4 +1,4 @@
-//! Which inputs of a node are constants, whose packed copies are kept.
+//! Which inputs of a node are constants, or variables that its graph only reads. Their packed copies are kept.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,11 +8,15 @@ use blockcell_kernels::ops::{self, Op};
 use blockcell_kernels::{Constant, Constants, Copies};
 
 use super::attributes::Attributes;
-use super::ffi::{self, Input};
+use super::ffi::{self, Input, Tensors};
+use super::variables::{self, Variable, Watched};
 
 /// The attribute by which the graph pass tells: the mark of this process, the numbers of the inputs, and those of the
 /// constants.
 const ATTRIBUTE: &str = "_blockcell_constants";
+
+/// In place of a constant's number: the input is read from a variable that the graph does not write.
+const VARIABLE: i64 = 0;
 
 /// What only this process writes. A graph that was saved after the pass may have other inputs when it is run again.
 static MARK: LazyLock<i64> =
@@ -64,9 +68,34 @@ fn copies_of(constant: i64) -> Arc<Copies> {
     copies
 }
 
-/// The constants among the inputs of a node.
+/// The memory of all copies that are kept, in bytes.
+pub(super) fn kept_bytes() -> usize {
+    let all = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_constants = all.iter().flat_map(HashMap::values).filter_map(Weak::upgrade);
+    of_constants.map(|copies| copies.bytes()).sum::<usize>() + variables::bytes()
+}
+
+/// The copies of a variable in a call: those that are kept, or the call's own.
+enum OfCall {
+    Held(Arc<Variable>),
+    Own(Copies),
+}
+
+impl OfCall {
+    fn copies(&self) -> &Copies {
+        match self {
+            OfCall::Held(variable) => variable.copies(),
+            OfCall::Own(copies) => copies,
+        }
+    }
+}
+
+/// The constants and variables among the inputs of a node.
 #[derive(Default)]
-pub(super) struct Kept(Vec<(usize, Arc<Copies>)>);
+pub(super) struct Kept {
+    constants: Vec<(usize, Arc<Copies>)>,
+    variables: Vec<Watched>,
+}
 
 impl Kept {
     pub(super) fn of(attributes: Attributes<'_>) -> Self {
@@ -76,21 +105,40 @@ impl Kept {
             return Kept::default();
         }
         let (inputs, constants) = numbers.split_at(numbers.len() / 2);
-        let kept = inputs.iter().zip(constants).filter_map(|(&input, &constant)| {
-            Some((usize::try_from(input).ok()?, copies_of(constant)))
-        });
-        Kept(kept.collect())
+        let mut kept = Kept::default();
+        for (&input, &constant) in inputs.iter().zip(constants) {
+            let Ok(input) = usize::try_from(input) else { continue };
+            match constant {
+                VARIABLE => kept.variables.push(Watched::new(input)),
+                constant => kept.constants.push((input, copies_of(constant))),
+            }
+        }
+        kept
     }
 
     /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.constants.is_empty() && self.variables.is_empty()
     }
 
-    /// Runs `call` with the constants among a call's inputs.
-    pub(super) fn with<R>(&self, inputs: &[Input<'_>], call: impl FnOnce(Constants<'_>) -> R) -> R {
-        let constants = self.0.iter().filter_map(|(input, copies)| {
-            Some(Constant { bytes: inputs.get(*input)?.data, copies })
+    /// Runs `call` with those among a call's inputs that do not change. With `from_first`, results depend on that: then
+    /// variables count as such before they are held, and their copies are made for the call.
+    pub(super) fn with<R>(
+        &self,
+        (tensors, from_first): (&Tensors, bool),
+        inputs: &[Input<'_>],
+        call: impl FnOnce(Constants<'_>) -> R,
+    ) -> R {
+        let held = |watched: &Watched| match watched.of_call(tensors, inputs) {
+            Some(variable) => Some((watched.input(), OfCall::Held(variable))),
+            None if from_first => Some((watched.input(), OfCall::Own(Copies::default()))),
+            None => None,
+        };
+        let variables: Vec<_> = self.variables.iter().filter_map(held).collect();
+        let of_variables = variables.iter().map(|(input, variable)| (*input, variable.copies()));
+        let of_constants = self.constants.iter().map(|(input, copies)| (*input, &**copies));
+        let constants = of_constants.chain(of_variables).filter_map(|(input, copies)| {
+            Some(Constant { bytes: inputs.get(input)?.data, copies })
         });
         call(Constants(&constants.collect::<Vec<_>>()))
     }

@@ -1,9 +1,9 @@
 //! The operation `BlockcellInfo`.
 
-use super::cudnn;
 use super::kernels::{Operation, networks};
 use super::runs;
 use super::status::or_default;
+use super::{constants, cudnn};
 use crate::{graphs, switches};
 use blockcell_kernels::Isa;
 
@@ -34,6 +34,7 @@ pub(super) fn info(tensorflow_running: &str) -> String {
             "taken_over": taken_over,
             "cudnn": if cudnn::is_on() { "on" } else { "off" },
             "rewrite": if rewrites { "on" } else { "off" },
+            "kept_weight_bytes": constants::kept_bytes(),
             "rewritten": graphs::rewritten(),
             "failed_passes": graphs::failed_passes(),
             "runs": runs::of_ops(),

@@ -7,7 +7,7 @@ use blockcell_kernels::{Context, Error, Isa, Precision, Weights};
 
 use super::attributes::{self, Attributes};
 use super::constants::{Kept, multiplies_weights};
-use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status};
+use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status, Tensors};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
 use super::{block, cudnn, loops, unfused};
@@ -172,6 +172,7 @@ impl Kernel {
     pub(super) fn compute(
         &self,
         pool: &Pool,
+        tensors: &Tensors,
         inputs: &[Input<'_>],
         in_place: &mut [Output<'_>],
         outputs: &mut [Output<'_>],
@@ -185,7 +186,8 @@ impl Kernel {
                 return Ok(());
             }
             let ran_int8 = AtomicBool::new(false);
-            self.kept.with(inputs, |constants| {
+            let in_int8 = self.weights != Weights::Float32;
+            self.kept.with((tensors, in_int8), inputs, |constants| {
                 let context = &Context {
                     isa: Isa::get(),
                     executor: pool,

@@ -149,7 +149,7 @@ pub(super) fn with(step: &str, changes: &[(&str, &str)]) -> String {
     text
 }
 
-fn stays(step: &str, changes: &[(&str, &str)]) -> Rewriting {
+pub(super) fn stays(step: &str, changes: &[(&str, &str)]) -> Rewriting {
     let after = rewriting(&with(step, changes));
     assert!(!after.text().contains("BlockcellKeras"), "{}", after.text());
     assert!(after.has("more"));

@@ -20,6 +20,7 @@ mod gate_orders;
 mod holes;
 mod keras;
 mod keras2_functions;
+mod keras_one_row;
 mod layers;
 mod limits;
 mod loops;

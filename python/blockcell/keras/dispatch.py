@@ -6,7 +6,7 @@ from typing import Any, Optional, Set
 
 import tensorflow as tf
 
-from blockcell.keras import kinds, reasons, scope, sequences, shapes
+from blockcell.keras import inference, kinds, reasons, scope, sequences, shapes
 
 _logged: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
 
@@ -60,12 +60,13 @@ def _message(layer: Any, reason: str) -> str:
     return f"{layer.name}: Keras's own path runs, because {reason}."
 
 
-def run(layer: Any, given: shapes.Given) -> sequences.Result:
+def run(layer: Any, given: shapes.Given, infers: bool) -> sequences.Result:
     """Computes what the layer's loop over time does.
 
     Args:
       layer: The layer, which `refused` has not refused.
       given: What it is called with, after dropout; which does not misfit.
+      infers: Whether it is known not to train.
 
     Returns:
       A `sequences.Result`.
@@ -81,7 +82,10 @@ def run(layer: Any, given: shapes.Given) -> sequences.Result:
         time_major=getattr(layer, "time_major", False),
         zero_output_for_mask=bool(layer.zero_output_for_mask),
     )
-    if kinds.of(layer) == kinds.LSTM:
+    is_lstm = kinds.of(layer) == kinds.LSTM
+    if (is_lstm or cell.reset_after) and inference.is_certain(infers):
+        return inference.run(is_lstm, x, states, weights, mask, options)
+    if is_lstm:
         return sequences.lstm(x, states, weights, mask, options)
     return sequences.gru(x, states, weights, mask, options, cell.reset_after)
 

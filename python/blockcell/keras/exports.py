@@ -1,8 +1,9 @@
-"""Knows when Keras or TensorFlow traces a model in order to write it into a file.
+"""Knows why Keras or TensorFlow traces a model: in order to write it into a file, or to infer.
 
 Such a file has a graph: a SavedModel, or what `model.export` makes of one. A graph with the
 library's own ops could not be loaded without the library, so it gets Keras's own path, unless the
-program has asked for these ops.
+program has asked for these ops. What Keras's own methods trace in order to infer gets into no file;
+a function of a program's may.
 """
 
 import contextlib
@@ -33,6 +34,7 @@ class PerThread(threading.local):
 
 
 _exporting = PerThread(False)
+_inferring = PerThread(False)
 _for_kernels = PerThread(False)
 _marked: List[Tuple[Any, str, Any]] = []  # The class, the method's name, the method of Keras.
 
@@ -56,13 +58,21 @@ def on_kernels() -> ContextManager[None]:
     return _for_kernels.being(True)
 
 
+def gets_into_no_file() -> bool:
+    """Whether what a model computes now infers, and cannot be written into a file later."""
+    if _exporting.value or _for_kernels.value:
+        return False
+    return tf.executing_eagerly() or bool(_inferring.value)
+
+
 def mark() -> None:
-    """Lets Keras's methods that export models say so while they run. Idempotent."""
+    """Lets Keras's methods that export models, or infer, say so while they run. Idempotent."""
     if _marked:
         return
-    for owner, name in _exporting_methods():
-        _marked.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, _marking(getattr(owner, name)))
+    for flag, methods in ((_exporting, _exporting_methods()), (_inferring, _inferring_methods())):
+        for owner, name in methods:
+            _marked.append((owner, name, getattr(owner, name)))
+            setattr(owner, name, _marking(getattr(owner, name), flag))
 
 
 def unmark() -> None:
@@ -80,10 +90,15 @@ def _exporting_methods() -> Iterator[Tuple[Any, str]]:
                 yield owner, name
 
 
-def _marking(method: Callable[..., Any]) -> Callable[..., Any]:
+def _inferring_methods() -> Iterator[Tuple[Any, str]]:
+    for name in ("predict", "predict_on_batch", "evaluate", "test_on_batch"):
+        yield tf.keras.Model, name
+
+
+def _marking(method: Callable[..., Any], flag: PerThread) -> Callable[..., Any]:
     @functools.wraps(method)
     def marked(*args: Any, **kwargs: Any) -> Any:
-        with _exporting.being(True):
+        with flag.being(True):
             return method(*args, **kwargs)
 
     return marked

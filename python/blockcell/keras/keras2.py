@@ -62,7 +62,7 @@ def _call(
     if dispatch.misfits(layer, given):
         return stock(layer, inputs, **options)
     given = given._replace(x=_dropped_out(layer, given.x, training))
-    result = dispatch.run(layer, given)
+    result = dispatch.run(layer, given, infers)
     if layer.stateful:
         layer.add_update(
             [

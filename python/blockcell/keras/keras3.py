@@ -38,4 +38,4 @@ def _inner_loop(
     if training and 0 < layer.cell.dropout < 1:
         # The same for all steps. Keras has drawn it already.
         given = given._replace(x=x * tf.expand_dims(layer.cell.get_dropout_mask(x[:, 0, :]), 1))
-    return tuple(dispatch.run(layer, given))
+    return tuple(dispatch.run(layer, given, infers=not training))

@@ -73,7 +73,7 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
       A `Result` with the states h and c.
     """
     h_prev, cs_prev = (tf.cast(state, x.dtype) for state in states)
-    kernel, recurrent_kernel, bias = _cast(weights, x.dtype)
+    kernel, recurrent_kernel, bias = cast(weights, x.dtype)
     w, b = keras_weights.lstm_from_keras(kernel, recurrent_kernel, bias)
     peephole = tf.zeros([recurrent_kernel.shape[0]], x.dtype)
 
@@ -119,7 +119,7 @@ def gru(
       A `Result` with the state h.
     """
     h_prev = tf.cast(states[0], x.dtype)
-    kernel, recurrent_kernel, bias = _cast(weights, x.dtype)
+    kernel, recurrent_kernel, bias = cast(weights, x.dtype)
     converted = keras_weights.gru_from_keras(kernel, recurrent_kernel, bias, reset_after)
 
     def run(x: Any, sequence_length: Optional[Any]) -> _Steps:
@@ -138,6 +138,28 @@ def gru(
 
 def _layer(run: _Op, x: Any, h_prev: Any, mask: Any, options: Options) -> Result:
     """The layer around an op: order of time and batch, direction, mask."""
+    x, mask = by_steps(x, mask, options)
+    if mask is None:
+        outputs, states = run(x, None)
+        last_output = states[0]
+    else:
+        outputs, last_output, states = _masked(run, x, h_prev, mask, options)
+    if not options.return_sequences:
+        outputs = last_output[tf.newaxis]
+    return result(last_output, outputs, states, x, options)
+
+
+def by_steps(x: Any, mask: Any, options: Options) -> Tuple[Any, Any]:
+    """The inputs and the mask, time-major, in the order in which a layer takes the steps.
+
+    Args:
+      x: As of `lstm`.
+      mask: As of `lstm`.
+      options: The layer's.
+
+    Returns:
+      `[time, batch, input_size]`; and bool `[time, batch]`, or None.
+    """
     if not options.time_major:
         x = tf.transpose(x, [1, 0, 2])
     if mask is not None:
@@ -146,17 +168,24 @@ def _layer(run: _Op, x: Any, h_prev: Any, mask: Any, options: Options) -> Result
     if options.go_backwards:
         x = tf.reverse(x, [0])
         mask = mask if mask is None else tf.reverse(mask, [0])
-    if mask is None:
-        outputs, states = run(x, None)
-        last_output = states[0]
-    else:
-        outputs, last_output, states = _masked(run, x, h_prev, mask, options)
-    if not options.return_sequences:
-        outputs = last_output[tf.newaxis]
+    return x, mask
+
+
+def result(last_output: Any, outputs: Any, states: List[Any], x: Any, options: Options) -> Result:
+    """What a layer returns, of known shapes as far as those of `by_steps` are known.
+
+    Args:
+      last_output: `[batch, units]`.
+      outputs: Time-major: of all steps, or only the last one.
+      states: `[batch, units]` each.
+      x: The inputs, of `by_steps`.
+      options: The layer's.
+    """
     time = x.shape[0] if options.return_sequences else 1
-    outputs.set_shape([time, x.shape[1], h_prev.shape[-1]])
+    units = states[0].shape[-1]
+    outputs.set_shape([time, x.shape[1], units])
     for state in [last_output] + states:
-        state.set_shape([x.shape[1], h_prev.shape[-1]])
+        state.set_shape([x.shape[1], units])
     if not options.time_major:
         outputs = tf.transpose(outputs, [1, 0, 2])
     return Result(last_output, outputs, states)
@@ -184,6 +213,11 @@ def _masked(
     return None, tf.where(counts[:, tf.newaxis], states[0], zero), states
 
 
-def _cast(weights: Any, dtype: Any) -> List[Any]:
-    """Weights as tensors of this type."""
-    return [value if value is None else tf.cast(value, dtype) for value in weights]
+def cast(tensors: Any, dtype: Any) -> List[Any]:
+    """Tensors of this type; None for None.
+
+    Args:
+      tensors: Weights or states.
+      dtype: The type.
+    """
+    return [value if value is None else tf.cast(value, dtype) for value in tensors]

@@ -21,6 +21,8 @@ MODELS = {
     "last_of_gru": {GRU: 1},
     "fixed_steps": {LSTM: 1},
     "fixed_sizes": {GRU: 1},
+    "one_row": {LSTM: 1},
+    "one_masked_row": {LSTM: 1},
     "only_states": {LSTM: 1},
     "both_directions": {LSTM: 2},
     "states": {LSTM: 1},

@@ -18,6 +18,7 @@ NAMES = [
     "every_layer_says_so_once",
     "new_argument",
     "runs_are_counted",
+    "functions_of_programs",
     "time_distributed",
     "clones",
     "ragged",

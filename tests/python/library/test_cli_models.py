@@ -64,10 +64,10 @@ def test_bench_of_a_keras_file(keras_file, tmp_path):
     words = ["bench", "--model", keras_file, *QUICK, "--output", tmp_path]
     printed, _ = run(*words, "--check-ratio", "1000", code=1)
     assert "below the ratio of 1000" in printed
-    assert "Kernels in a call: BlockLSTMV2 1." in printed
+    assert "Kernels in a call: BlockcellKerasLSTM 1." in printed
     assert "Not on blockcell: second: activation is relu" in printed
     found = json.loads((tmp_path / "model-model.json").read_text())
-    assert found["ran"] == {"BlockLSTMV2": 1} and found["rows"][0]["error"] < 1e-5
+    assert found["ran"] == {"BlockcellKerasLSTM": 1} and found["rows"][0]["error"] < 1e-5
 
 
 @pytest.mark.once

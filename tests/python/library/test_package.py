@@ -45,6 +45,7 @@ def test_info():
         "rewrite",
         "rewritten",
         "failed_passes",
+        "kept_weight_bytes",
         "runs",
         "labels",
     }

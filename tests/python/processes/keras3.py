@@ -57,6 +57,15 @@ def fixed_sizes():
     return _one(layers.GRU(4), steps=STEPS, batch=BATCH)
 
 
+def one_row():
+    return _one(layers.LSTM(4, return_sequences=True, return_state=True), steps=STEPS, batch=1)
+
+
+def one_masked_row():
+    x = _inputs(steps=STEPS, batch=1)
+    return tf.keras.Model(x, layers.LSTM(4, return_sequences=True)(layers.Masking()(x)))
+
+
 def both_directions():
     return _one(layers.Bidirectional(layers.LSTM(4, return_sequences=True)))
 
@@ -132,6 +141,8 @@ MODELS = (
     last_of_gru,
     fixed_steps,
     fixed_sizes,
+    one_row,
+    one_masked_row,
     only_states,
     both_directions,
     states,
@@ -181,6 +192,8 @@ def feeds():
         "nothing": np.zeros_like(x),
         "nan": nan,
         "one": _x(1, 1),
+        "row": x[:1],
+        "row with holes": holes[1:2],
         "many": _x(BATCH, 40, seed=1),
         "no rows": x[:0],
         "no steps": x[:, :0],

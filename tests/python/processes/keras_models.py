@@ -41,9 +41,9 @@ def on_kernels(on=True):
     calls = []
     run = dispatch.run
 
-    def counted(layer, *arguments):
+    def counted(layer, *arguments, **options):
         calls.append(layer.name)
-        return run(layer, *arguments)
+        return run(layer, *arguments, **options)
 
     with unittest.mock.patch.object(dispatch, "run", counted):
         if on:

@@ -173,6 +173,7 @@ fn candidate(
         states: vec![[h_prev, h]],
         weights: vec![w_x, w_h, b_x, b_h],
         added: [x_terms.added, h_terms.added].concat(),
+        needs_one_row: x_terms.needs_one_row || h_terms.needs_one_row,
         units: parts.units,
         nodes,
     })

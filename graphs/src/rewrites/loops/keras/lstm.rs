@@ -42,6 +42,7 @@ pub(super) fn read(graph: &Graph, frame: &Frame, split: NodeId) -> Option<Step> 
         states: vec![[h_prev, h], [cs_prev, cs]],
         weights: vec![w_x, w_h, b],
         added: terms.added,
+        needs_one_row: terms.needs_one_row,
         units: None,
         nodes,
     })

@@ -70,10 +70,24 @@ pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<L
     let written = Written::of_list(graph, &frame, counts)
         .and_then(|written| written.with_units(step.units))
         .ok_or_else(|| other("list of outputs"))?;
+    let is_row = |element: &[i64]| element.first() == Some(&1);
+    let starts_as_row = |[state, _]: &[Output; 2]| {
+        let first = frame.variable(graph, *state).map(|variable| variable.first);
+        first
+            .and_then(|first| shapes.of(graph).sizes(graph, first))
+            .is_some_and(|sizes| is_row(&sizes))
+    };
+    let has_one_row = is_row(&input.element) && step.states.iter().all(starts_as_row);
+    if step.needs_one_row && !has_one_row {
+        return Err(other("number of rows"));
+    }
     let mut masks = masks::Reader::new(graph, &frame, &counters);
     let states = step.states.iter().map(|&state| masks.state(state));
     let states = states.collect::<Option<Vec<_>>>().ok_or_else(|| other("state"))?;
     let mask = masks.output(&written, step.h).ok_or_else(|| other("output"))?;
+    if step.needs_one_row && !mask.iter().all(|mask| is_row(&mask.input.element)) {
+        return Err(other("number of rows of the mask"));
+    }
     let weights = step.weights.iter().map(|&weight| Weight::read(graph, &frame, weight));
     let weights = weights.collect::<Option<Vec<_>>>().ok_or_else(|| other("weights"))?;
     let mut known: BTreeSet<_> = frame.nodes_of_variables().collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::graph::{Graph, NodeId, Output};
-use crate::reading::neighbours::{fuses, has_bias_of_columns, transposes};
+use crate::reading::neighbours::{fuses, has_bias_of_columns, transposes, unary};
 
 /// A step that one node of a layer stands for.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(super) struct Step {
     pub(super) weights: Vec<Output>,
     /// Those of the biases that may have the shape of something else than one number for each column.
     pub(super) added: Vec<Output>,
+    /// As in [`Terms`].
+    pub(super) needs_one_row: bool,
     /// The number of cells, where the step says it.
     pub(super) units: Option<i64>,
     pub(super) nodes: BTreeSet<NodeId>,
@@ -33,6 +35,8 @@ pub(super) struct Terms {
     pub(super) biases: Vec<Output>,
     /// Those of the biases that `Add` adds, which broadcasts.
     pub(super) added: Vec<Output>,
+    /// Whether one of the products is a bias in the graph, without its axis of rows: the batch is one row.
+    pub(super) needs_one_row: bool,
     pub(super) nodes: BTreeSet<NodeId>,
 }
 
@@ -53,11 +57,11 @@ impl Terms {
                     if is_product && fuses(node, &["BiasAdd"]) =>
                 {
                     terms.products.push([left, right]);
-                    terms.biases.push(bias);
+                    open.extend(terms.add_bias(graph, bias));
                 }
                 ("BiasAdd", &[sum, bias]) if has_bias_of_columns(node, "BiasAdd") => {
                     open.push(sum);
-                    terms.biases.push(bias);
+                    open.extend(terms.add_bias(graph, bias));
                 }
                 ("Add" | "AddV2", &[left, right]) => open.extend([right, left]),
                 _ => {
@@ -72,5 +76,18 @@ impl Terms {
             }
         }
         Some(terms)
+    }
+
+    /// Adds what is a bias of columns in the graph. Keras 3 makes one of the product of a state that has one row; then
+    /// this returns the product.
+    fn add_bias(&mut self, graph: &Graph, bias: Output) -> Option<Output> {
+        let row = unary(graph, bias, "Squeeze");
+        let Some(product) = row.filter(|row| graph.op(row.node) == "MatMul") else {
+            self.biases.push(bias);
+            return None;
+        };
+        self.needs_one_row = true;
+        self.nodes.insert(bias.node);
+        Some(product)
     }
 }
