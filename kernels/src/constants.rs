@@ -23,8 +23,6 @@ const MOST_COPIES_OF_A_MATRIX: usize = 2;
 pub struct Copies {
     packed: [OnceLock<Packed>; MOST_COPIES],
     in_int8: InInt8,
-    /// Whether earlier calls had the same matrix, too, without copies.
-    is_late: bool,
 }
 
 /// Copies in int8, of which there are as many as are wanted: otherwise results would depend on what was computed before.
@@ -36,13 +34,7 @@ struct InInt8 {
 }
 
 impl Copies {
-    /// Copies of what is known to stay the same after some calls only. They have the same precision as those calls.
-    #[must_use]
-    pub fn late() -> Self {
-        Copies { is_late: true, ..Copies::default() }
-    }
-
-    /// How many bytes they take.
+    /// The memory of all copies, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let mut in_int8 = vec![&self.in_int8];
@@ -124,9 +116,7 @@ impl<'c> Constants<'c> {
         len: usize,
         pack: impl FnOnce(&mut [f32]),
     ) -> Option<&'c [f32]> {
-        let (Copies { in_int8, is_late: false, .. }, matrix) = self.place(source)? else {
-            return None;
-        };
+        let (Copies { in_int8, .. }, matrix) = self.place(source)?;
         let key = Key { isa, matrix, strips: strips.to_vec(), form: Form::Units };
         if let Some(elements) = in_int8.find(&key) {
             return Some(elements);

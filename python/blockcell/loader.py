@@ -29,8 +29,8 @@ WEIGHTS = ("float32", "int8")
 _PACKAGE = Path(__file__).resolve().parent
 KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
-    *("runs", "runs_in_int8", "labels", "weights"),
-    *("float32_matmul_precision", "float32_matmul_runs", "kept_weight_bytes"),
+    *("runs", "runs_in_int8", "labels", "weights", "kept_weight_bytes"),
+    *("float32_matmul_precision", "float32_matmul_runs"),
 )
 _lock = threading.RLock()
 _loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the library is loaded

@@ -9,7 +9,7 @@ use blockcell_kernels::{Constant, Constants, Copies};
 
 use super::attributes::Attributes;
 use super::ffi::{self, Input, Tensors};
-use super::variables::{self, Watched};
+use super::variables::{self, Variable, Watched};
 
 /// The attribute by which the graph pass tells: the mark of this process, the numbers of the inputs, and those of the
 /// constants.
@@ -75,6 +75,21 @@ pub(super) fn kept_bytes() -> usize {
     of_constants.map(|copies| copies.bytes()).sum::<usize>() + variables::bytes()
 }
 
+/// The copies of a variable in a call: those that are kept, or the call's own.
+enum OfCall {
+    Held(Arc<Variable>),
+    Own(Copies),
+}
+
+impl OfCall {
+    fn copies(&self) -> &Copies {
+        match self {
+            OfCall::Held(variable) => variable.copies(),
+            OfCall::Own(copies) => copies,
+        }
+    }
+}
+
 /// The constants and variables among the inputs of a node.
 #[derive(Default)]
 pub(super) struct Kept {
@@ -101,19 +116,24 @@ impl Kept {
         kept
     }
 
-    /// Whether no input is a constant.
+    /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
-        self.constants.is_empty()
+        self.constants.is_empty() && self.variables.is_empty()
     }
 
-    /// Runs `call` with those among a call's inputs that do not change.
+    /// Runs `call` with those among a call's inputs that do not change. With `from_first`, results depend on that: then
+    /// variables count as such before they are held, and their copies are made for the call.
     pub(super) fn with<R>(
         &self,
-        tensors: &Tensors,
+        (tensors, from_first): (&Tensors, bool),
         inputs: &[Input<'_>],
         call: impl FnOnce(Constants<'_>) -> R,
     ) -> R {
-        let held = |watched: &Watched| Some((watched.input(), watched.of_call(tensors, inputs)?));
+        let held = |watched: &Watched| match watched.of_call(tensors, inputs) {
+            Some(variable) => Some((watched.input(), OfCall::Held(variable))),
+            None if from_first => Some((watched.input(), OfCall::Own(Copies::default()))),
+            None => None,
+        };
         let variables: Vec<_> = self.variables.iter().filter_map(held).collect();
         let of_variables = variables.iter().map(|(input, variable)| (*input, variable.copies()));
         let of_constants = self.constants.iter().map(|(input, copies)| (*input, &**copies));

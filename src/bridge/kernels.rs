@@ -186,7 +186,8 @@ impl Kernel {
                 return Ok(());
             }
             let ran_int8 = AtomicBool::new(false);
-            self.kept.with(tensors, inputs, |constants| {
+            let in_int8 = self.weights != Weights::Float32;
+            self.kept.with((tensors, in_int8), inputs, |constants| {
                 let context = &Context {
                     isa: Isa::get(),
                     executor: pool,

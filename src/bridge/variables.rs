@@ -135,7 +135,7 @@ fn hold(tensors: &Tensors, input: usize, address: usize) -> Option<Arc<Variable>
     if tensor.is_null() {
         return None;
     }
-    let copies = Copies::late();
+    let copies = Copies::default();
     let variable = Arc::new(Variable { tensor, address, since: Instant::now(), copies });
     held.push(Arc::clone(&variable));
     Some(variable)

@@ -49,25 +49,35 @@ def _run(op, inputs, make=tf.constant, **attributes):
         return [session.run(outputs, {"x:0": inputs["x"]}) for _ in range(2)]
 
 
+def _variable(value):
+    return tf.compat.v1.Variable(value, use_resource=True).value()
+
+
 def _runs(op):
     return blockcell.info()["runs_in_int8"].get(op, 0)
 
 
 def errors():
-    """For each op the worst errors with constants and with variables, and what ran in int8."""
+    """For each op the worst errors with constants and with what may change, whether variables give
+    the bits of constants, and what ran in int8."""
     blockcell.load()
     found = {}
     for op in [op for op in WEIGHTS if op in blockcell.info()["ops"]]:
         inputs = inputs_of(op, **SIZES, dtype=np.float32, seed=1)
         first, again = _run(op, inputs)
         count = _runs(op)
-        variables, _ = _run(op, inputs, tf.compat.v1.Variable)
+        variables = _run(op, inputs, _variable)
+        of_variables = _runs(op) - count
+        fed, _ = _run(op, inputs, lambda w: tf.compat.v1.placeholder_with_default(w, w.shape))
         worst = [
-            max(one.error for one in accuracy(op, inputs, got, most=1.0))
-            for got in (first, variables)
+            max(one.error for one in accuracy(op, inputs, got, most=1.0)) for got in (first, fed)
         ]
-        same = all(np.array_equal(first[name], again[name]) for name in first)
-        found[op] = [*worst, same, count, _runs(op) - count]
+        same = all(
+            np.array_equal(first[name], other[name])
+            for other in (again, *variables)
+            for name in first
+        )
+        found[op] = [*worst, same, count, of_variables, _runs(op) - count - of_variables]
     return found
 
 
@@ -156,3 +166,37 @@ def of_a_loop():
         want.append(h)
     error = np.abs(got - np.stack(want)).max() / np.abs(want).max()
     return [float(error), blockcell.info()["runs_in_int8"]]
+
+
+def of_keras():
+    """Of a Keras model whose weights nobody writes, and after a write: errors, and what ran; and
+    what training says."""
+    blockcell.load(weights="int8")
+    layers = tf.keras.layers
+    found = {}
+    for layer in (layers.LSTM, layers.GRU):
+        model = tf.keras.Sequential([layers.Input((20, 40)), layer(64, return_sequences=True)])
+        x = np.random.RandomState(0).uniform(-1, 1, (6, 20, 40)).astype(np.float32)
+        want = model(x).numpy()  # Eager ops have no graph, and weights that may change.
+        before = sum(blockcell.info()["runs_in_int8"].values())
+        blockcell.keras.enable(model)
+        errors = [_error(model.predict(x, verbose=0), want)]
+        model.set_weights([0.5 * weights for weights in model.get_weights()])
+        got = model.predict(x, verbose=0)
+        blockcell.keras.disable()
+        errors.append(_error(got, model(x).numpy()))
+        ran = sum(blockcell.info()["runs_in_int8"].values()) - before
+        blockcell.keras.enable(model)
+        model.compile("sgd", "mse")
+        try:
+            model.fit(x, x[:, :, :1], verbose=0)
+            said = "nothing"
+        except tf.errors.OpError as error:
+            said = str(error)
+        blockcell.keras.disable()
+        found[layer.__name__] = [errors, ran, said]
+    return found
+
+
+def _error(got, want):
+    return float(np.abs(got - want).max() / np.abs(want).max())
