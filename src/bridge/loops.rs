@@ -19,7 +19,7 @@ use super::ffi::{Input, Output};
 use super::kernels::Operation;
 use super::lists::{Call, ListsOp, OperationOf};
 use super::tensors::number;
-use super::unfused::{gate_columns, lstm_attributes};
+use super::unfused::{activations, gate_columns, lstm_attributes};
 
 /// All of them.
 pub(super) const ALL: [&dyn Operation; 4] = [
@@ -147,6 +147,7 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
         last_only: flag("last_only", false)?,
         repeats: flag("repeats", true)?,
         broadcasts: flag("broadcasts", true)?,
+        activations: activations(attributes)?,
     })
 }
 

@@ -10,7 +10,7 @@ use blockcell_kernels::unfused::{GateColumns, LstmCellInputs, LstmCellOutputs};
 use blockcell_kernels::unfused::{GruCellGradCInputs, GruCellGradCOutputs};
 use blockcell_kernels::unfused::{GruCellGradRuInputs, GruCellGradRuOutputs};
 use blockcell_kernels::unfused::{LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs};
-use blockcell_kernels::{Element, Error, lstm};
+use blockcell_kernels::{Activations, Element, Error, lstm};
 use bytemuck::Pod;
 
 use super::attributes::Attributes;
@@ -116,7 +116,7 @@ impl ListsOp for BiasAddGradAddN {
 }
 
 /// `BlockcellLSTMCell`.
-struct LstmCell(lstm::Attributes, GateColumns);
+struct LstmCell(lstm::Attributes, GateColumns, Activations);
 
 impl ListsOp for LstmCell {
     const OP: &'static Op = &ops::UNFUSED_LSTM_CELL;
@@ -129,7 +129,8 @@ impl ListsOp for LstmCell {
             let expected = "num_peepholes must be 0, or 3 with a cs_prev and 1 without".to_owned();
             return Err(Error::Attribute { op, expected, got: peepholes.to_string() });
         }
-        Ok(LstmCell(lstm_attributes(attributes, peepholes > 0)?, gate_columns(attributes)?))
+        let lstm = lstm_attributes(attributes, peepholes > 0)?;
+        Ok(LstmCell(lstm, gate_columns(attributes)?, activations(attributes)?))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -144,7 +145,8 @@ impl ListsOp for LstmCell {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = LstmCellInputs::<E>::from_source(&mut call.inputs);
         let outputs = LstmCellOutputs::from_source(&mut call.outputs);
-        unfused::lstm_cell(call.context, (&self.0, self.1), inputs, outputs, call.memory().1)
+        let attributes = (&self.0, self.1, self.2);
+        unfused::lstm_cell(call.context, attributes, inputs, outputs, call.memory().1)
     }
 }
 
@@ -160,6 +162,12 @@ pub(super) fn lstm_attributes(
 /// The attribute `gate_order`.
 pub(super) fn gate_columns(attributes: Attributes<'_>) -> Result<GateColumns, Error> {
     GateColumns::new(attributes.op_name(), &attributes.numbers("gate_order")?)
+}
+
+/// The functions of a cell.
+pub(super) fn activations(attributes: Attributes<'_>) -> Result<Activations, Error> {
+    let [state, gates] = ["activation", "recurrent_activation"].map(|name| attributes.text(name));
+    Activations::new(attributes.op_name(), &state?, &gates?)
 }
 
 /// `BlockcellLSTMCellGrad`.
@@ -184,7 +192,9 @@ impl ListsOp for LstmCellGrad {
         let sums_to_gates = attributes.flag("sums_to_gates")?;
         let cell_clip = attributes.float("cell_clip")?;
         let columns = gate_columns(attributes)?;
-        Ok(LstmCellGrad(LstmCellGradAttributes { sums_to_gates, cell_clip, columns }))
+        let activations = activations(attributes)?;
+        let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip, columns, activations };
+        Ok(LstmCellGrad(attributes))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -208,13 +218,13 @@ impl ListsOp for LstmCellGrad {
 }
 
 /// `BlockcellGRUCell`.
-struct GruCell;
+struct GruCell(Activations);
 
 impl ListsOp for GruCell {
     const OP: &'static Op = &ops::UNFUSED_GRU_CELL;
 
-    fn read(_: Attributes<'_>) -> Result<Self, Error> {
-        Ok(GruCell)
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruCell(activations(attributes)?))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -233,18 +243,18 @@ impl ListsOp for GruCell {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = GruCellInputs::<E>::from_source(&mut call.inputs);
         let outputs = GruCellOutputs::from_source(&mut call.outputs);
-        unfused::gru_cell(call.context, inputs, outputs, call.memory())
+        unfused::gru_cell(call.context, self.0, inputs, outputs, call.memory())
     }
 }
 
 /// `BlockcellGRUCellGradC`.
-struct GruCellGradC;
+struct GruCellGradC(Activations);
 
 impl ListsOp for GruCellGradC {
     const OP: &'static Op = &ops::UNFUSED_GRU_CELL_GRAD_C;
 
-    fn read(_: Attributes<'_>) -> Result<Self, Error> {
-        Ok(GruCellGradC)
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruCellGradC(activations(attributes)?))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -258,7 +268,7 @@ impl ListsOp for GruCellGradC {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = GruCellGradCInputs::<E>::from_source(&mut call.inputs);
         let outputs = GruCellGradCOutputs::from_source(&mut call.outputs);
-        unfused::gru_cell_grad_c(call.context, inputs, outputs, call.memory().1)
+        unfused::gru_cell_grad_c(call.context, self.0, inputs, outputs, call.memory().1)
     }
 }
 

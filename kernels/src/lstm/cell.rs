@@ -7,7 +7,7 @@ use super::step::{GateOrder, ICFO, LstmStep};
 use crate::gemm::{self, StepShape};
 use crate::ops::{Keeps, LSTM_BLOCK_CELL, Sizes};
 use crate::recurrence::{At, Input, Product};
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
 
@@ -46,21 +46,23 @@ pub(crate) fn compute<E: Storage>(
     inputs: BlockCellInputs<'_, E>,
     outputs: BlockCellOutputs<'_, E>,
 ) {
-    compute_in_order(context, sizes, (attributes, ICFO), inputs, outputs);
+    let attributes = (attributes, ICFO, Activations::default());
+    compute_in_order(context, sizes, attributes, inputs, outputs);
 }
 
-/// [`compute`] with the gates in another order.
+/// [`compute`] with the gates in another order, and other functions.
 pub(crate) fn compute_in_order<E: Storage>(
     context: &Context<'_>,
     sizes: Sizes,
-    (attributes, order): (&Attributes, GateOrder),
+    (attributes, order, activations): (&Attributes, GateOrder, Activations),
     inputs: BlockCellInputs<'_, E>,
     outputs: BlockCellOutputs<'_, E>,
 ) {
     let BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
     let BlockCellOutputs { i, cs, f, o, ci, co, h } = outputs;
     let Sizes { batch, input_size, cell_size, .. } = sizes;
-    let step = LstmStep { attributes: *attributes, order, b, peepholes: [wci, wcf, wco] };
+    let (attributes, peepholes) = (*attributes, [wci, wcf, wco]);
+    let step = LstmStep { attributes, activations, order, b, peepholes };
     let (w_x, w_h) = w.split_at(Axis(0), input_size);
     let tiling = gemm::cell_tiling(context, StepShape::new((batch, cell_size), 4));
     let product = Product::plain(tiling, w_h);

@@ -36,6 +36,11 @@ op! {
             lists: "bool = false",
             /// Whether `cs_prev` may have a shape that broadcasts. That of `LSTMBlockCell` may not.
             broadcasts: "bool = true",
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// Keras 3) or hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -99,6 +104,11 @@ op! {
             /// Whether the loop's arrays are lists of TensorFlow 2. Then `time` is the number of steps of `h` alone, `x`
             /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
             lists: "bool = false",
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+            /// hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -169,6 +179,11 @@ op! {
             h_sizes: "list(int) = []",
             /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
             needs_h: "bool = true",
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// Keras 3) or hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -244,6 +259,11 @@ op! {
             h_sizes: "list(int) = []",
             /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
             needs_h: "bool = true",
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+            /// hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 

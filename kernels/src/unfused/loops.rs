@@ -2,10 +2,10 @@
 
 use ndarray::ArrayViewD;
 
-use crate::Error;
 use crate::error::{self, known_shape};
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, KnownSizes, Lists, Op, PartialShape};
+use crate::{Activations, Error};
 
 /// What the attributes of an operation on a loop say.
 #[derive(Clone, Debug)]
@@ -24,13 +24,17 @@ pub struct Loop {
     pub repeats: bool,
     /// Whether a cell state before the first step may have another shape, which broadcasts.
     pub broadcasts: bool,
+    /// The functions of the cell.
+    pub activations: Activations,
 }
 
 impl Default for Loop {
     fn default() -> Self {
         let [x, h] = [None, None];
         let [lists, last_only] = [false; 2];
-        Loop { x, h, needs_h: true, lists, last_only, repeats: true, broadcasts: true }
+        let activations = Activations::default();
+        let (needs_h, repeats, broadcasts) = (true, true, true);
+        Loop { x, h, needs_h, lists, last_only, repeats, broadcasts, activations }
     }
 }
 

@@ -6,7 +6,7 @@ use super::GateColumns;
 use crate::lstm::{Attributes, BlockCellInputs, BlockCellOutputs};
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, Lists, PartialShape, Sizes, UNFUSED_LSTM_CELL};
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::unfused::{LstmCellInputs, LstmCellOutputs};
 
@@ -94,7 +94,7 @@ pub fn lstm_cell_scratch(batch: usize, cell: usize, cs_prev: Option<&[usize]>) -
 /// then.
 pub fn lstm_cell<E: Element>(
     context: &Context<'_>,
-    (attributes, columns): (&Attributes, GateColumns),
+    (attributes, columns, activations): (&Attributes, GateColumns, Activations),
     inputs: LstmCellInputs<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
     scratch: &mut [E],
@@ -106,13 +106,13 @@ pub fn lstm_cell<E: Element>(
     let needed = lstm_cell_scratch(batch, cell_size, cs_prev.map(ArrayViewD::shape));
     op.check_scratch(needed, scratch)?;
     let attributes = Attributes { use_peephole: !inputs.peepholes.is_empty(), ..*attributes };
-    E::unfused_lstm_cell(context, (attributes, columns), inputs, outputs, scratch);
+    E::unfused_lstm_cell(context, (attributes, columns, activations), inputs, outputs, scratch);
     Ok(())
 }
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    attributes: (Attributes, GateColumns),
+    attributes: (Attributes, GateColumns, Activations),
     inputs: LstmCellInputs<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
     scratch: &mut [E],
@@ -151,7 +151,7 @@ fn matrices<E>(outputs: LstmCellOutputs<'_, E>) -> BlockCellOutputs<'_, E> {
 
 fn step<E: Storage>(
     context: &Context<'_>,
-    attributes: (Attributes, GateColumns),
+    attributes: (Attributes, GateColumns, Activations),
     inputs: LstmCellInputs<'_, E>,
     cs_prev: ArrayView2<'_, E>,
     outputs: BlockCellOutputs<'_, E>,
@@ -167,8 +167,8 @@ fn step<E: Storage>(
         _ => [b; 3],
     };
     let inputs = BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b };
-    let (attributes, columns) = attributes;
-    let attributes = (&attributes, columns.order());
+    let (attributes, columns, activations) = attributes;
+    let attributes = (&attributes, columns.order(), activations);
     crate::lstm::cell::compute_in_order(context, sizes, attributes, inputs, outputs);
 }
 
@@ -184,7 +184,7 @@ pub(super) fn with_zeros<'a, E>(
 /// A step on a state of another shape than the gates'. Nobody needs it to be fast.
 fn broadcast_step<E: Storage>(
     context: &Context<'_>,
-    attributes: (Attributes, GateColumns),
+    attributes: (Attributes, GateColumns, Activations),
     inputs: LstmCellInputs<'_, E>,
     cs_prev: &ArrayViewD<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
@@ -220,7 +220,9 @@ fn broadcast_step<E: Storage>(
             clip.filter(|_| !state.is_nan()).map_or(state, |clip| state.clamp(-clip, clip));
         *cs = E::from_f32(clipped);
     });
-    Zip::from(&mut co).and(&cs).for_each(|co, cs| *co = E::from_f32(cs.to_f32().tanh()));
+    let function = attributes.2.state;
+    let of = |cs: &E| E::from_f32(function.of_number(cs.to_f32()));
+    Zip::from(&mut co).and(&cs).for_each(|co, cs| *co = of(cs));
     Zip::from(&mut h)
         .and(&co)
         .and(o)
