@@ -3,6 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use blockcell_kernels::lstm;
 use blockcell_kernels::unfused::GateColumns;
+use blockcell_kernels::{Activation, Activations};
 
 /// Sizes at which kernels change their ways: vectors, tiles and slices of sums.
 const EDGES: [usize; 14] = [16, 17, 31, 32, 33, 48, 63, 64, 65, 127, 128, 129, 200, 257];
@@ -104,6 +105,12 @@ impl<'b> Choices<'b> {
             order.swap(place, place + self.below(4 - place));
         }
         GateColumns::new("", &order).expect("a permutation")
+    }
+
+    /// Functions of a cell.
+    pub(crate) fn activations(&mut self) -> Activations {
+        let [state, gates] = [(); 2].map(|()| Activation::ALL[self.below(Activation::ALL.len())]);
+        if self.flag() { Activations::default() } else { Activations { state, gates } }
     }
 
     pub(crate) fn lstm_attributes(&mut self, use_peephole: bool) -> lstm::Attributes {

@@ -18,7 +18,7 @@ use crate::twice::{Role, scratch_len, twice};
 use crate::{known_outputs, with_lists};
 
 /// A shape that is, or broadcasts to, or is broadcast with `[batch, cell]`.
-fn broadcasting(choices: &mut Choices<'_>, [batch, cell]: [usize; 2]) -> Vec<usize> {
+pub(crate) fn broadcasting(choices: &mut Choices<'_>, [batch, cell]: [usize; 2]) -> Vec<usize> {
     match choices.below(10) {
         0..=4 => vec![batch, cell],
         5 => vec![1, cell],
@@ -29,12 +29,12 @@ fn broadcasting(choices: &mut Choices<'_>, [batch, cell]: [usize; 2]) -> Vec<usi
     }
 }
 
-fn outputs<E: Element + Held>(shapes: &[Vec<usize>]) -> Result<Vec<(Role, Tensor)>> {
+pub(crate) fn outputs<E: Element + Held>(shapes: &[Vec<usize>]) -> Result<Vec<(Role, Tensor)>> {
     shapes.iter().map(|shape| Ok((Role::Output, Tensor::zeros::<E>(shape)?))).collect()
 }
 
 /// Memory of the element type for a call that is known to need so much.
-fn scratch<E: Element + Held>(choices: &mut Choices<'_>, needed: usize) -> Result<(Role, Tensor)> {
+pub(crate) fn scratch<E: Element + Held>(choices: &mut Choices<'_>, needed: usize) -> Result<(Role, Tensor)> {
     let len = scratch_len(choices, needed);
     Ok((Role::Scratch, Tensor::zeros::<E>(&[len])?))
 }
@@ -62,6 +62,7 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
     choices.disturb(4, shapes.iter_mut().chain(&mut state).chain(&mut peepholes).chain(&mut w_h));
     let (attributes, columns) = (choices.lstm_attributes(has_peepholes), choices.gate_columns());
     let lists: Vec<_> = shapes.chunks(1).chain([&state[..], &peepholes, &w_h]).collect();
+    let activations = choices.activations();
     let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_shapes(broadcasts_rows, shapes);
     let found = known_outputs(with_lists(&UNFUSED_LSTM_CELL, &lists, &[1; 7], infer));
     let mut wanted = found.clone().unwrap_or_else(|_| vec![vec![batch, cell]; 7]);
@@ -97,7 +98,7 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             co: co.view_mut(),
             h: h.view_mut(),
         };
-        let (attributes, memory) = ((&attributes, columns), scratch.elements_mut());
+        let (attributes, memory) = ((&attributes, columns, activations), scratch.elements_mut());
         let ended = unfused::lstm_cell(context, attributes, broadcasts_rows, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
@@ -157,7 +158,8 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let (cs_prev, cs_grad, h_grad) = (cs_prev?, cs_grad?, h_grad?);
     let (peepholes, cs) = (Tensor::all::<E>(choices, &peepholes)?, Tensor::all::<E>(choices, &cs)?);
     let (cell_clip, columns) = (choices.float(), choices.gate_columns());
-    let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip, columns };
+    let activations = choices.activations();
+    let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip, columns, activations };
     twice(choices, written, |context, written| {
         let [cs_prev_grad, dicfo, rest @ .., scratch] = written else { unreachable!("as many") };
         let inputs = LstmCellGradInputs::<E> {
@@ -222,6 +224,7 @@ pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<(
     written.push(scratch::<f32>(choices, needed[0])?);
     written.push(scratch::<E>(choices, needed[1])?);
     let inputs = Tensor::all::<E>(choices, &shapes)?;
+    let activations = choices.activations();
     twice(choices, written, |context, written| {
         let [r, u, c, h, numbers, memory] = written else { unreachable!("as many") };
         let inputs = GruCellInputs::<E> {
@@ -234,7 +237,7 @@ pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<(
         };
         let outputs = GruCellOutputs { r: two(r), u: two(u), c: two(c), h: two(h) };
         let memory = (numbers.elements_mut(), memory.elements_mut());
-        let ended = unfused::gru_cell(context, inputs, outputs, memory);
+        let ended = unfused::gru_cell(context, activations, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
@@ -259,6 +262,7 @@ pub(crate) fn gru_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Res
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<E>(choices, needed)?);
     let inputs = Tensor::all::<E>(choices, &shapes)?;
+    let activations = choices.activations();
     twice(choices, written, |context, written| {
         let ended = if is_ru {
             let [d_r_bar_u_bar, d_hr_r, scratch] = written else { unreachable!("as many") };
@@ -284,7 +288,8 @@ pub(crate) fn gru_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Res
                 c: inputs[2].view(),
                 d_h: inputs[3].view(),
             };
-            unfused::gru_cell_grad_c(context, inputs, outputs, scratch.elements_mut())
+            let memory = scratch.elements_mut();
+            unfused::gru_cell_grad_c(context, activations, inputs, outputs, memory)
         };
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended

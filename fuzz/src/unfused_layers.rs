@@ -11,14 +11,14 @@ use crate::tensor::{Held, Tensor, views};
 use crate::twice::{Role, scratch_len, twice};
 
 /// The numbers of a loop.
-struct Steps {
-    time: i32,
-    rounds: Vec<i32>,
-    sequence_length: Option<Tensor>,
+pub(crate) struct Steps {
+    pub(crate) time: i32,
+    pub(crate) rounds: Vec<i32>,
+    pub(crate) sequence_length: Option<Tensor>,
 }
 
 impl Steps {
-    fn new(choices: &mut Choices<'_>, time: usize, batch: usize) -> Self {
+    pub(crate) fn new(choices: &mut Choices<'_>, time: usize, batch: usize) -> Self {
         let exact = !choices.once_in(8);
         let rows = if exact { batch.min(1 << 13) } else { choices.small() };
         let whole = i32::try_from(time).unwrap_or(i32::MAX);
@@ -51,7 +51,8 @@ pub(crate) fn any_loop(choices: &mut Choices<'_>, x: [usize; 2], h: [usize; 2]) 
         })
     };
     let (x, h) = (element(x), element(h));
-    Loop { x, h, needs_h: choices.flag(), ..Loop::default() }
+    let (needs_h, activations) = (choices.flag(), choices.activations());
+    Loop { x, h, needs_h, activations, ..Loop::default() }
 }
 
 /// `BlockcellLSTMLayer` or `BlockcellGRULayer`.

@@ -8,7 +8,7 @@ use ndarray::ArrayViewMut2;
 
 use crate::element::Storage;
 use crate::ops::Sizes;
-use crate::{Context, block_gru, block_lstm, cudnn_rnn, lstm, mat_mul, unfused};
+use crate::{Activations, Context, block_gru, block_lstm, cudnn_rnn, lstm, mat_mul, unfused};
 
 /// Defines the trait [`Element`], whose functions are those on the right, and its implementations.
 macro_rules! instances {
@@ -131,7 +131,7 @@ instances! {
 
     fn unfused_lstm_cell(
         context: &Context<'_>,
-        attributes: (lstm::Attributes, unfused::GateColumns),
+        attributes: (lstm::Attributes, unfused::GateColumns, Activations),
         inputs: unfused::LstmCellInputs<'_, Self>,
         outputs: unfused::LstmCellOutputs<'_, Self>,
         scratch: &mut [Self],
@@ -147,6 +147,7 @@ instances! {
 
     fn unfused_gru_cell_grad_c(
         context: &Context<'_>,
+        activations: Activations,
         inputs: unfused::GruCellGradCInputs<'_, Self>,
         outputs: unfused::GruCellGradCOutputs<'_, Self>,
         scratch: &mut [Self],
@@ -171,6 +172,7 @@ instances! {
 
     fn unfused_gru_cell(
         context: &Context<'_>,
+        activations: Activations,
         inputs: unfused::GruCellInputs<'_, Self>,
         outputs: unfused::GruCellOutputs<'_, Self>,
         scratch: &mut [f32],

@@ -75,6 +75,7 @@ mod tuning;
 pub mod unfused;
 mod workspace;
 
+pub use activation::{Activation, Activations};
 pub use constants::{Constant, Constants, Copies};
 pub use context::Context;
 pub use element::Storage;

@@ -19,7 +19,7 @@ use super::ffi::{Input, Output};
 use super::kernels::Operation;
 use super::lists::{Call, ListsOp, OperationOf};
 use super::tensors::number;
-use super::unfused::{gate_columns, lstm_attributes};
+use super::unfused::{activations, gate_columns, lstm_attributes};
 
 /// All of them.
 pub(super) const ALL: [&dyn Operation; 4] = [
@@ -151,6 +151,7 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
         repeats: flag("repeats", true)?,
         broadcasts: flag("broadcasts", true)?,
         broadcasts_rows: flag("broadcasts_rows", false)?,
+        activations: activations(attributes)?,
     })
 }
 

@@ -10,7 +10,7 @@ use blockcell_kernels::unfused::{GateColumns, LstmCellInputs, LstmCellOutputs};
 use blockcell_kernels::unfused::{GruCellGradCInputs, GruCellGradCOutputs};
 use blockcell_kernels::unfused::{GruCellGradRuInputs, GruCellGradRuOutputs};
 use blockcell_kernels::unfused::{LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs};
-use blockcell_kernels::{Element, Error, lstm};
+use blockcell_kernels::{Activations, Element, Error, lstm};
 use bytemuck::Pod;
 
 use super::attributes::Attributes;
@@ -119,6 +119,7 @@ impl ListsOp for BiasAddGradAddN {
 struct LstmCell {
     attributes: lstm::Attributes,
     columns: GateColumns,
+    activations: Activations,
     broadcasts_rows: bool,
 }
 
@@ -137,6 +138,7 @@ impl ListsOp for LstmCell {
         Ok(LstmCell {
             attributes: lstm_attributes(attributes, peepholes > 0)?,
             columns: gate_columns(attributes)?,
+            activations: activations(attributes)?,
             broadcasts_rows: attributes.flag("broadcasts_rows")?,
         })
     }
@@ -157,7 +159,8 @@ impl ListsOp for LstmCell {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = LstmCellInputs::<E>::from_source(&mut call.inputs);
         let outputs = LstmCellOutputs::from_source(&mut call.outputs);
-        let (context, attributes) = (call.context, (&self.attributes, self.columns));
+        let (context, attributes) =
+            (call.context, (&self.attributes, self.columns, self.activations));
         let memory = call.memory().1;
         unfused::lstm_cell(context, attributes, self.broadcasts_rows, inputs, outputs, memory)
     }
@@ -175,6 +178,12 @@ pub(super) fn lstm_attributes(
 /// The attribute `gate_order`.
 pub(super) fn gate_columns(attributes: Attributes<'_>) -> Result<GateColumns, Error> {
     GateColumns::new(attributes.op_name(), &attributes.numbers("gate_order")?)
+}
+
+/// The functions of a cell.
+pub(super) fn activations(attributes: Attributes<'_>) -> Result<Activations, Error> {
+    let [state, gates] = ["activation", "recurrent_activation"].map(|name| attributes.text(name));
+    Activations::new(attributes.op_name(), &state?, &gates?)
 }
 
 /// `BlockcellLSTMCellGrad`.
@@ -199,7 +208,9 @@ impl ListsOp for LstmCellGrad {
         let sums_to_gates = attributes.flag("sums_to_gates")?;
         let cell_clip = attributes.float("cell_clip")?;
         let columns = gate_columns(attributes)?;
-        Ok(LstmCellGrad(LstmCellGradAttributes { sums_to_gates, cell_clip, columns }))
+        let activations = activations(attributes)?;
+        let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip, columns, activations };
+        Ok(LstmCellGrad(attributes))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -223,13 +234,13 @@ impl ListsOp for LstmCellGrad {
 }
 
 /// `BlockcellGRUCell`.
-struct GruCell;
+struct GruCell(Activations);
 
 impl ListsOp for GruCell {
     const OP: &'static Op = &ops::UNFUSED_GRU_CELL;
 
-    fn read(_: Attributes<'_>) -> Result<Self, Error> {
-        Ok(GruCell)
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruCell(activations(attributes)?))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -248,18 +259,18 @@ impl ListsOp for GruCell {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = GruCellInputs::<E>::from_source(&mut call.inputs);
         let outputs = GruCellOutputs::from_source(&mut call.outputs);
-        unfused::gru_cell(call.context, inputs, outputs, call.memory())
+        unfused::gru_cell(call.context, self.0, inputs, outputs, call.memory())
     }
 }
 
 /// `BlockcellGRUCellGradC`.
-struct GruCellGradC;
+struct GruCellGradC(Activations);
 
 impl ListsOp for GruCellGradC {
     const OP: &'static Op = &ops::UNFUSED_GRU_CELL_GRAD_C;
 
-    fn read(_: Attributes<'_>) -> Result<Self, Error> {
-        Ok(GruCellGradC)
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        Ok(GruCellGradC(activations(attributes)?))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -273,7 +284,7 @@ impl ListsOp for GruCellGradC {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = GruCellGradCInputs::<E>::from_source(&mut call.inputs);
         let outputs = GruCellGradCOutputs::from_source(&mut call.outputs);
-        unfused::gru_cell_grad_c(call.context, inputs, outputs, call.memory().1)
+        unfused::gru_cell_grad_c(call.context, self.0, inputs, outputs, call.memory().1)
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod accumulators;
 pub(crate) mod constants;
+pub(crate) mod functions;
 pub(crate) mod gradients;
 pub(crate) mod neighbours;
 pub(crate) mod products;

@@ -127,7 +127,10 @@ impl Cell {
             // The two have the same inputs and outputs.
             ops::GRU_CELL | ops::HALF_GRU_CELL if node.inputs.len() == GRU.inputs.len() => {
                 let weights = ["w_ru", "w_c", "b_ru", "b_c"].map(|name| GRU.input(name));
-                Some(cell(ops::GRU_LAYER, GRU_STATES, weights.into(), GRU.output("h")))
+                let cell = cell(ops::GRU_LAYER, GRU_STATES, weights.into(), GRU.output("h"));
+                let own = |_| Some(("activation", node.attribute("activation")?.clone()));
+                let attributes = (node.op == ops::HALF_GRU_CELL).then_some(()).and_then(own);
+                Some(Cell { attributes: attributes.into_iter().collect(), ..cell })
             }
             _ => None,
         }
@@ -185,6 +188,9 @@ fn lstm_attributes(
     let mut all = vec![peepholes, own("forget_bias")?, own("cell_clip")?, order, broadcasts];
     if num_w_h > 0 {
         all.extend([("num_w_h", num_w_h.into()), own("broadcasts_rows")?]);
+    }
+    if is_plain {
+        all.extend(own("activation"));
     }
     Some(all)
 }

@@ -118,7 +118,7 @@ impl Chain {
             return self;
         }
         let is_same = node.data_type() == graph.node(step).data_type()
-            && ["cell_clip", "gate_order"]
+            && ["cell_clip", "gate_order", "activation"]
                 .iter()
                 .all(|name| node.attribute(name) == graph.node(step).attribute(name))
             && have_same_weights(graph, &self.cell, before, step)

@@ -414,7 +414,7 @@ fn other_equations_stay() {
         stays(LSTM, &[change]);
     }
     for change in [
-        ("c = Tanh(c_sum)", "c = Relu(c_sum)"),
+        ("c = Tanh(c_sum)", "c = Elu(c_sum)"),
         ("z_sum = AddV2(split, h_z)", "z_sum = AddV2(split:1, h_z)"),
         ("r_sum = AddV2(split:1, h_r)", "r_sum = AddV2(split:1, h_z)"),
         ("reset = Mul(r, h_c)", "reset = Mul(z, h_c)"),

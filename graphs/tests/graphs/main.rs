@@ -16,6 +16,7 @@ mod cells_parts;
 mod columns;
 mod devices;
 mod edits;
+mod functions;
 mod gate_orders;
 mod holes;
 mod keras;

@@ -17,9 +17,9 @@ pub(super) struct Pattern {
     /// The nodes whose values must stay.
     pub(super) observed: &'static [&'static str],
     /// What it becomes, among others.
-    becomes: &'static [&'static str],
+    pub(super) becomes: &'static [&'static str],
     /// Of so many mutants, one is tried, unless `BLOCKCELL_WHOLE=1`.
-    stride: u64,
+    pub(super) stride: u64,
 }
 
 fn placeholders(shapes: &[(&str, &str)]) -> String {
@@ -399,7 +399,7 @@ pub(super) fn nodes_of(graph: &Graph) -> Vec<Node> {
     graph.ids().map(|id| graph.node(id).clone()).collect()
 }
 
-fn check(pattern: &Pattern) {
+pub(super) fn check(pattern: &Pattern) {
     let graph = graph(&pattern.text);
     let nodes = nodes_of(&graph);
     let mut after = Graph::new(nodes.clone());

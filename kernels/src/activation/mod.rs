@@ -4,6 +4,11 @@
 //! is a quotient. The processor estimates the reciprocal of its denominator, and Newton's method refines that. The
 //! polynomial is a minimax fit of the relative error (Lawson's iteration on Chebyshev nodes), rounded to `f32`.
 
+mod choice;
+
+pub use choice::{Activation, Activations};
+pub(crate) use choice::{Functions, Usual};
+
 use crate::simd::Simd;
 
 /// `1 / (1 + e^-x)`. Infinities give 0 and 1, NaN gives NaN.

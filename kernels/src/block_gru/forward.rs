@@ -8,7 +8,7 @@ use crate::ops::{BLOCK_GRU, Keeps, Sizes};
 use crate::recurrence::{
     self, GroupedProduct, Grouping, Lengths, Product, last_states, products_len,
 };
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{Inputs, Outputs};
 
@@ -72,7 +72,12 @@ pub(crate) fn compute<E: Storage>(
     let Inputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc } = inputs;
     let lengths = Lengths::new(sequence_length);
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
-    let step = GruStep { b_ru, b_c, b_hc: reset_after.then_some(b_hc) };
+    let step = GruStep {
+        activations: Activations::default(),
+        b_ru,
+        b_c,
+        b_hc: reset_after.then_some(b_hc),
+    };
     let (w_x, w_h) = (Some([ru_x, c_x]), [ru_h, c_h]);
     let sequence = GruSequence { lengths, x, h_prev, w_x, w_h, step };
     let Outputs { r, u, c, hc, mut h, h_last } = outputs;

@@ -10,7 +10,7 @@ use crate::lstm::Attributes;
 use crate::lstm::step::{GroupedLstm, Lstm, LstmStep, Projected};
 use crate::ops::{Keeps, Sizes};
 use crate::recurrence::{self, GroupedProduct, Grouping, Lengths, Product, products_len};
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::block_lstm::{Inputs, Outputs};
 
@@ -106,7 +106,8 @@ pub(crate) fn compute<E: Storage>(
     let Outputs { i, cs, f, o, ci, co, h } = outputs;
     let (w_x, w_h) = w.split_at(Axis(0), sizes.input_size);
     let (order, peepholes) = (variant.order(), [wci, wcf, wco]);
-    let step = LstmStep { attributes: *attributes, order, b, peepholes };
+    let (attributes, activations) = (*attributes, Activations::default());
+    let step = LstmStep { attributes, activations, order, b, peepholes };
     let (lengths, w_x) = (Lengths::Same(seq_len_max), Some(w_x));
     let sequence = LstmSequence { lengths, x, cs_prev, h_prev, w_x, w_h, step };
     sequence.compute(context, [i, cs, f, o, ci, co, h], None, scratch);

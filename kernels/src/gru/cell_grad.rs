@@ -3,6 +3,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::step;
+use crate::activation::Usual;
 use crate::elementwise::{self, Computed, Elements, Equation, Pass};
 use crate::executor::for_each;
 use crate::gemm;
@@ -115,7 +116,7 @@ impl Equation<4, 2> for CandidateAndUpdate {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 2>) -> Computed<S::F32, 2> {
         let Elements { inputs: [h_prev, u, c, d_h], .. } = at;
-        (step::through_state(simd, d_h, h_prev, u, c), [], [])
+        (step::through_state(simd, Usual, d_h, h_prev, u, c), [], [])
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
 use crate::Storage;
-use crate::activation::{sigmoid, tanh};
+use crate::activation::{Activations, Functions, Usual};
 use crate::elementwise::{Computed, Elements, Equation, Row};
 use crate::gemm::{RowLanes, gates, padded};
 use crate::recurrence::{
@@ -18,6 +18,7 @@ use crate::tiles::{Tiling, every_row};
 /// What a step adds to products.
 #[derive(Clone, Copy)]
 pub(crate) struct GruStep<'a, E> {
+    pub(crate) activations: Activations,
     /// The reset gate's before the update gate's.
     pub(crate) b_ru: ArrayView1<'a, E>,
     pub(crate) b_c: ArrayView1<'a, E>,
@@ -37,14 +38,29 @@ impl<E: Storage> GruStep<'_, E> {
         h_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 5],
     ) {
+        let products = (gates, input, candidate);
+        match self.activations.are_usual() {
+            true => self.reset_before_with(Usual, at, products, h_prev, outputs),
+            false => self.reset_before_with(self.activations, at, products, h_prev, outputs),
+        }
+    }
+
+    fn reset_before_with(
+        &self,
+        functions: impl Functions,
+        at: At<'_>,
+        (gates, input, candidate): (impl Products<2>, Input<'_, E>, &Product<'_, E, 1>),
+        h_prev: ArrayView2<'_, E>,
+        outputs: [ArrayViewMut2<'_, E>; 5],
+    ) {
         let rows = h_prev.nrows();
         let [b_r, b_u] = self.gate_biases(rows);
         let [r, mut u, c, mut hc, h] = outputs;
         let outputs = [r, u.view_mut(), hc.view_mut()];
-        Phase::new(Gates, [h_prev, b_r, b_u], outputs).run(at, gates);
+        Phase::new(Gates(functions), [h_prev, b_r, b_u], outputs).run(at, gates);
         let inputs = [h_prev, u.view(), every_row(self.b_c, rows)];
         let products = candidate.after(input, at.rows, Some(hc.view()));
-        Phase::new(Candidate, inputs, [c, h]).run(at, products);
+        Phase::new(Candidate(functions), inputs, [c, h]).run(at, products);
     }
 
     /// A step where the reset comes after the candidate's product: r, u, c, hc and h. Products are those of r and u and
@@ -63,7 +79,16 @@ impl<E: Storage> GruStep<'_, E> {
         let [b_c, b_hc] = [self.b_c, b_hc].map(|b| every_row(b, rows));
         let inputs = [h_prev, b_r, b_u, b_c, b_hc];
         let (f32_operands, sums) = ([of_x], ColumnSums::none());
-        Phase { equation: ResetAfter, inputs, outputs, f32_operands, sums }.run(at, products);
+        match self.activations {
+            one if one.are_usual() => {
+                let equation = ResetAfter(Usual);
+                Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
+            }
+            any => {
+                let equation = ResetAfter(any);
+                Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
+            }
+        }
     }
 
     fn gate_biases(&self, rows: usize) -> [ArrayView2<'_, E>; 2] {
@@ -167,47 +192,53 @@ impl<E: Storage> GroupedCell<E, 4, 1> for GroupedGru<'_, '_, E> {
         let ([r, u, c, hc], [h]) = row.outputs(cells);
         let outputs = [r, u, c, hc, h];
         let all = h_prev.len();
-        let GruStep { b_ru, b_c, b_hc } = self.step;
+        let GruStep { activations, b_ru, b_c, b_hc } = self.step;
         let b_ru = b_ru.to_slice().expect("a vector without gaps");
         let [b_c, b_hc] = [Some(b_c), b_hc]
             .map(|b| &b.and_then(|b| b.to_slice()).expect("a vector without gaps")[cells.clone()]);
         let (b_r, b_u) = (&b_ru[cells.clone()], &b_ru[all..][cells.clone()]);
         let inputs = [&h_prev[cells.clone()], b_r, b_u, b_c, b_hc];
         let f32_operands = gates(sums, cells.len());
-        simd.enter(Row { equation: ResetAfter, inputs, outputs, f32_operands, sums: [] });
+        if activations.are_usual() {
+            let equation = ResetAfter(Usual);
+            simd.enter(Row { equation, inputs, outputs, f32_operands, sums: [] });
+        } else {
+            let equation = ResetAfter(activations);
+            simd.enter(Row { equation, inputs, outputs, f32_operands, sums: [] });
+        }
     }
 }
 
 /// The gates, and the state as it enters the candidate's product where the reset comes before it:
 /// from h_prev and the biases, `[r, u, r * h_prev]`.
 #[derive(Clone, Copy)]
-struct Gates;
+struct Gates<F>(F);
 
-impl Equation<3, 3, 0, 2> for Gates {
+impl<F: Functions> Equation<3, 3, 0, 2> for Gates<F> {
     const PAIR_VECTORS: bool = true;
     const READ_ONLY: usize = 2;
 
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 3, 3, 2>) -> Computed<S::F32, 3, 2> {
         let Elements { inputs: [h_prev, b_r, b_u], f32_operands: products, .. } = at;
-        let r = sigmoid(simd, products[0] + b_r);
-        let u = sigmoid(simd, products[1] + b_u);
+        let r = self.0.gate(simd, products[0] + b_r);
+        let u = self.0.gate(simd, products[1] + b_u);
         ([r, u, r * h_prev], products, [])
     }
 }
 
 /// The candidate and the new state, from h_prev, u and the bias: `[c, h]`.
 #[derive(Clone, Copy)]
-struct Candidate;
+struct Candidate<F>(F);
 
-impl Equation<3, 2, 0, 1> for Candidate {
+impl<F: Functions> Equation<3, 2, 0, 1> for Candidate<F> {
     const PAIR_VECTORS: bool = true;
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 3, 2, 1>) -> Computed<S::F32, 2, 1> {
         let Elements { inputs: [h_prev, u, b_c], f32_operands: [product], .. } = at;
-        let c = tanh(simd, product + b_c);
+        let c = self.0.state(simd, product + b_c);
         ([c, state(simd, h_prev, u, c)], [product], [])
     }
 }
@@ -222,9 +253,9 @@ fn state<S: Simd>(simd: S, h_prev: S::F32, u: S::F32, c: S::F32) -> S::F32 {
 /// `[r, u, c, hc, h]`. The products are those of r, of u, of the state for the candidate and of x
 /// for the candidate.
 #[derive(Clone, Copy)]
-struct ResetAfter;
+struct ResetAfter<F>(F);
 
-impl Equation<5, 5, 0, 4> for ResetAfter {
+impl<F: Functions> Equation<5, 5, 0, 4> for ResetAfter<F> {
     const PAIR_VECTORS: bool = true;
     const READ_ONLY: usize = 4;
 
@@ -232,10 +263,10 @@ impl Equation<5, 5, 0, 4> for ResetAfter {
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 5, 5, 4>) -> Computed<S::F32, 5, 4> {
         let Elements { inputs: [h_prev, b_r, b_u, b_c, b_hc], f32_operands: products, .. } = at;
         let [z_r, z_u, z_hc, z_c] = products;
-        let r = sigmoid(simd, z_r + b_r);
-        let u = sigmoid(simd, z_u + b_u);
+        let r = self.0.gate(simd, z_r + b_r);
+        let u = self.0.gate(simd, z_u + b_u);
         let hc = z_hc + b_hc;
-        let c = tanh(simd, simd.mul_add(r, hc, z_c + b_c));
+        let c = self.0.state(simd, simd.mul_add(r, hc, z_c + b_c));
         ([r, u, c, hc, state(simd, h_prev, u, c)], products, [])
     }
 }
@@ -245,14 +276,15 @@ impl Equation<5, 5, 0, 4> for ResetAfter {
 #[inline(always)]
 pub(crate) fn through_state<S: Simd>(
     simd: S,
+    functions: impl Functions,
     d_h: S::F32,
     h_prev: S::F32,
     u: S::F32,
     c: S::F32,
 ) -> [S::F32; 2] {
     let one = simd.splat(1.0);
-    let d_c_bar = d_h * (one - u) * (one - c * c);
-    let d_u_bar = d_h * (h_prev - c) * u * (one - u);
+    let d_c_bar = functions.state_grad(simd, d_h * (one - u), c);
+    let d_u_bar = functions.gate_grad(simd, d_h * (h_prev - c), u);
     [d_c_bar, d_u_bar]
 }
 

@@ -4,6 +4,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use super::step;
 use crate::Storage;
+use crate::activation::Usual;
 use crate::elementwise::{Computed, Elements, Equation};
 use crate::recurrence::{CellGrad, GradStep, Input, Phase, Product, Rows, StepsLeft, Sum};
 use crate::simd::Simd;
@@ -93,7 +94,7 @@ impl Equation<2, 2, 2, 4> for CandidateAndUpdate {
         let Elements { inputs: [h_prev, h_grad], before: [u, c], f32_operands: [strip, state, ..] } =
             at;
         let d_h = h_grad + state + strip;
-        let [d_c, d_u] = step::through_state(simd, d_h, h_prev, u, c);
+        let [d_c, d_u] = step::through_state(simd, Usual, d_h, h_prev, u, c);
         ([d_u, d_c], [strip, d_h * u, d_u, d_c], [d_u, d_c])
     }
 }
@@ -126,7 +127,7 @@ impl Equation<2, 4, 4, 5> for ResetAfter {
             f32_operands: [strip, state, ..],
         } = at;
         let d_h = h_grad + state + strip;
-        let [d_c, d_u] = step::through_state(simd, d_h, h_prev, u, c);
+        let [d_c, d_u] = step::through_state(simd, Usual, d_h, h_prev, u, c);
         let d_hc = d_c * r;
         // d_c * hc * r * (1 - r)
         let d_r = d_hc * hc * (simd.splat(1.0) - r);

@@ -7,7 +7,7 @@ use super::step::{ICFO, LstmStep};
 use crate::gemm::{self, StepShape};
 use crate::ops::{Keeps, LSTM_BLOCK_CELL, Sizes};
 use crate::recurrence::{At, Input, Product};
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
 
@@ -48,7 +48,13 @@ pub(crate) fn compute<E: Storage>(
 ) {
     let BlockCellInputs { x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
     let (w_x, w_h) = w.split_at(Axis(0), sizes.input_size);
-    let step = LstmStep { attributes: *attributes, order: ICFO, b, peepholes: [wci, wcf, wco] };
+    let step = LstmStep {
+        attributes: *attributes,
+        order: ICFO,
+        b,
+        peepholes: [wci, wcf, wco],
+        activations: Activations::default(),
+    };
     SingleStep { x, cs_prev, h_prev, w_x, w_h, step }.compute(context, outputs);
 }
 

@@ -2,6 +2,7 @@
 
 use ndarray::Axis;
 
+use crate::activation::{Functions, Usual};
 use crate::elementwise::{self, Computed, Elements, Equation};
 use crate::ops::{Keeps, LSTM_BLOCK_CELL_GRAD, Sizes};
 use crate::simd::Simd;
@@ -96,8 +97,8 @@ impl Equation<12, 5, 3> for Gradients {
 #[inline(always)]
 pub(crate) fn gradients<S: Simd>(simd: S, inputs: [S::F32; 8]) -> [S::F32; 5] {
     let [cs_prev, i, f, o, ci, co, cs_grad, h_grad] = inputs;
-    let [d_o, dcs] = through_output(simd, o, co, cs_grad, h_grad);
-    let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
+    let [d_o, dcs] = through_output(simd, Usual, o, co, cs_grad, h_grad);
+    let [di, dci, df] = through_cell(simd, Usual, dcs, [cs_prev, i, f, ci]);
     [dcs * f, di, dci, df, d_o]
 }
 
@@ -111,9 +112,9 @@ pub(crate) fn peephole_gradients<S: Simd>(
     [wci, wcf, wco]: [S::F32; 3],
 ) -> ([S::F32; 5], [S::F32; 3]) {
     let [cs_prev, i, f, o, ci, co, cs_grad, h_grad] = inputs;
-    let [d_o, dcs] = through_output(simd, o, co, cs_grad, h_grad);
+    let [d_o, dcs] = through_output(simd, Usual, o, co, cs_grad, h_grad);
     let dcs = dcs + d_o * wco;
-    let [di, dci, df] = through_cell(simd, dcs, cs_prev, i, f, ci);
+    let [di, dci, df] = through_cell(simd, Usual, dcs, [cs_prev, i, f, ci]);
     let cs_prev_grad = dcs * f + di * wci + df * wcf;
     ([cs_prev_grad, di, dci, df, d_o], [di * cs_prev, df * cs_prev, d_o * cs])
 }
@@ -123,28 +124,26 @@ pub(crate) fn peephole_gradients<S: Simd>(
 #[inline(always)]
 pub(crate) fn through_output<S: Simd>(
     simd: S,
+    functions: impl Functions,
     o: S::F32,
     co: S::F32,
     cs_grad: S::F32,
     h_grad: S::F32,
 ) -> [S::F32; 2] {
-    let one = simd.splat(1.0);
-    [h_grad * co * o * (one - o), cs_grad + h_grad * o * (one - co * co)]
+    let d_o = functions.gate_grad(simd, h_grad * co, o);
+    [d_o, cs_grad + functions.state_grad(simd, h_grad * o, co)]
 }
 
 /// `[di, dci, df]`: the gradient of the cell state, through `cs = i * ci + f * cs_prev`.
 #[inline(always)]
 pub(crate) fn through_cell<S: Simd>(
     simd: S,
+    functions: impl Functions,
     dcs: S::F32,
-    cs_prev: S::F32,
-    i: S::F32,
-    f: S::F32,
-    ci: S::F32,
+    [cs_prev, i, f, ci]: [S::F32; 4],
 ) -> [S::F32; 3] {
-    let one = simd.splat(1.0);
-    let di = dcs * ci * i * (one - i);
-    let dci = dcs * i * (one - ci * ci);
-    let df = dcs * cs_prev * f * (one - f);
+    let di = functions.gate_grad(simd, dcs * ci, i);
+    let dci = functions.state_grad(simd, dcs * i, ci);
+    let df = functions.gate_grad(simd, dcs * cs_prev, f);
     [di, dci, df]
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 use super::Attributes;
-use crate::activation::{sigmoid, tanh};
+use crate::activation::{Activations, Functions, Usual};
 use crate::elementwise::{Computed, Elements, Equation, Row};
 use crate::gemm::{RowLanes, gates, padded};
 use crate::recurrence::{
@@ -37,6 +37,7 @@ pub(crate) fn in_order<T>(order: GateOrder, gates: [T; 4]) -> [T; 4] {
 #[derive(Clone, Copy)]
 pub(crate) struct LstmStep<'a, E> {
     pub(crate) attributes: Attributes,
+    pub(crate) activations: Activations,
     pub(crate) order: GateOrder,
     pub(crate) b: ArrayView1<'a, E>,
     /// wci, wcf, wco; any without peepholes.
@@ -44,9 +45,9 @@ pub(crate) struct LstmStep<'a, E> {
 }
 
 impl<E: Storage> LstmStep<'_, E> {
-    fn equation(&self) -> LstmEquation {
+    fn equation<F>(&self, functions: F) -> LstmEquation<F> {
         let clip = self.attributes.cell_clip_in::<E>().unwrap_or(f32::INFINITY);
-        LstmEquation { forget_bias: self.attributes.forget_bias_in::<E>(), clip }
+        LstmEquation { forget_bias: self.attributes.forget_bias_in::<E>(), clip, functions }
     }
 
     /// A step whose products are `[x | h_prev] @ w`, in the order of w: i, cs, f, o, ci, co and h.
@@ -57,10 +58,24 @@ impl<E: Storage> LstmStep<'_, E> {
         cs_prev: ArrayView2<'_, E>,
         outputs: [ArrayViewMut2<'_, E>; 7],
     ) {
+        match self.activations.are_usual() {
+            true => self.run_with(Usual, at, products, cs_prev, outputs),
+            false => self.run_with(self.activations, at, products, cs_prev, outputs),
+        }
+    }
+
+    fn run_with(
+        &self,
+        functions: impl Functions,
+        at: At<'_>,
+        products: impl Products<4>,
+        cs_prev: ArrayView2<'_, E>,
+        outputs: [ArrayViewMut2<'_, E>; 7],
+    ) {
         let (rows, cells) = cs_prev.dim();
         let bias = |gate| every_row(self.b.slice_move(s![gate * cells..(gate + 1) * cells]), rows);
         let [b_i, b_ci, b_f, b_o] = self.order.map(bias);
-        let equation = self.equation();
+        let equation = self.equation(functions);
         let products = Ordered { products, order: self.order };
         if self.attributes.use_peephole {
             let [wci, wcf, wco] = self.peepholes.map(|weights| every_row(weights, rows));
@@ -171,6 +186,23 @@ impl<E: Storage> GroupedCell<E, 5, 2> for GroupedLstm<'_, '_, E> {
         cells: &Range<usize>,
         sums: &mut [f32],
     ) {
+        match self.step.activations.are_usual() {
+            true => self.finish_with(simd, Usual, row, cells, sums),
+            false => self.finish_with(simd, self.step.activations, row, cells, sums),
+        }
+    }
+}
+
+impl<E: Storage> GroupedLstm<'_, '_, E> {
+    #[inline(always)]
+    fn finish_with<S: Simd>(
+        &self,
+        simd: S,
+        functions: impl Functions,
+        row: &mut RowStep<'_, E, 5, 2>,
+        cells: &Range<usize>,
+        sums: &mut [f32],
+    ) {
         let [cs_prev, h_prev] = row.before;
         let ([i, f, o, ci, co], [cs, h]) = row.outputs(cells);
         let outputs = [i, cs, f, o, ci, co, h];
@@ -180,7 +212,7 @@ impl<E: Storage> GroupedCell<E, 5, 2> for GroupedLstm<'_, '_, E> {
         let [b_i, b_ci, b_f, b_o] = self.step.order;
         let (b_i, b_ci, b_f, b_o) = (bias(b_i), bias(b_ci), bias(b_f), bias(b_o));
         let cs_prev = &cs_prev[cells.clone()];
-        let equation = self.step.equation();
+        let equation = self.step.equation(functions);
         let f32_operands = in_order(self.step.order, gates(sums, cells.len()));
         if self.step.attributes.use_peephole {
             let peephole = |n: usize| {
@@ -224,13 +256,14 @@ impl<E: Storage> TiledCell<E, 6, 2> for Projected<'_, '_, '_, E> {
 }
 
 #[derive(Clone, Copy)]
-struct LstmEquation {
+struct LstmEquation<F> {
     forget_bias: f32,
     /// Infinity for no clipping.
     clip: f32,
+    functions: F,
 }
 
-impl Equation<5, 7, 0, 4> for LstmEquation {
+impl<F: Functions> Equation<5, 7, 0, 4> for LstmEquation<F> {
     const PAIR_VECTORS: bool = true;
     const READ_ONLY: usize = 4;
 
@@ -238,16 +271,16 @@ impl Equation<5, 7, 0, 4> for LstmEquation {
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 5, 7, 4>) -> Computed<S::F32, 7, 4> {
         let Elements { inputs: [cs_prev, biases @ ..], f32_operands: products, .. } = at;
         let [i_bar, ci_bar, f_bar, o_bar] = self.pre_activations(simd, products, biases);
-        let (i, f) = (sigmoid(simd, i_bar), sigmoid(simd, f_bar));
+        let (i, f) = (self.functions.gate(simd, i_bar), self.functions.gate(simd, f_bar));
         let (ci, cs) = self.cell(simd, i, f, ci_bar, cs_prev);
-        let o = sigmoid(simd, o_bar);
-        let co = tanh(simd, cs);
+        let o = self.functions.gate(simd, o_bar);
+        let co = self.functions.state(simd, cs);
         ([i, cs, f, o, ci, co, o * co], products, [])
     }
 }
 
 /// With peepholes.
-impl Equation<8, 7, 0, 4> for LstmEquation {
+impl<F: Functions> Equation<8, 7, 0, 4> for LstmEquation<F> {
     const PAIR_VECTORS: bool = true;
     const READ_ONLY: usize = 4;
 
@@ -260,16 +293,16 @@ impl Equation<8, 7, 0, 4> for LstmEquation {
         } = at;
         let [i_bar, ci_bar, f_bar, o_bar] =
             self.pre_activations(simd, products, [b_i, b_ci, b_f, b_o]);
-        let i = sigmoid(simd, simd.mul_add(wci, cs_prev, i_bar));
-        let f = sigmoid(simd, simd.mul_add(wcf, cs_prev, f_bar));
+        let i = self.functions.gate(simd, simd.mul_add(wci, cs_prev, i_bar));
+        let f = self.functions.gate(simd, simd.mul_add(wcf, cs_prev, f_bar));
         let (ci, cs) = self.cell(simd, i, f, ci_bar, cs_prev);
-        let o = sigmoid(simd, simd.mul_add(wco, cs, o_bar));
-        let co = tanh(simd, cs);
+        let o = self.functions.gate(simd, simd.mul_add(wco, cs, o_bar));
+        let co = self.functions.state(simd, cs);
         ([i, cs, f, o, ci, co, o * co], products, [])
     }
 }
 
-impl LstmEquation {
+impl<F: Functions> LstmEquation<F> {
     /// `[i_bar, ci_bar, f_bar, o_bar]`, without peepholes.
     #[inline(always)]
     fn pre_activations<S: Simd>(
@@ -291,7 +324,7 @@ impl LstmEquation {
         ci_bar: S::F32,
         cs_prev: S::F32,
     ) -> (S::F32, S::F32) {
-        let ci = tanh(simd, ci_bar);
+        let ci = self.functions.state(simd, ci_bar);
         let cs = simd.mul_add(f, cs_prev, i * ci);
         // In this order of operands NaN survives.
         let clip = simd.splat(self.clip);

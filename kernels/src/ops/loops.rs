@@ -41,6 +41,11 @@ op! {
             /// Whether one row of `x` or `h_prev` stands for all, where the other one has more. That needs a `w_h`, and no
             /// `sequence_length`.
             broadcasts_rows: "bool = false",
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// Keras 3) or hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -106,6 +111,11 @@ op! {
             /// Whether the loop's arrays are lists of TensorFlow 2. Then `time` is the number of steps of `h` alone, `x`
             /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
             lists: "bool = false",
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+            /// hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -176,6 +186,11 @@ op! {
             h_sizes: "list(int) = []",
             /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
             needs_h: "bool = true",
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// Keras 3) or hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -251,6 +266,11 @@ op! {
             h_sizes: "list(int) = []",
             /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
             needs_h: "bool = true",
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+            /// hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 

@@ -34,6 +34,11 @@ op! {
             num_w_h: "int >= 0 = 0",
             /// Whether one row of `x` or `h_prev` stands for all, where the other one has more. That needs a `w_h`.
             broadcasts_rows: "bool = false",
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// Keras 3) or hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -113,6 +118,11 @@ op! {
             /// How many gates stand before the input gate, the cell input, the forget gate and the output gate in the columns of
             /// `dicfo`.
             gate_order: "list(int) = [0, 1, 2, 3]",
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// Keras 3) or hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -159,11 +169,19 @@ op! {
     }
 }
 
-/// `BlockcellGRUCell`: what graphs in half get in place of the small operations of a GRU cell; others get `GRUBlockCell`.
+/// `BlockcellGRUCell`: what graphs get in place of the small operations of a GRU cell in half, or with other functions
+/// than tanh and sigmoid; others get `GRUBlockCell`.
 pub static UNFUSED_GRU_CELL: Op = Op {
     name: "BlockcellGRUCell",
     types: &[DataType::Half, DataType::Float],
     is_stock: false,
+    attributes: &attributes!({
+        /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+        /// hard_sigmoid_keras2.
+        activation: "string = 'tanh'",
+        /// The function of the gates, one of the same.
+        recurrent_activation: "string = 'sigmoid'",
+    }),
     ..GRU_BLOCK_CELL
 };
 
@@ -178,7 +196,14 @@ op! {
     /// It is what graphs get in place of the small operations of a cell's gradient, before the product of `d_c_bar`
     /// with the candidate's weights.
     static UNFUSED_GRU_CELL_GRAD_C = {
-        name: "BlockcellGRUCellGradC", types: [Half, Float], is_stock: false
+        name: "BlockcellGRUCellGradC", types: [Half, Float], is_stock: false,
+        attributes: {
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+            /// hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
+        }
     };
 
     /// Inputs of [`gru_cell_grad_c`](crate::unfused::gru_cell_grad_c).

@@ -1,4 +1,4 @@
-//! `BlockcellGRUCell`: the forward step of a plain GRU cell, for types that `GRUBlockCell` does not have.
+//! `BlockcellGRUCell`: the forward step of a plain GRU cell, for types and functions that `GRUBlockCell` does not have.
 
 use ndarray::{ArrayView1, ArrayViewMut3, Axis};
 
@@ -7,7 +7,7 @@ use crate::block_gru::forward::{GruSequence, forward_scratch};
 use crate::gru::step::GruStep;
 use crate::ops::{Keeps, Sizes, UNFUSED_GRU_CELL};
 use crate::recurrence::Lengths;
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::gru::{BlockCellInputs as GruCellInputs, BlockCellOutputs as GruCellOutputs};
 
@@ -18,13 +18,14 @@ pub fn gru_cell_scratch([batch, input_size, cell_size]: [usize; 3]) -> [usize; 2
     [forward_scratch(&sizes), batch.saturating_mul(cell_size)]
 }
 
-/// `BlockcellGRUCell`: the forward step of [`crate::gru`].
+/// `BlockcellGRUCell`: the forward step of [`crate::gru`], with these functions.
 ///
 /// # Errors
 ///
 /// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
 pub fn gru_cell<E: Element>(
     context: &Context<'_>,
+    activations: Activations,
     inputs: GruCellInputs<'_, E>,
     outputs: GruCellOutputs<'_, E>,
     (scratch, elements): (&mut [f32], &mut [E]),
@@ -33,13 +34,14 @@ pub fn gru_cell<E: Element>(
     let sizes = op.check_call(false, &inputs, &outputs, Keeps::All)?;
     let needed = gru_cell_scratch([sizes.batch, sizes.input_size, sizes.cell_size]);
     memory::check(op.name, needed, [scratch.len(), elements.len()])?;
-    E::unfused_gru_cell(context, inputs, outputs, scratch, elements);
+    E::unfused_gru_cell(context, activations, inputs, outputs, scratch, elements);
     Ok(())
 }
 
 /// A sequence of one step.
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
+    activations: Activations,
     inputs: GruCellInputs<'_, E>,
     outputs: GruCellOutputs<'_, E>,
     scratch: &mut [f32],
@@ -55,7 +57,7 @@ pub(crate) fn compute<E: Storage>(
         h_prev,
         w_x: Some([ru_x, c_x]),
         w_h: [ru_h, c_h],
-        step: GruStep { b_ru, b_c, b_hc: None },
+        step: GruStep { activations, b_ru, b_c, b_hc: None },
     };
     let hc = ArrayViewMut3::from_shape((1, batch, cell), &mut memory[..batch * cell]);
     let GruCellOutputs { r, u, c, h } = outputs;

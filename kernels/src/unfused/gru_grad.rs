@@ -3,11 +3,12 @@
 
 use ndarray::{ArrayView2, ArrayViewD, Axis, IxDyn};
 
+use crate::activation::{Functions, Usual};
 use crate::elementwise::{self, Computed, Elements, Equation};
 use crate::gru::step::{through_reset, through_state};
 use crate::ops::{UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU};
 use crate::simd::Simd;
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::unfused::{
     GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
@@ -27,6 +28,7 @@ pub fn gru_cell_grad_scratch(size: (usize, usize), gradient: &[usize]) -> usize 
 /// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
 pub fn gru_cell_grad_c<E: Element>(
     context: &Context<'_>,
+    activations: Activations,
     inputs: GruCellGradCInputs<'_, E>,
     outputs: GruCellGradCOutputs<'_, E>,
     scratch: &mut [E],
@@ -34,7 +36,7 @@ pub fn gru_cell_grad_c<E: Element>(
     let op = &UNFUSED_GRU_CELL_GRAD_C;
     op.check_lists(&inputs, &outputs, |shapes| op.infer(false, shapes))?;
     op.check_scratch(gru_cell_grad_scratch(inputs.h_prev.dim(), inputs.d_h.shape()), scratch)?;
-    E::unfused_gru_cell_grad_c(context, inputs, outputs, scratch);
+    E::unfused_gru_cell_grad_c(context, activations, inputs, outputs, scratch);
     Ok(())
 }
 
@@ -59,6 +61,7 @@ pub fn gru_cell_grad_ru<E: Element>(
 
 pub(crate) fn compute_c<E: Storage>(
     context: &Context<'_>,
+    activations: Activations,
     inputs: GruCellGradCInputs<'_, E>,
     outputs: GruCellGradCOutputs<'_, E>,
     scratch: &mut [E],
@@ -66,7 +69,13 @@ pub(crate) fn compute_c<E: Storage>(
     let GruCellGradCInputs { u, h_prev, c, d_h } = inputs;
     let GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u } = outputs;
     let d_h = whole(&d_h, u.dim(), scratch);
-    elementwise::map(context, ThroughState, [u, h_prev, c, d_h], [d_c_bar, d_u_bar, d_h_u], []);
+    let (inputs, outputs) = ([u, h_prev, c, d_h], [d_c_bar, d_u_bar, d_h_u]);
+    match activations {
+        one if one.are_usual() => {
+            elementwise::map(context, ThroughState(Usual), inputs, outputs, []);
+        }
+        any => elementwise::map(context, ThroughState(any), inputs, outputs, []),
+    }
 }
 
 pub(crate) fn compute_ru<E: Storage>(
@@ -99,13 +108,13 @@ fn whole<'a, E: Storage>(
 }
 
 #[derive(Clone, Copy)]
-struct ThroughState;
+struct ThroughState<F>(F);
 
-impl Equation<4, 3> for ThroughState {
+impl<F: Functions> Equation<4, 3> for ThroughState<F> {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 3>) -> Computed<S::F32, 3> {
         let Elements { inputs: [u, h_prev, c, d_h], .. } = at;
-        let [d_c_bar, d_u_bar] = through_state(simd, d_h, h_prev, u, c);
+        let [d_c_bar, d_u_bar] = through_state(simd, self.0, d_h, h_prev, u, c);
         ([d_c_bar, d_u_bar, d_h * u], [], [])
     }
 }

@@ -115,7 +115,7 @@ pub(crate) fn compute<E: Storage>(
         h_prev,
         w_x: Some([ru_x, c_x]),
         w_h: [ru_h, c_h],
-        step: GruStep { b_ru, b_c, b_hc: None },
+        step: GruStep { activations: kind.activations, b_ru, b_c, b_hc: None },
     };
     let mut pieces = Pieces::new(memory);
     let [r, u, c, hc] = [(); 4].map(|()| pieces.take([1, batch, cell]));

@@ -110,7 +110,12 @@ pub(crate) fn compute<E: Storage>(
         h_prev,
         w_x: Some(w_x),
         w_h,
-        step: GruStep { b_ru: b_ru.slice(s![0, 0, ..]), b_c, b_hc: Some(b_hc) },
+        step: GruStep {
+            activations: kind.activations,
+            b_ru: b_ru.slice(s![0, 0, ..]),
+            b_c,
+            b_hc: Some(b_hc),
+        },
     };
     let outputs_of_steps = own.as_mut().map_or_else(|| h.view_mut(), |own| own.view_mut());
     sequence.compute(context, [r, u, c, hc, outputs_of_steps], scratch);

@@ -95,7 +95,8 @@ pub(crate) fn compute<E: Storage>(
     let mut own = (!taken.in_place(kind)).then(|| pieces.take([rounds, batch, cell]));
     let attributes = Attributes { use_peephole: false, forget_bias: 0.0, cell_clip: -1.0 };
     // Without peepholes nobody reads these.
-    let step = LstmStep { attributes, order: IFCO, b, peepholes: [b; 3] };
+    let (activations, peepholes) = (kind.activations, [b; 3]);
+    let step = LstmStep { attributes, activations, order: IFCO, b, peepholes };
     let lengths = Lengths::new(ArrayView1::from(&taken.lengths));
     let sequence = LstmSequence { lengths, x, cs_prev, h_prev, w_x: Some(w_x), w_h, step };
     let outputs_of_steps = own.as_mut().map_or_else(|| h.view_mut(), |own| own.view_mut());

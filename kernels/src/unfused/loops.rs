@@ -3,10 +3,10 @@
 use ndarray::ArrayViewD;
 
 use super::memory::whole_len;
-use crate::Error;
 use crate::error::{self, known_shape};
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, KnownSizes, Lists, Op, PartialShape};
+use crate::{Activations, Error};
 
 /// What the attributes of an operation on a loop say.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Loop {
     pub broadcasts: bool,
     /// Whether one row of x or of the first output stands for all, where they have weights of their own.
     pub broadcasts_rows: bool,
+    /// The functions of the cell.
+    pub activations: Activations,
 }
 
 impl Default for Loop {
@@ -34,7 +36,8 @@ impl Default for Loop {
         let [x, h] = [None, None];
         let [lists, last_only, broadcasts_rows] = [false; 3];
         let [needs_h, repeats, broadcasts] = [true; 3];
-        Loop { x, h, needs_h, lists, last_only, repeats, broadcasts, broadcasts_rows }
+        let activations = Activations::default();
+        Loop { x, h, needs_h, lists, last_only, repeats, broadcasts, broadcasts_rows, activations }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::lstm::step::LstmStep;
 use crate::lstm::{Attributes, BlockCellOutputs};
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, Lists, PartialShape, Sizes, UNFUSED_LSTM_CELL};
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::unfused::{LstmCellInputs, LstmCellOutputs};
 
@@ -118,7 +118,7 @@ fn batch_of(rows: usize, others: usize) -> usize {
 /// then.
 pub fn lstm_cell<E: Element>(
     context: &Context<'_>,
-    (attributes, columns): (&Attributes, GateColumns),
+    (attributes, columns, activations): (&Attributes, GateColumns, Activations),
     broadcasts_rows: bool,
     inputs: LstmCellInputs<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
@@ -133,13 +133,13 @@ pub fn lstm_cell<E: Element>(
     let needed = lstm_cell_scratch(rows, cell_size, cs_prev.map(ArrayViewD::shape));
     op.check_scratch(needed, scratch)?;
     let attributes = Attributes { use_peephole: !inputs.peepholes.is_empty(), ..*attributes };
-    E::unfused_lstm_cell(context, (attributes, columns), inputs, outputs, scratch);
+    E::unfused_lstm_cell(context, (attributes, columns, activations), inputs, outputs, scratch);
     Ok(())
 }
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    attributes: (Attributes, GateColumns),
+    attributes: (Attributes, GateColumns, Activations),
     inputs: LstmCellInputs<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
     scratch: &mut [E],
@@ -181,7 +181,7 @@ fn matrices<E>(outputs: LstmCellOutputs<'_, E>) -> BlockCellOutputs<'_, E> {
 
 fn step<E: Storage>(
     context: &Context<'_>,
-    attributes: (Attributes, GateColumns),
+    attributes: (Attributes, GateColumns, Activations),
     inputs: LstmCellInputs<'_, E>,
     cs_prev: ArrayView2<'_, E>,
     outputs: BlockCellOutputs<'_, E>,
@@ -194,8 +194,8 @@ fn step<E: Storage>(
         // Nobody reads these.
         _ => [b; 3],
     };
-    let (attributes, columns) = attributes;
-    let step = LstmStep { attributes, order: columns.order(), b, peepholes };
+    let (attributes, columns, activations) = attributes;
+    let step = LstmStep { attributes, activations, order: columns.order(), b, peepholes };
     SingleStep { x, cs_prev, h_prev, w_x, w_h, step }.compute(context, outputs);
 }
 
@@ -223,7 +223,7 @@ pub(super) fn with_zeros<'a, E>(
 /// A step on a state of another shape than the gates'. Nobody needs it to be fast.
 fn broadcast_step<E: Storage>(
     context: &Context<'_>,
-    attributes: (Attributes, GateColumns),
+    attributes: (Attributes, GateColumns, Activations),
     inputs: LstmCellInputs<'_, E>,
     cs_prev: &ArrayViewD<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
@@ -259,7 +259,9 @@ fn broadcast_step<E: Storage>(
             clip.filter(|_| !state.is_nan()).map_or(state, |clip| state.clamp(-clip, clip));
         *cs = E::from_f32(clipped);
     });
-    Zip::from(&mut co).and(&cs).for_each(|co, cs| *co = E::from_f32(cs.to_f32().tanh()));
+    let function = attributes.2.state;
+    let of = |cs: &E| E::from_f32(function.of_number(cs.to_f32()));
+    Zip::from(&mut co).and(&cs).for_each(|co, cs| *co = of(cs));
     Zip::from(&mut h)
         .and(&co)
         .and(o)

@@ -6,12 +6,13 @@ use super::GateColumns;
 use super::lstm::{broadcast, check_peepholes, with_zeros};
 use super::lstm_grad_equations::Backward;
 use super::lstm_grad_sums::{self, add_up};
+use crate::activation::{Functions, Usual};
 use crate::elementwise::{self, Equation};
 use crate::lstm::step::GateOrder;
 use crate::lstm::step_grad::gates_of;
 use crate::ops::partial::{may_be_same, may_broadcast};
 use crate::ops::{Inferred, Lists, PartialShape, UNFUSED_LSTM_CELL_GRAD};
-use crate::{Context, Element, Error, Storage, error, lstm};
+use crate::{Activations, Context, Element, Error, Storage, error, lstm};
 
 pub use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
 
@@ -25,6 +26,8 @@ pub struct LstmCellGradAttributes {
     pub cell_clip: f32,
     /// The columns of each gate's gradient in dicfo.
     pub columns: GateColumns,
+    /// The functions of the cell.
+    pub activations: Activations,
 }
 
 /// The shapes of [`lstm_cell_grad`]'s outputs, as far as they follow from what is known of the inputs'
@@ -178,15 +181,31 @@ pub(crate) fn compute<E: Storage>(
     let (clip, order) = (attributes.clip_in::<E>(), attributes.columns.order());
     let size = inputs.i.dim();
     if inputs.co.shape() != [size.0, size.1] {
-        return lstm_grad_sums::compute((clip, order), &inputs, outputs, scratch);
+        let kind = (clip, order, attributes.activations);
+        return lstm_grad_sums::compute(kind, &inputs, outputs, scratch);
     }
+    match attributes.activations {
+        one if one.are_usual() => {
+            with_clip(context, (Usual, clip, order), inputs, outputs, scratch)
+        }
+        any => with_clip(context, (any, clip, order), inputs, outputs, scratch),
+    }
+}
+
+fn with_clip<E: Storage>(
+    context: &Context<'_>,
+    (functions, clip, order): (impl Functions, Option<f32>, GateOrder),
+    inputs: LstmCellGradInputs<'_, E>,
+    outputs: LstmCellGradOutputs<'_, E>,
+    scratch: &mut [E],
+) {
     match clip {
         Some(clip) => {
-            let equation = Backward::<E, true>::clipped(clip);
+            let equation = Backward::<E, _, true>::clipped(functions, clip);
             step(context, (equation, order), inputs, outputs, scratch);
         }
         None => {
-            let equation = Backward::<E, false>::unclipped();
+            let equation = Backward::<E, _, false>::unclipped(functions);
             step(context, (equation, order), inputs, outputs, scratch);
         }
     }

@@ -4,9 +4,9 @@
 
 use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Dimension, IxDyn, s};
 
-use crate::Storage;
 use crate::lstm::step::GateOrder;
 use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
+use crate::{Activations, Storage};
 
 /// How many elements of scratch memory [`compute`] needs.
 pub(super) fn scratch(gate: (usize, usize), state: &[usize]) -> usize {
@@ -15,7 +15,7 @@ pub(super) fn scratch(gate: (usize, usize), state: &[usize]) -> usize {
 
 /// The equations of [`super::lstm_cell_grad`] without peepholes. States were clipped to `clip`, if it is there.
 pub(super) fn compute<E: Storage>(
-    (clip, order): (Option<f32>, GateOrder),
+    (clip, order, activations): (Option<f32>, GateOrder, Activations),
     inputs: &LstmCellGradInputs<'_, E>,
     outputs: LstmCellGradOutputs<'_, E>,
     scratch: &mut [E],
@@ -49,7 +49,7 @@ pub(super) fn compute<E: Storage>(
         let at = place(index.slice(), size);
         let (co, dh, dcs) = (co.to_f32(), dh[&index].to_f32(), &mut dcs[&index]);
         add(&mut through_o[at], dh * co);
-        let all = dcs.to_f32() + dh * number(o, at) * (1.0 - co * co);
+        let all = dcs.to_f32() + dh * number(o, at) * activations.state.slope(co);
         let gradient = if passes(&index, at) { all } else { 0.0 };
         *dcs = E::from_f32(gradient);
         add(&mut through_new[at], gradient);
@@ -68,10 +68,10 @@ pub(super) fn compute<E: Storage>(
         let mut part = dicfo.slice_mut(s![.., columns]);
         part.indexed_iter_mut().for_each(|(at, element)| *element = E::from_f32(value(at)));
     };
-    let slope = |gate: &ArrayView2<'_, E>, at| number(gate, at) * (1.0 - number(gate, at));
+    let slope = |gate: &ArrayView2<'_, E>, at| activations.gates.slope(number(gate, at));
     let new = through_new.view();
     put(0, &|at| number(&new, at) * number(ci, at) * slope(i, at));
-    put(1, &|at| number(&new, at) * number(i, at) * (1.0 - number(ci, at) * number(ci, at)));
+    put(1, &|at| number(&new, at) * number(i, at) * activations.state.slope(number(ci, at)));
     put(2, &|at| number(&through_f.view(), at) * slope(f, at));
     put(3, &|at| number(&through_o.view(), at) * slope(o, at));
 }

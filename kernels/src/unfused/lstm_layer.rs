@@ -140,7 +140,8 @@ pub(crate) fn compute<E: Storage>(
     let mut cs = pieces.take([time, batch, cell]);
     // Without peepholes nobody reads these.
     let peepholes = peepholes.try_into().unwrap_or([b; 3]);
-    let step = LstmStep { attributes, order: columns.order(), b, peepholes };
+    let (activations, order) = (kind.activations, columns.order());
+    let step = LstmStep { attributes, activations, order, b, peepholes };
     let lengths = loops::lengths(numbers.rounds(), sequence_length.as_ref(), batch);
     let lengths = Lengths::new(ArrayView1::from(&lengths));
     let sequence =

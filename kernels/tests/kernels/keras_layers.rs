@@ -5,10 +5,11 @@ use blockcell_kernels::unfused::{
     KerasGruInputs, KerasGruOutputs, KerasLstmInputs, KerasLstmOutputs, Loop, Numbers, keras_gru,
     keras_gru_scratch, keras_lstm, keras_lstm_scratch,
 };
-use blockcell_kernels::{Context, Element, Error, Isa, Serial};
+use blockcell_kernels::{Activations, Context, Element, Error, Isa, Serial};
 use half::f16;
 use ndarray::{Array1, Array3, ArrayD, Axis, Ix1, Ix2, Ix3, IxDyn, concatenate, s};
 
+use crate::activations::{function, pairs};
 use crate::common::Tensors;
 use crate::common::compare::{Failures, close_to_scale, same_bits, scale};
 use crate::common::data::{Data, Sizes};
@@ -174,7 +175,8 @@ impl Call {
     fn step(&self, x: &Array1<f64>, states: &[Array1<f64>]) -> Vec<Array1<f64>> {
         let weights = &self.inputs[2 + self.states()..];
         let [w_x, w_h] = [0, 1].map(|n| typed::<Ix2>(&weights[n]));
-        let sigmoid = |v: f64| 1.0 / (1.0 + (-v).exp());
+        let Activations { state, gates } = self.kind.activations;
+        let (tanh, sigmoid) = (|v| function(state, v), |v| function(gates, v));
         let h = &states[0];
         let cell = h.len();
         let part =
@@ -183,15 +185,15 @@ impl Call {
             Cell::Lstm => {
                 let z = x.dot(&w_x) + h.dot(&w_h) + typed::<Ix1>(&weights[2]);
                 let [i, f, o] = [0, 1, 3].map(|gate| part(&z, gate).mapv(sigmoid));
-                let cs = f * &states[1] + i * part(&z, 2).mapv(f64::tanh);
-                vec![o * cs.mapv(f64::tanh), cs]
+                let cs = f * &states[1] + i * part(&z, 2).mapv(tanh);
+                vec![o * cs.mapv(tanh), cs]
             }
             Cell::Gru => {
                 let of_x = x.dot(&w_x) + typed::<Ix1>(&weights[2]);
                 let of_h = h.dot(&w_h) + typed::<Ix1>(&weights[3]);
                 let gate = |n| (part(&of_x, n) + part(&of_h, n)).mapv(sigmoid);
                 let (z, r) = (gate(0), gate(1));
-                let c = (part(&of_x, 2) + r * part(&of_h, 2)).mapv(f64::tanh);
+                let c = (part(&of_x, 2) + r * part(&of_h, 2)).mapv(tanh);
                 vec![&z * h + (1.0 - &z) * c]
             }
         }
@@ -327,6 +329,35 @@ fn any_number_of_threads_gives_the_same() {
             let got = call.run::<f32>(&Context::new(Isa::get(), &**executor));
             for (got, want) in got.expect("it is right").iter().zip(&serial) {
                 same_bits("output", got, want).expect("the same");
+            }
+        }
+    }
+}
+
+#[test]
+fn other_functions() {
+    for (number, activations) in pairs().enumerate() {
+        for cell in CELLS {
+            for [time, batch, input, cell_size] in SIZES {
+                let sizes = Sizes::new(time, batch, input, cell_size);
+                let whole = Call::new::<f32>(cell, sizes, number as u64);
+                for mut call in [whole.clone().masked(1, 2), whole] {
+                    call.kind.activations = activations;
+                    // Otherwise states grow from step to step where functions do.
+                    let weights = 2 + call.states();
+                    call.inputs[weights..].iter_mut().for_each(|one| *one *= 0.2);
+                    let want = call.want::<f32>();
+                    for isa in Isa::available() {
+                        let got = call.run::<f32>(&Context { isa, ..Context::default() });
+                        for (got, want) in got.expect("it is right").iter().zip(&want) {
+                            let close =
+                                close_to_scale("output", got, want, 4e-6, scale(want).max(1.0));
+                            close.unwrap_or_else(|error| {
+                                panic!("{activations:?}, {sizes:?}: {error}")
+                            });
+                        }
+                    }
+                }
             }
         }
     }

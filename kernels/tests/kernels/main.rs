@@ -6,6 +6,7 @@
 mod common;
 
 mod accuracy;
+mod activations;
 mod constants;
 mod cudnn_rnn;
 mod determinism;

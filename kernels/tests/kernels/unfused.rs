@@ -5,7 +5,7 @@ use blockcell_kernels::unfused::{
     GateColumns, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs,
     LstmCellOutputs, lstm_cell, lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_scratch,
 };
-use blockcell_kernels::{Context, Error};
+use blockcell_kernels::{Activations, Context, Error};
 use ndarray::{
     Array, Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, RemoveAxis, Slice, concatenate,
 };
@@ -57,7 +57,7 @@ pub(crate) fn in_order<T: Clone, D: RemoveAxis>(
 /// A call: `[i, cs, f, o, ci, co, h]`.
 fn call(
     context: &Context<'_>,
-    attributes: (&Attributes, GateColumns),
+    attributes: (&Attributes, GateColumns, Activations),
     [x, h_prev, w]: [ArrayView2<'_, f32>; 3],
     b: &Array1<f32>,
     cs_prev: Option<&ArrayD<f32>>,
@@ -72,7 +72,7 @@ fn call(
 #[allow(clippy::too_many_arguments)]
 fn call_with(
     context: &Context<'_>,
-    attributes: (&Attributes, GateColumns),
+    attributes: (&Attributes, GateColumns, Activations),
     [x, h_prev, w]: [ArrayView2<'_, f32>; 3],
     (b, rows): (&Array1<f32>, usize),
     cs_prev: Option<&ArrayD<f32>>,
@@ -130,7 +130,7 @@ fn check_forward([batch, input, cell, output]: [usize; 4], cs_prev: Option<&[usi
         for order in ORDERS {
             let (w, b) = (in_order(&w, order), in_order(&b, order));
             let views = [x.view(), h.view(), w.view()];
-            let call_of = (&attributes, columns(order));
+            let call_of = (&attributes, columns(order), Activations::default());
             let got = call(&context, call_of, views, &b, cs_prev.as_ref(), &[], want[1].shape());
             let got = got.expect("the shapes are right");
             for ((got, want), name) in got.iter().zip(&want).zip(names) {
@@ -170,7 +170,7 @@ fn the_state_may_have_weights_of_its_own() {
             let cs_prev = cs_prev.as_ref();
             for context in contexts() {
                 for order in ORDERS {
-                    let call_of = (&attributes, columns(order));
+                    let call_of = (&attributes, columns(order), Activations::default());
                     let state = &[batch, cell];
                     let one = |x: &Array2<f32>, h: &Array2<f32>| {
                         let views = [x.view(), h.view(), w.view()];
@@ -214,7 +214,7 @@ fn peepholes_are_those_of_the_block_cell() {
     let context = Context::default();
     let got = call(
         &context,
-        (&attributes, GateColumns::default()),
+        (&attributes, GateColumns::default(), Activations::default()),
         views,
         &b,
         Some(&c),
@@ -257,7 +257,7 @@ fn without_a_state_the_output_gate_may_have_the_only_peephole() {
             let views = [x.view(), h.view(), w.view()];
             call(
                 &Context::default(),
-                (&attributes, GateColumns::default()),
+                (&attributes, GateColumns::default(), Activations::default()),
                 views,
                 &b,
                 c,
@@ -289,7 +289,7 @@ fn peepholes_look_at_a_state_that_broadcasts() {
         let views = [x.view(), h.view(), w.view()];
         call(
             &Context::default(),
-            (&attributes, GateColumns::default()),
+            (&attributes, GateColumns::default(), Activations::default()),
             views,
             &b,
             Some(c),
@@ -314,14 +314,28 @@ fn other_shapes_are_refused() {
     let c = numbers(4, &[2, 7]);
     let context = &Context::default();
     let views = [x.view(), h.view(), w.view()];
-    let refused =
-        call(context, (&attributes, GateColumns::default()), views, &b, Some(&c), &[], &[3, 7]);
+    let refused = call(
+        context,
+        (&attributes, GateColumns::default(), Activations::default()),
+        views,
+        &b,
+        Some(&c),
+        &[],
+        &[3, 7],
+    );
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: cs_prev must have shape"), "{message}");
     let fewer = matrix(2, 2, 7);
     let views = [x.view(), fewer.view(), w.view()];
-    let refused =
-        call(context, (&attributes, GateColumns::default()), views, &b, None, &[], &[3, 7]);
+    let refused = call(
+        context,
+        (&attributes, GateColumns::default(), Activations::default()),
+        views,
+        &b,
+        None,
+        &[],
+        &[3, 7],
+    );
     let message = refused.expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: h_prev must have shape"), "{message}");
 }
@@ -334,7 +348,8 @@ fn unclipped(mut gradient: ArrayD<f64>, state: &ArrayD<f64>, clip: f32) -> Array
 }
 
 fn attributes(sums_to_gates: bool, cell_clip: f32) -> LstmCellGradAttributes {
-    LstmCellGradAttributes { sums_to_gates, cell_clip, columns: GateColumns::default() }
+    let (columns, activations) = (GateColumns::default(), Activations::default());
+    LstmCellGradAttributes { sums_to_gates, cell_clip, columns, activations }
 }
 
 /// A tensor's sum over the axes along which one of another shape was broadcast to it.

@@ -5,7 +5,7 @@ use blockcell_kernels::unfused::{
     GruCellInputs, GruCellOutputs, gru_cell, gru_cell_grad_c, gru_cell_grad_ru,
     gru_cell_grad_scratch, gru_cell_scratch,
 };
-use blockcell_kernels::{Context, Element, Error};
+use blockcell_kernels::{Activations, Context, Element, Error};
 use half::f16;
 use ndarray::{Array1, Array2, ArrayD, Axis, concatenate, s};
 
@@ -53,7 +53,8 @@ pub(crate) fn candidate_and_update_gate() {
             };
             let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
             let mut scratch = vec![f32::NAN; gru_cell_grad_scratch((size[0], size[1]), &shape)];
-            gru_cell_grad_c(&context, inputs, outputs, &mut scratch).expect("right");
+            gru_cell_grad_c(&context, Activations::default(), inputs, outputs, &mut scratch)
+                .expect("right");
             let d_h = d_h.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
             let [u, h_prev, c] = [u, h_prev, c].map(|input| wide(&input));
             let rest = u.mapv(|u| 1.0 - u);
@@ -103,7 +104,8 @@ fn other_shapes_are_refused() {
         let [u, h_prev, c] = [(); 3].map(|()| gate.view());
         let inputs = GruCellGradCInputs { u, h_prev, c, d_h: d_h.view() };
         let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
-        let refused = gru_cell_grad_c(&Context::default(), inputs, outputs, &mut []);
+        let refused =
+            gru_cell_grad_c(&Context::default(), Activations::default(), inputs, outputs, &mut []);
         let message = refused.expect_err("of another shape").to_string();
         assert!(message.starts_with("BlockcellGRUCellGradC: d_h must have shape"), "{message}");
     }
@@ -155,7 +157,13 @@ fn forward<E: Element>(
     let [numbers, elements] = gru_cell_scratch([x.nrows(), x.ncols(), b_c.len()]);
     let mut scratch = (vec![f32::NAN; numbers], vec![nan; elements]);
     let memory = (&mut scratch.0[..], &mut scratch.1[..]);
-    gru_cell(&Context::default(), inputs, GruCellOutputs { r, u, c, h }, memory)?;
+    gru_cell(
+        &Context::default(),
+        Activations::default(),
+        inputs,
+        GruCellOutputs { r, u, c, h },
+        memory,
+    )?;
     Ok(outputs)
 }
 

@@ -3,10 +3,11 @@
 pub(crate) mod call;
 mod errors;
 
-use blockcell_kernels::{Context, Element};
+use blockcell_kernels::{Context, Element, Isa};
 use half::f16;
 use ndarray::{ArrayD, Axis, Slice};
 
+use crate::activations::pairs;
 use crate::common::Tensors;
 use crate::common::compare::{Failures, close_to_scale, rows_of, same_bits, scale};
 use crate::common::data::{Data, Sizes};
@@ -144,6 +145,29 @@ fn floats_are_close_to_a_loop_of_cells() {
 #[test]
 fn halves_are_close_to_a_loop_of_cells() {
     check_cells::<f16>(Cell::all().filter(|cell| matches!(cell, Cell::Lstm(_))), HALF);
+}
+
+#[test]
+fn other_functions_are_those_of_the_cells() {
+    let mut failures = Failures::default();
+    let lstm: Vec<_> = Cell::all().filter(|cell| matches!(cell, Cell::Lstm(_))).collect();
+    for ((number, activations), cell) in pairs().enumerate().zip(lstm.into_iter().cycle()) {
+        for sizes in SOME {
+            let mut call = Call::new::<f32>(cell, sizes, number as u64);
+            call.end_rows(sizes.time as i32);
+            call.kind.activations = activations;
+            // Otherwise states grow from step to step where functions do.
+            call.inputs[3..].iter_mut().for_each(|one| *one *= 0.2);
+            for isa in Isa::available() {
+                let context = Context { isa, ..Context::default() };
+                let got = call.run::<f32>(&context).expect("the shapes are right");
+                let close = all_close(&got, &call.of_cells::<f32>(&context), FLOAT);
+                let case = || case::<f32>(&call, sizes, &context);
+                failures.note_as(|| format!("{activations:?}: {}", case()), close);
+            }
+        }
+    }
+    failures.finish();
 }
 
 #[test]

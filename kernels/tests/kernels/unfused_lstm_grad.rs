@@ -4,7 +4,7 @@ use blockcell_kernels::unfused::{
     GateColumns, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, lstm_cell_grad,
     lstm_cell_grad_scratch,
 };
-use blockcell_kernels::{Context, Element, Error, Isa};
+use blockcell_kernels::{Activations, Context, Element, Error, Isa};
 use half::f16;
 use ndarray::{Array1, Array2, Axis, concatenate};
 
@@ -83,6 +83,7 @@ impl<E: Element> Step<E> {
             sums_to_gates: false,
             cell_clip: clip,
             columns: GateColumns::default(),
+            activations: Activations::default(),
         };
         self.run_with(isa, attributes, has_cs)
     }
@@ -182,6 +183,7 @@ fn without_a_state_the_output_gate_has_the_only_peephole() {
                     sums_to_gates: true,
                     cell_clip: clip,
                     columns: GateColumns::default(),
+                    activations: Activations::default(),
                 };
                 let found = step.run_of(isa, attributes, has_cs, false).expect("right");
                 assert_close(&found.0[0], &cs_prev_grad, 2e-6, "cs_prev_grad");
@@ -199,6 +201,7 @@ fn one_row_of_states_for_the_whole_batch() {
         sums_to_gates: true,
         cell_clip: clip,
         columns: GateColumns::default(),
+        activations: Activations::default(),
     };
     for size in [[1, 1], [3, 7], [70, 17], [0, 4], [3, 0]] {
         let mut step = Step::random(size);
@@ -268,6 +271,7 @@ fn other_shapes_are_refused() {
         sums_to_gates: true,
         cell_clip: -1.0,
         columns: GateColumns::default(),
+        activations: Activations::default(),
     };
     let message = step.run_with(Isa::get(), attributes, true).expect_err("two rows").to_string();
     assert!(message.starts_with("BlockcellLSTMCellGrad: cs_prev must have"), "{message}");

@@ -91,11 +91,23 @@ def zeros(maker, shape):
     return maker.one("Const", [], shape, value={"value": rows})
 
 
+def function(maker):
+    """What enters the state, and what leaves it."""
+    return maker.random.choice(["Tanh", "Tanh", "Tanh", "Relu"])
+
+
+def _through(maker, function, value, gradient):
+    """A gradient through a function of this value."""
+    pair = [gradient, value] if function == "Relu" else [value, gradient]
+    return maker.one(function + "Grad", pair, value.shape)
+
+
 class More:
-    """What a step of `LSTMCell` has besides: peepholes (i, f, o), and a bound of the state."""
+    """What a step of `LSTMCell` has besides: peepholes (i, f, o), a bound, and a function."""
 
     def __init__(self, maker=None, cell=0, rows=1):
         self.peepholes, self.bound = None, None
+        self.function = function(maker) if maker else "Tanh"
         if maker and maker.chance(0.4):
             shapes = [(cell,)] * 3
             if maker.chance(0.2):  # They broadcast.
@@ -149,14 +161,14 @@ def plain_step(maker, x, states, parameters, axis, more=None):
     wci, wcf, wco = more.peepholes or [None] * 3
     i, f = _peephole(maker, i, wci, c), _peephole(maker, f, wcf, c)
     i, f = (maker.one("Sigmoid", [gate], shape) for gate in (i, f))
-    ci = maker.one("Tanh", [ci], shape)
+    ci = maker.one(more.function, [ci], shape)
     terms = [maker.one("Mul", pair, shape) for pair in ([c, f], [i, ci])]
     cs = raw = least = maker.one(maker.add_op, terms, shape)
     if more.bound:
         least = maker.one("Minimum", [raw, more.bound[0]], shape)
         cs = maker.one("Maximum", [least, more.bound[1]], shape)
     o = maker.one("Sigmoid", [_peephole(maker, o, wco, cs)], shape)
-    co = maker.one("Tanh", [cs], shape)
+    co = maker.one(more.function, [cs], shape)
     return maker.one("Mul", [co, o], shape), cs, (i, ci, f, o, co, raw, least, cs)
 
 
@@ -175,7 +187,7 @@ def _plain_grad(maker, c, saved, axis, more):
     product = lambda *pair: maker.one("Mul", pair, states)  # noqa: E731
     dh = source(maker, states, 0.3)
     d_o = maker.one("SigmoidGrad", [o, product(dh, co)], states)
-    terms = [maker.one("TanhGrad", [co, product(dh, o)], states)]
+    terms = [_through(maker, more.function, co, product(dh, o))]
     terms += [product(d_o, more.peepholes[2])] if more.peepholes else []
     terms += [source(maker, states, 0.2)] if maker.chance(0.7) else []
     if maker.chance(0.1):  # Nobody has read the output.
@@ -187,7 +199,7 @@ def _plain_grad(maker, c, saved, axis, more):
         mask = maker.one(compare, [tensor, bound], states, hidden=True)
         dcs = maker.one("Select", [mask, dcs, zeros(maker, states)], states)
     di = maker.one("SigmoidGrad", [i, product(dcs, ci)], states)
-    dci = maker.one("TanhGrad", [ci, product(dcs, i)], states)
+    dci = _through(maker, more.function, ci, product(dcs, i))
     df = maker.one("SigmoidGrad", [f, product(dcs, c)], states)
     ends = [product(dcs, f)]
     if more.peepholes:
@@ -210,14 +222,14 @@ def weights(maker, shape):
     return maker.read(maker.variable(shape, resource), resource)
 
 
-def plain_gru_step(maker, x, h, parameters, axis):
+def plain_gru_step(maker, x, h, parameters, axis, function="Tanh"):
     """A step of `GRUCell`: h, and what the backward step needs."""
     w_ru, w_c, b_ru, b_c = parameters
     states, gates = h.shape, (h.shape[0], 2 * h.shape[1])
     both = maker.one("Sigmoid", [_preactivations(maker, [x, h], w_ru, b_ru, axis)], gates)
     r, u = maker.add("Split", [axis, both], [states] * 2, num_split=2)
     hr = maker.one("Mul", [r, h], states)
-    c = maker.one("Tanh", [_preactivations(maker, [x, hr], w_c, b_c, axis)], states)
+    c = maker.one(function, [_preactivations(maker, [x, hr], w_c, b_c, axis)], states)
     one = maker.one("Const", [], (), value={"value": 1.0})
     rest = maker.one("Sub", [one, u], states)
     terms = [maker.one("Mul", pair, states) for pair in ([u, h], [rest, c])]
@@ -231,11 +243,12 @@ def plain_gru(maker, batch, size, cell, w=None):
     w_c = weights(maker, (size + cell, cell))
     x, h, axis = source(maker, (batch, size)), state(maker, states), maker.integers(1)
     biases = [source(maker, shape, 0.3) for shape in (gates[1:], states[1:])]
-    end, saved = plain_gru_step(maker, x, h, (w_ru, w_c, *biases), axis)
+    candidate = function(maker)
+    end, saved = plain_gru_step(maker, x, h, (w_ru, w_c, *biases), axis, candidate)
     both, r, u, hr, c, rest = saved
     ends = [end]
     dh = source(maker, states, 0.3)
-    d_c_bar = maker.one("TanhGrad", [c, maker.one("Mul", [dh, rest], states)], states)
+    d_c_bar = _through(maker, candidate, c, maker.one("Mul", [dh, rest], states))
     product = maker.one("MatMul", [d_c_bar, w_c], rows, transpose_a=False, transpose_b=True)
     place = [maker.integers([0, size]), maker.integers([batch, cell])]
     d_hr = maker.one("Slice", [product, *place], states)
@@ -261,7 +274,7 @@ class Steps:
         random, kinds = maker.random, ["lstm", "lstm", "gru", "gru", "block_lstm", "block_gru"]
         # TensorFlow has no GRUBlockCell in half.
         self._kind = random.choice(kinds[:-1] if maker.dtype == "half" else kinds)
-        self.is_lstm = self._kind.endswith("lstm")
+        self.is_lstm, self._function = self._kind.endswith("lstm"), function(maker)
         rows, gates, self._attrs = size + units, 4 if self.is_lstm else 2, {}
         self.shapes = [(rows, gates * units), (gates * units,)]
         if self._kind == "lstm" and maker.chance(0.3):
@@ -280,9 +293,11 @@ class Steps:
         """The next states, h first, and what else a step computes."""
         shape = states[0].shape
         if self._kind == "lstm":
-            return plain_step(maker, x, states, parameters, axis)
+            more = More()
+            more.function = self._function
+            return plain_step(maker, x, states, parameters, axis, more)
         if self._kind == "gru":
-            return plain_gru_step(maker, x, states[0], parameters, axis)
+            return plain_gru_step(maker, x, states[0], parameters, axis, self._function)
         if self._kind == "block_gru":
             *gates, h = maker.add("GRUBlockCell", [x, states[0], *parameters], [shape] * 4)
             return h, gates

@@ -37,8 +37,16 @@ MODELS = {
     "masked_backwards": {LSTM: 2, STEP: 2},
     "masked_zeros": {LSTM: 1, STEP: 1},
     "cell_of_lstm": {LSTM: 1},
+    "relu": {LSTM: 1},
+    "relu_and_hard_sigmoid": {LSTM: 1},
+    "linear": {LSTM: 1},
+    "tanh_of_gates": {LSTM: 1},
+    "gru_relu": {GRU: 1},
+    "gru_linear": {GRU: 1},
+    # The optimizers add the number in hard_sigmoid to one of the two parts of a gate.
+    "gru_hard_sigmoid": {},
     # The steps of these have other equations.
-    "relu": {},
+    "elu": {},
     "reset_before": {},
     # Only the last outputs are written.
     "without_bias": {STEP: 1},

@@ -30,6 +30,9 @@ GRAPHS = {
     "gru_half": {GRU: 1},
     "gru_two_layers": {GRU: 2},
     "gru_only_the_state": {GRU: 1},
+    "relu": {LSTM: 1},
+    "linear": {LSTM: 1},
+    "gru_relu": {GRU: 1},
     "in_a_branch": {GRU: 1},
     "in_another_loop": {LSTM: 1},
     # TensorFlow's own cells.
@@ -79,6 +82,7 @@ GRAPHS = {
     "static_both_directions": {LSTM: 2},
     "static_gru": {GRU: 2},
     "static_gru_half": {GRU: 1},
+    "static_relu": {LSTM: 1},
     "static_lengths": {CELL: 5},
     "static_feedback": {CELL: 5},
 }

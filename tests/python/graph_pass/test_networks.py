@@ -71,7 +71,12 @@ PLAIN = {
     "plain_dynamic_peephole": (1, 1, 1, 1, 1),
     "plain_dynamic_peephole_lengths": (1, 1, 1, 1, 1),
     "plain_everything": (1, 1, 1, 1, 1),
-    "plain_relu": (0, 0, 0, 0, 0),
+    "plain_relu": (4, 4, 1, 4, 1),
+    "plain_relu_dynamic": (1, 1, 1, 1, 1),
+    "plain_relu_peephole": (1, 1, 1, 1, 1),
+    "plain_relu_lists": (1, 1, 1, 1, 1),
+    # What enters the state has no node of its own, which a backward step could take.
+    "plain_linear": (0, 0, 0, 0, 0),
     # Loops of TensorFlow 2 keep tensors for gradients on lists.
     "basic_lists": (1, 1, 1, 1, 1),
     "basic_lists_fixed": (1, 1, 1, 1, 1),
@@ -99,17 +104,20 @@ PLAIN_GRU = {
     "plain_gru_dynamic_two_layers": (2, 2, 2, 4, 4, 4),
     "plain_gru_bidirectional": (2, 2, 2, 4, 4, 4),
     "plain_gru_lists": (1, 1, 1, 2, 2, 2),
+    "plain_gru_relu": (4, 4, 4, 2, 8, 2),
+    "plain_gru_relu_dynamic": (1, 1, 1, 2, 2, 2),
+    "plain_gru_relu_lists": (1, 1, 1, 2, 2, 2),
     "plain_gru_lists_half": (1, 1, 1, 2, 2, 2),
     "plain_gru_lists_lengths": (1, 1, 1, 2, 2, 2),
     "plain_gru_lists_two_layers": (2, 2, 2, 4, 4, 4),
     "plain_gru_lists_bidirectional": (2, 2, 2, 4, 4, 4),
 }
-# GRUBlockCell has no half.
+# GRUBlockCell has no half, and no other functions.
 HALF_GRU_OPS = ("BlockcellGRUCell", *PLAIN_GRU_OPS[1:])
 PLAIN_OPS_OF = {
     **{name: dict(zip(PLAIN_OPS, counts)) for name, counts in PLAIN.items()},
     **{
-        name: dict(zip(HALF_GRU_OPS if "half" in name else PLAIN_GRU_OPS, counts))
+        name: dict(zip(HALF_GRU_OPS if "half" in name or "relu" in name else PLAIN_GRU_OPS, counts))
         for name, counts in PLAIN_GRU.items()
     },
 }

@@ -144,7 +144,18 @@ def _of_lists(sizes):
                 dict(lstm_grad, peepholes=[], cs=[]),
                 dict(num_through_peepholes=0, cell_clip=0.3),
             ),
+            (
+                "lstm_cell",
+                dict(lstm, cs_prev=[some(*gate)], peepholes=[]),
+                dict(activation="relu", recurrent_activation="hard_sigmoid"),
+            ),
+            (
+                "lstm_cell_grad",
+                dict(lstm_grad, peepholes=[], cs=[]),
+                dict(num_through_peepholes=0, activation="relu"),
+            ),
             ("gru_cell", dict(x=x, h_prev=some(*gate), **gru)),
+            ("gru_cell", dict(x=x, h_prev=some(*gate), **gru), dict(activation="linear")),
             ("gru_cell_grad_c", {name: some(*gate) for name in ("u", "h_prev", "c", "d_h")}),
             (
                 "gru_cell_grad_ru",
@@ -164,7 +175,9 @@ def _of_lists(sizes):
                 dict(sequence, cs_prev=some(*gate), b=lstm["b"], peepholes=[], **two),
             ),
             ("keras_lstm", keras_lstm),
+            ("keras_lstm", keras_lstm, dict(recurrent_activation="hard_sigmoid_keras2")),
             ("keras_gru", keras_gru),
+            ("keras_gru", keras_gru, dict(activation="relu")),
             ("gru_layer", dict(sequence, **gru)),
             ("gru_layer", dict(sequence, **gru, sequence_length=[ended])),
         ]

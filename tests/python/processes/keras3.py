@@ -123,6 +123,36 @@ def relu():
     return _one(layers.LSTM(4, activation="relu"))
 
 
+def relu_and_hard_sigmoid():
+    options = dict(activation="relu", recurrent_activation="hard_sigmoid")
+    return _one(layers.LSTM(4, return_sequences=True, **options))
+
+
+def linear():
+    return _masked(layers.LSTM(4, activation="linear", recurrent_activation="relu"))
+
+
+def tanh_of_gates():
+    return _one(layers.LSTM(4, activation="sigmoid", recurrent_activation="tanh"))
+
+
+def gru_relu():
+    return _one(layers.GRU(4, activation="relu"))
+
+
+def gru_linear():
+    return _masked(layers.GRU(4, activation=None, recurrent_activation="relu"))
+
+
+def gru_hard_sigmoid():
+    options = dict(activation=None, recurrent_activation="hard_sigmoid")
+    return _masked(layers.GRU(4, return_sequences=True, **options))
+
+
+def elu():
+    return _one(layers.LSTM(4, activation="elu"))
+
+
 def reset_before():
     return _one(layers.GRU(4, reset_after=False))
 
@@ -165,6 +195,13 @@ MODELS = (
     masked_zeros,
     cell_of_lstm,
     relu,
+    relu_and_hard_sigmoid,
+    linear,
+    tanh_of_gates,
+    gru_relu,
+    gru_linear,
+    gru_hard_sigmoid,
+    elu,
     reset_before,
     without_bias,
     stacked_cells,

@@ -6,6 +6,8 @@
 //! h = u * h_prev + (1 - u) * c
 //! ```
 //!
+//! `Relu` may stand in place of `Tanh`.
+//!
 //! Where `h_prev` is known to be zero, TensorFlow's optimizers put zeros in place of `r * h_prev`, and leave
 //! `u * h_prev` out.
 //!
@@ -15,12 +17,15 @@
 //! at least two cells: the concatenations have the same number of columns then, so `h_prev` is as wide as
 //! `r * h_prev`, and not of one column.
 
+use blockcell_kernels::Activation;
+
 use super::preactivations::Preactivations;
 use super::step::{Step, Taken, check_computed_once, taken};
 use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, DataType, Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, names_columns, scalar};
+use crate::reading::functions;
 use crate::reading::neighbours::{factors, of, other_factor, parts, takers, unary};
 
 /// Whether a step may begin here: with the `Split` of two gates. Other cells may look like one.
@@ -49,6 +54,8 @@ pub(super) struct Forward {
     pub(super) rest: Output,
     pub(super) z_c: Preactivations,
     pub(super) c: Output,
+    /// The function that the candidate is.
+    pub(super) function: Activation,
     /// `u * h_prev`; None where `h_prev` is known to be zero, and nothing is added to `new`.
     kept: Option<Output>,
     /// `(1 - u) * c`
@@ -73,8 +80,9 @@ impl Forward {
             .filter(|&rest| scalar(graph, graph.input(rest, 0)) == Some(1.0))
             .find_map(|rest| candidate_beside(graph, of(rest)))
             .ok_or_else(|| other("candidate"))?;
-        let z_c = Preactivations::activated(graph, c, "Tanh");
-        let z_c = z_c.filter(|z_c| z_c.x == z.x).ok_or_else(|| other("candidate"))?;
+        let (function, z_c) = candidate(graph, c)
+            .filter(|(_, z_c)| z_c.x == z.x)
+            .ok_or_else(|| other("candidate"))?;
         let hr = z_c.h_prev;
         let starts_with_zeros = has_zeros(graph, z.h_prev) && has_zeros(graph, hr);
         if other_factor(graph, hr, r) != Some(z.h_prev) && !starts_with_zeros {
@@ -92,7 +100,8 @@ impl Forward {
             .or_else(|| starts_with_zeros.then_some((new, None)))
             .ok_or_else(|| other("state"))?;
         let biases = [z.b(graph, shapes)?, z_c.b(graph, shapes)?];
-        let forward = Forward { split, gates, z, r, u, hr, rest, z_c, c, kept, new, h, biases };
+        let forward =
+            Forward { split, gates, z, r, u, hr, rest, z_c, c, function, kept, new, h, biases };
         if forward.has_one_shape(graph, shapes) { Ok(forward) } else { Err(other("shapes")) }
     }
 
@@ -144,8 +153,9 @@ impl Forward {
         inputs.extend(self.biases);
         let outputs = vec![vec![self.r], vec![self.u], vec![self.c], vec![self.h]];
         let is_half = graph.node(self.h.node).data_type() == Some(DataType::HALF);
-        let (op, attributes) = match is_half {
-            true => (ops::HALF_GRU_CELL, Vec::new()),
+        let function = functions::attribute("activation", self.function, Activation::Tanh);
+        let (op, attributes) = match is_half || function.is_some() {
+            true => (ops::HALF_GRU_CELL, function.into_iter().collect()),
             false => (ops::GRU_CELL, vec![("_kernel", Attribute::Text("blockcell".to_owned()))]),
         };
         let (root, row_sums) = (self.h.node, Vec::new());
@@ -157,6 +167,12 @@ impl Forward {
 fn candidate_beside(graph: &Graph, rest: Output) -> Option<(Output, Output, Output)> {
     takers(graph, rest, "Mul").map(of).find_map(|new| {
         let c = factors(graph, new).and_then(|_| other_factor(graph, new, rest))?;
-        Preactivations::activated(graph, c, "Tanh").is_some().then_some((rest, new, c))
+        candidate(graph, c).is_some().then_some((rest, new, c))
     })
+}
+
+/// The function that a candidate is, and what it is that of.
+fn candidate(graph: &Graph, c: Output) -> Option<(Activation, Preactivations)> {
+    let of = |(function, op)| Some((function, Preactivations::activated(graph, c, op)?));
+    [(Activation::Tanh, "Tanh"), (Activation::Relu, "Relu")].into_iter().find_map(of)
 }

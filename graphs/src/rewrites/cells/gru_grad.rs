@@ -14,6 +14,8 @@
 
 use std::collections::HashMap;
 
+use blockcell_kernels::Activation;
+
 use super::added_biases::AddedBias;
 use super::broadcasts::{Broadcasts, Size};
 use super::gru::Forward;
@@ -21,8 +23,9 @@ use super::step::{Context, Step, taken};
 use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
-use crate::graph::{Graph, NodeId, Output, ops};
+use crate::graph::{Attribute, Graph, NodeId, Output, ops};
 use crate::reading::constants::{is_zero, names_columns};
+use crate::reading::functions;
 use crate::reading::neighbours::{of, other_factor, takers, unary};
 use crate::reading::stacks::{factors_with, pushed};
 
@@ -38,13 +41,19 @@ pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
     node.op == "SigmoidGrad" && is_of_two(node.inputs[1].node)
 }
 
+/// The functions that a candidate may be.
+const CANDIDATES: [Activation; 2] = [Activation::Tanh, Activation::Relu];
+
 /// Whether a node could be the gradient of a candidate's pre-activation.
 pub(super) fn looks_like_candidate(graph: &Graph, id: NodeId) -> bool {
-    let node = graph.node(id);
     let is_rest = |product: NodeId| {
         graph.node(product).inputs.iter().any(|factor| graph.op(factor.node) == "Sub")
     };
-    node.op == "TanhGrad" && takers(graph, node.inputs[0], "Mul").any(is_rest)
+    let is_such = |of| {
+        let value = functions::through(graph, Output { node: id, index: 0 }, of);
+        value.is_some_and(|[value, _]| takers(graph, value, "Mul").any(is_rest))
+    };
+    CANDIDATES.into_iter().any(is_such)
 }
 
 /// Replaces the step that ends with a `SigmoidGrad`. Returns whether it did.
@@ -82,6 +91,8 @@ struct Backward {
     d_c_bar: Output,
     d_h_u: Vec<Output>,
     d_hr_r: Vec<Output>,
+    /// The attribute for the candidate's function, if it is not tanh.
+    function: Option<(&'static str, Attribute)>,
     /// The nodes before the product, and those after it.
     nodes: [Vec<NodeId>; 2],
 }
@@ -105,7 +116,8 @@ impl Backward {
         after.extend(d_hr_r.iter().map(|tensor| tensor.node));
         let (u, r) = u.zip(r).ok_or("gradient of the state")?;
         let nodes = [before, after];
-        Ok(Backward { end, r, u, c, h_prev, dh, d_hr, d_c_bar, d_h_u, d_hr_r, nodes })
+        let function = functions::attribute("activation", forward.function, Activation::Tanh);
+        Ok(Backward { end, r, u, c, h_prev, dh, d_hr, d_c_bar, d_h_u, d_hr_r, function, nodes })
     }
 
     fn replace(
@@ -129,7 +141,7 @@ impl Backward {
             nodes: before,
             op: ops::GRU_CELL_GRAD_C,
             inputs: taken([self.u, self.h_prev, self.c, self.dh]),
-            attributes: Vec::new(),
+            attributes: self.function.into_iter().collect(),
             outputs: vec![[vec![self.d_c_bar], of_candidate.same].concat(), Vec::new(), self.d_h_u],
             row_sums: of_candidate.sums,
         };
@@ -228,9 +240,14 @@ impl Reader<'_> {
 
     /// Reads `TanhGrad(c, dh * (1 - u))`.
     fn candidate(&self, c: Output, dh: Output, nodes: &mut Vec<NodeId>) -> Option<Output> {
-        takers(self.graph, c, "TanhGrad").map(of).find_map(|d_c_bar| {
+        let uses = self.graph.data_consumers(c.node).map(of);
+        let through = uses.filter_map(|d_c_bar| {
+            let [value, d] = functions::through(self.graph, d_c_bar, self.forward.function)?;
+            (value == c).then_some((d_c_bar, d))
+        });
+        through.into_iter().find_map(|(d_c_bar, d)| {
             let mut more = vec![d_c_bar.node];
-            let product = self.before_sum(self.graph.input(d_c_bar.node, 1), &mut more);
+            let product = self.before_sum(d, &mut more);
             let (through, _) = factors_with(self.graph, product, self.forward.rest)?;
             more.push(product.node);
             let is_such = self.before_sum(through, &mut more) == dh;

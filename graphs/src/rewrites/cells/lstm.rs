@@ -11,8 +11,12 @@
 //! What a gate is multiplied by tells which one it is: i by `Tanh` of a pre-activation, f by the state before, o by `Tanh` of the
 //! state after.
 //!
+//! `Relu` may stand in place of both `Tanh`, or nothing.
+//!
 //! Where `cs_prev` is known to be zero, TensorFlow's optimizers leave `f * cs_prev` out, or all of the sum, and the peepholes
 //! of i and f.
+
+use blockcell_kernels::Activation;
 
 use super::broadcasts::Size;
 use super::preactivations::Preactivations;
@@ -21,6 +25,7 @@ use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, Graph, NodeId, Output, ops};
 use crate::reading::constants::{names_columns, scalar};
+use crate::reading::functions::{self, Function};
 use crate::reading::neighbours::{factors, of, other_factor, parts, summands, takers, unary};
 use crate::reading::stacks::is_same_outside;
 
@@ -36,8 +41,17 @@ pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
         let mut before = sums.map(of).chain([*bar]);
         before.any(|tensor| takers(graph, tensor, "Sigmoid").next().is_some())
     };
-    bars().any(|bar| takers(graph, bar, "Tanh").next().is_some())
-        && bars().filter(is_gate).count() >= 2
+    let enters = |bar: Output| STATES.iter().any(|&of| enters_state(graph, bar, of));
+    bars().any(enters) && bars().filter(is_gate).count() >= 2
+}
+
+/// The functions that what enters the state, and the state, may have.
+const STATES: [Activation; 3] = [Activation::Tanh, Activation::Relu, Activation::Linear];
+
+/// Whether a function of a pre-activation may enter the state.
+fn enters_state(graph: &Graph, bar: Output, of: Activation) -> bool {
+    let is_multiplied = |tensor| takers(graph, tensor, "Mul").next().is_some();
+    Function::of(graph, bar, of).any(|one| of != Activation::Linear || is_multiplied(one.tensor))
 }
 
 /// The pre-activation of a gate: an output of the `Split` with what was added to it.
@@ -96,7 +110,7 @@ fn gates_beside<'g>(
 /// What a state begins with.
 struct New {
     ci_bar: Output,
-    ci: Output,
+    ci: Function,
     i: Gate,
     /// `i * ci`
     product: Output,
@@ -106,11 +120,12 @@ impl New {
     /// All that there are among the pre-activations of a step.
     fn all(graph: &Graph, bars: &[Output]) -> Vec<New> {
         let with = |ci_bar: Output| {
-            let inputs = takers(graph, ci_bar, "Tanh").map(of);
+            let inputs = STATES.iter().flat_map(move |&of| Function::of(graph, ci_bar, of));
             let rest = without(bars, &[ci_bar]);
-            let of_input = |ci| {
-                let found = gates_beside(graph, ci, &rest);
-                found.map(|(i, product)| New { ci_bar, ci, i, product }).collect::<Vec<_>>()
+            let of_input = |ci: Function| {
+                let found = gates_beside(graph, ci.tensor, &rest);
+                let new = |(i, product)| New { ci_bar, ci: ci.clone(), i, product };
+                found.map(new).collect::<Vec<_>>()
             };
             inputs.flat_map(of_input).collect::<Vec<_>>()
         };
@@ -203,6 +218,8 @@ pub(super) struct Forward {
     f: Option<Gate>,
     pub(super) o: Gate,
     pub(super) ci: Output,
+    /// The function of the cell input and of the state.
+    pub(super) function: Activation,
     /// `i * ci`
     new: Output,
     /// None if it is known to be zero.
@@ -242,14 +259,16 @@ impl Forward {
         (bars, new): (&[Output], New),
     ) -> Result<Forward, Reason> {
         let other = |part| Reason::equation(graph, split, part);
-        let New { ci_bar, ci, i, product: new } = new;
+        let New { ci_bar, ci: Function { tensor: ci, activation: function, .. }, i, product: new } =
+            new;
         let rest = without(bars, &[ci_bar, i.bar]);
         let mut state = State::read(graph, new, &rest);
         let clip = state.clipped(graph);
         let State { tensor: cs, nodes, f, cs_prev } = state;
         let rest = without(&rest, f.as_ref().map(|f| f.bar).as_slice());
-        let (co, o, h) = takers(graph, cs, "Tanh")
-            .find_map(|co| gates_beside(graph, of(co), &rest).next().map(|(o, h)| (of(co), o, h)))
+        let (co, o, h) = Function::of(graph, cs, function)
+            .map(|co| co.tensor)
+            .find_map(|co| gates_beside(graph, co, &rest).next().map(|(o, h)| (co, o, h)))
             .ok_or_else(|| other("output"))?;
         let f_bar = f.as_ref().map_or_else(|| without(&rest, &[o.bar])[0], |f| f.bar);
         let f = f.or_else(|| lone_gate(graph, f_bar));
@@ -269,6 +288,7 @@ impl Forward {
             f,
             o,
             ci,
+            function,
             new,
             cs_prev,
             state: nodes,
@@ -309,6 +329,11 @@ impl Forward {
         self.f.as_ref().map(|f| f.tensor)
     }
 
+    /// The attribute for the function of the state, if it is not tanh.
+    pub(super) fn function_attribute(&self) -> Option<(&'static str, Attribute)> {
+        functions::attribute("activation", self.function, Activation::Tanh)
+    }
+
     /// The shape of one of the step's tensors.
     pub(super) fn size(&self, graph: &Graph, tensor: Output) -> Option<Size> {
         if self.peepholes.iter().any(|&weights| is_same_outside(graph, weights, tensor)) {
@@ -332,6 +357,7 @@ impl Forward {
 
     /// The step, and what takes its place.
     pub(super) fn step(self, graph: &Graph) -> Result<Step, Reason> {
+        let function = self.function_attribute();
         let products = [self.z.products(), &[self.split]].concat();
         let mut nodes = self.z.nodes();
         nodes.extend([self.split, self.ci.node, self.new.node, self.co.node, self.h.node]);
@@ -359,6 +385,7 @@ impl Forward {
             attributes.push(("num_w_h", 1_usize.into()));
             attributes.push(("broadcasts_rows", self.z.broadcasts_rows.into()));
         }
+        attributes.extend(function);
         let mut inputs = taken([self.z.x, self.z.h_prev, self.z.w]);
         inputs.push(self.b);
         inputs.extend(taken(self.cs_prev.into_iter().chain(self.peepholes).chain(self.z.w_h)));

@@ -18,6 +18,8 @@
 
 use std::collections::HashMap;
 
+use blockcell_kernels::Activation;
+
 use super::added_biases::AddedBias;
 use super::broadcasts::{Broadcasts, Size};
 use super::lstm::{Forward, gate_order};
@@ -26,6 +28,7 @@ use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{has_zeros, is_zero, names_columns};
+use crate::reading::functions;
 use crate::reading::neighbours::{of, other_factor, takers};
 use crate::reading::stacks::{factors_with, pushed};
 
@@ -35,7 +38,7 @@ pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
     node.op == "ConcatV2"
         && node.inputs.len() == 5
         && (0..4).any(|place| gate(graph, id, place).is_some())
-        && node.inputs[..4].iter().any(|slope| graph.op(slope.node) == "TanhGrad")
+        && node.inputs[..4].iter().any(|slope| functions::is_grad_of_state(graph, slope.node))
         && names_columns(graph, node.inputs[4])
 }
 
@@ -181,8 +184,9 @@ impl<'g> Reader<'g> {
         let (dh, co) =
             factors_with(graph, through_o, forward.co).ok_or("gradient of the output gate")?;
         let (through_h, cs_grad) =
-            state_gradient(graph, dcs, co).ok_or("gradient of the cell state")?;
-        let through_co = graph.input(through_h.node, 1);
+            state_gradient(graph, dcs, co, forward.function).ok_or("gradient of the cell state")?;
+        let [_, through_co] = functions::through(graph, through_h, forward.function)
+            .ok_or("gradient of the output")?;
         let through_co = self.before_sum(through_co, Size::State, Some(Size::Gate));
         if other_factor(graph, through_co, o.gate) != Some(dh) {
             return Err("gradient of the output");
@@ -203,7 +207,7 @@ impl<'g> Reader<'g> {
         };
         let root = outputs[1][0].node;
         let Peepholes { weights, cs, through, gradients } = from.peepholes.unwrap_or_default();
-        let attributes = vec![
+        let mut attributes = vec![
             ("num_cs_prev", from.cs_prev.iter().len().into()),
             ("num_cs_grad", from.cs_grad.len().into()),
             ("num_h_grad", from.h_grad.iter().len().into()),
@@ -214,6 +218,7 @@ impl<'g> Reader<'g> {
             ("cell_clip", clip.into()),
             ("gate_order", gate_order(self.forward.order)),
         ];
+        attributes.extend(self.forward.function_attribute());
         let mut inputs = [&gates[..], &[from.co]].concat();
         inputs.extend(from.cs_prev);
         inputs.extend(from.cs_grad);
@@ -234,28 +239,27 @@ impl<'g> Reader<'g> {
         let df = self.before_sum(df, Size::Gate, None);
         let [di, df] = [di, df].map(|slope| self.before_peephole(slope));
         let slopes = [
-            self.slope(di, "SigmoidGrad", Some(forward.i.tensor))?,
-            self.slope(df, "SigmoidGrad", forward.f())?,
-            self.slope(dci, "TanhGrad", Some(forward.ci))?,
+            self.slope(di, Activation::Sigmoid, Some(forward.i.tensor))?,
+            self.slope(df, Activation::Sigmoid, forward.f())?,
+            self.slope(dci, forward.function, Some(forward.ci))?,
         ];
         if has_zeros(self.graph, d_o) || self.graph.op(d_o.node) == "ZerosLike" {
             return Ok((slopes, None));
         }
         let d_o = self.before_peephole(d_o);
-        Ok((slopes, Some(self.slope(d_o, "SigmoidGrad", Some(forward.o.tensor))?)))
+        Ok((slopes, Some(self.slope(d_o, Activation::Sigmoid, Some(forward.o.tensor))?)))
     }
 
-    /// Reads `SigmoidGrad(gate, gradient)` or `TanhGrad(gate, gradient)`.
+    /// Reads `SigmoidGrad(gate, gradient)`, or the same of another function.
     fn slope(
         &mut self,
         tensor: Output,
-        op: &str,
+        function: Activation,
         gate: Option<Output>,
     ) -> Result<Slope, &'static str> {
-        let node = self.graph.node(tensor.node);
         self.nodes.push(tensor.node);
-        match node.inputs[..] {
-            [value, gradient] if node.op == op && Some(pushed(self.graph, value)) == gate => {
+        match functions::through(self.graph, tensor, function) {
+            Some([value, gradient]) if Some(pushed(self.graph, value)) == gate => {
                 Ok(Slope { tensor, gate: value, gradient })
             }
             _ => Err("gradients of the gates"),
@@ -307,10 +311,14 @@ impl<'g> Reader<'g> {
 }
 
 /// What comes through the output, and the other summands of the gradient of the cell state.
-fn state_gradient(graph: &Graph, dcs: Output, co: Output) -> Option<(Output, Vec<Output>)> {
+fn state_gradient(
+    graph: &Graph,
+    dcs: Output,
+    co: Output,
+    function: Activation,
+) -> Option<(Output, Vec<Output>)> {
     let is_through_h = |tensor: Output| {
-        let node = graph.node(tensor.node);
-        node.op == "TanhGrad" && node.inputs[0] == co
+        functions::through(graph, tensor, function).is_some_and(|[value, _]| value == co)
     };
     if is_through_h(dcs) {
         return Some((dcs, Vec::new()));

@@ -50,6 +50,44 @@ fn float(node: &Node, name: &str) -> f64 {
     }
 }
 
+/// The function of a number that an attribute names.
+fn function(node: &Node, name: &str, usual: &str) -> impl Fn(f64) -> f64 {
+    let name = match attribute(node, name) {
+        Some(Attribute::Text(name)) => name.clone(),
+        _ => usual.to_owned(),
+    };
+    move |x| match &name[..] {
+        "tanh" => x.tanh(),
+        "sigmoid" => 1.0 / (1.0 + (-x).exp()),
+        "relu" => x.max(0.0),
+        "linear" => x,
+        "hard_sigmoid" => (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        "hard_sigmoid_keras2" => (x * f64::from(0.2f32) + 0.5).clamp(0.0, 1.0),
+        _ => f64::NAN,
+    }
+}
+
+/// That of a cell's state.
+fn of_state(node: &Node) -> impl Fn(f64) -> f64 {
+    function(node, "activation", "tanh")
+}
+
+/// That of its gates.
+fn of_gates(node: &Node) -> impl Fn(f64) -> f64 {
+    function(node, "recurrent_activation", "sigmoid")
+}
+
+/// The derivative of a function of a cell's state, where `y` is its value.
+fn slope_of_state(node: &Node) -> impl Fn(f64) -> f64 {
+    let is = |name: &str| attribute(node, "activation") == Some(&Attribute::Text(name.to_owned()));
+    let (is_relu, is_linear) = (is("relu"), is("linear"));
+    move |y| match (is_relu, is_linear) {
+        (true, _) => f64::from(u8::from(y > 0.0)),
+        (_, true) => 1.0,
+        _ => 1.0 - y * y,
+    }
+}
+
 fn attribute<'n>(node: &'n Node, name: &str) -> Option<&'n Attribute> {
     node.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value)
 }
@@ -75,8 +113,8 @@ pub(crate) fn compute(node: &Node, inputs: &[Tensor]) -> Option<Option<Vec<Tenso
     Some(match node.op.as_str() {
         ops::LSTM_CELL => lstm_cell(node, &mut inputs),
         ops::LSTM_CELL_GRAD => lstm_cell_grad(node, &mut inputs),
-        ops::GRU_CELL | ops::HALF_GRU_CELL => gru_cell(&mut inputs),
-        ops::GRU_CELL_GRAD_C => gru_cell_grad_c(&mut inputs),
+        ops::GRU_CELL | ops::HALF_GRU_CELL => gru_cell(node, &mut inputs),
+        ops::GRU_CELL_GRAD_C => gru_cell_grad_c(node, &mut inputs),
         ops::GRU_CELL_GRAD_RU => gru_cell_grad_ru(&mut inputs),
         ops::MAT_MUL_ADD_N => mat_mul_add_n(node, &mut inputs),
         ops::MAT_MUL_SLICE => mat_mul_slice(node, &mut inputs),
@@ -150,15 +188,16 @@ fn lstm_step(
     if !peepholes.is_empty() {
         cs_prev.spread(&i_bar.shape)?;
     }
-    let i = sigmoid(&look(i_bar, wci, cs_prev)?);
+    let (state, gate) = (of_state(node), of_gates(node));
+    let i = look(i_bar, wci, cs_prev)?.map(&gate);
     let biased = f_bar.map(|x| x + float(node, "forget_bias"));
-    let f = sigmoid(&look(&biased, wcf, cs_prev)?);
-    let ci = tanh(ci_bar);
+    let f = look(&biased, wcf, cs_prev)?.map(&gate);
+    let ci = ci_bar.map(&state);
     let cs = i.times(&ci)?.plus(&f.times(cs_prev)?)?;
     let clip = float(node, "cell_clip");
     let cs = if clip > 0.0 { cs.map(|x| x.clamp(-clip, clip)) } else { cs };
-    let o = sigmoid(&look(o_bar, wco, &cs)?);
-    let co = tanh(&cs);
+    let o = look(o_bar, wco, &cs)?.map(&gate);
+    let co = cs.map(&state);
     let h = o.times(&co)?;
     Some(vec![i, cs, f, o, ci, co, h])
 }
@@ -178,7 +217,7 @@ fn lstm_cell_grad(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let cs = inputs.some(count(node, "num_cs")).first().unwrap_or(&zero);
     let gate = |tensor: Tensor| tensor.sum_to(&i.shape);
     let d_o = gate(dh.times(co)?)?.times(&slope(o))?;
-    let mut dcs = dcs.plus(&dh.times(o)?.times(&co.map(|x| 1.0 - x * x))?)?;
+    let mut dcs = dcs.plus(&dh.times(o)?.times(&co.map(slope_of_state(node)))?)?;
     if let Some(wco) = peepholes.last() {
         dcs = dcs.plus(&d_o.times(wco)?)?;
     }
@@ -189,7 +228,7 @@ fn lstm_cell_grad(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     }
     let dnew = gate(dcs.clone())?;
     let di = dnew.times(ci)?.times(&slope(i))?;
-    let dci = dnew.times(i)?.times(&ci.map(|x| 1.0 - x * x))?;
+    let dci = dnew.times(i)?.times(&ci.map(slope_of_state(node)))?;
     let df = gate(dcs.times(cs_prev)?)?.times(&slope(f))?;
     let mut parts = [(); 4].map(|()| None);
     for (place, part) in gate_order(node).into_iter().zip([&di, &dci, &df, &d_o]) {
@@ -208,22 +247,22 @@ fn lstm_cell_grad(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     Some(outputs)
 }
 
-fn gru_cell(inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+fn gru_cell(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let [x, h_prev, w_ru, w_c, b_ru, b_c] = [(); 6].map(|()| inputs.one());
     let parts = gates([x, h_prev, w_ru, b_ru], 2)?;
-    let [r, u] = [sigmoid(&parts[0]), sigmoid(&parts[1])];
+    let [r, u] = [parts[0].map(of_gates(node)), parts[1].map(of_gates(node))];
     if r.shape != h_prev.shape {
         return None;
     }
-    let c = tanh(&gates([x, &r.times(h_prev)?, w_c, b_c], 1)?[0]);
+    let c = gates([x, &r.times(h_prev)?, w_c, b_c], 1)?[0].map(of_state(node));
     let h = u.times(h_prev)?.plus(&rest(&u).times(&c)?)?;
     Some(vec![r, u, c, h])
 }
 
-fn gru_cell_grad_c(inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+fn gru_cell_grad_c(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let [u, h_prev, c, d_h] = [(); 4].map(|()| inputs.one());
     let d_h = d_h.spread(&u.shape)?;
-    let d_c_bar = d_h.times(&rest(u))?.times(&c.map(|x| 1.0 - x * x))?;
+    let d_c_bar = d_h.times(&rest(u))?.times(&c.map(slope_of_state(node)))?;
     let d_u_bar = d_h.times(&h_prev.plus(&c.map(|x| -x))?)?.times(&slope(u))?;
     Some(vec![d_c_bar, d_u_bar, d_h.times(u)?])
 }
@@ -295,7 +334,7 @@ fn layer(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
             vec![found[6].clone(), found[1].clone()]
         } else {
             let parameters = [&[x, states[0].clone()], all].concat();
-            vec![gru_cell(&mut Inputs(&parameters))?.remove(3)]
+            vec![gru_cell(node, &mut Inputs(&parameters))?.remove(3)]
         };
         let Some(lengths) = lengths else {
             outputs.push(next[0].clone());
@@ -333,7 +372,7 @@ fn keras(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let mut outputs = Vec::new();
     for t in 0..rounds {
         let step = if is_lstm { keras_lstm } else { keras_gru };
-        let mut next = step(&x.at(t)?, &states, weights)?;
+        let mut next = step(node, &x.at(t)?, &states, weights)?;
         let mut output = next[0].clone();
         if let Some(mask) = mask {
             let takes = mask.at(t)?;
@@ -351,27 +390,38 @@ fn keras(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     Some([vec![filled_up(outputs, size)?], states].concat())
 }
 
-fn keras_lstm(x: &Tensor, states: &[Tensor], weights: &[Tensor]) -> Option<Vec<Tensor>> {
+fn keras_lstm(
+    node: &Node,
+    x: &Tensor,
+    states: &[Tensor],
+    weights: &[Tensor],
+) -> Option<Vec<Tensor>> {
     let ([h_prev, cs_prev], [w_x, w_h, b]) = (states, weights) else { return None };
     if Some(&b.shape[..]) != w_x.shape.get(1..) {
         return None;
     }
     let z = x.product(w_x, [false; 2])?.plus(&h_prev.product(w_h, [false; 2])?)?.plus(b)?;
     let parts = z.split(1.0, 4)?;
-    let cs = sigmoid(&parts[1]).times(cs_prev)?;
-    let cs = cs.plus(&sigmoid(&parts[0]).times(&tanh(&parts[2]))?)?;
-    Some(vec![sigmoid(&parts[3]).times(&tanh(&cs))?, cs])
+    let (state, gate) = (of_state(node), of_gates(node));
+    let cs = parts[1].map(&gate).times(cs_prev)?;
+    let cs = cs.plus(&parts[0].map(&gate).times(&parts[2].map(&state))?)?;
+    Some(vec![parts[3].map(&gate).times(&cs.map(&state))?, cs])
 }
 
-fn keras_gru(x: &Tensor, states: &[Tensor], weights: &[Tensor]) -> Option<Vec<Tensor>> {
+fn keras_gru(
+    node: &Node,
+    x: &Tensor,
+    states: &[Tensor],
+    weights: &[Tensor],
+) -> Option<Vec<Tensor>> {
     let ([h_prev], [w_x, w_h, b_x, b_h]) = (states, weights) else { return None };
     if Some(&b_x.shape[..]) != w_x.shape.get(1..) || Some(&b_h.shape[..]) != w_h.shape.get(1..) {
         return None;
     }
     let of_x = x.product(w_x, [false; 2])?.plus(b_x)?.split(1.0, 3)?;
     let of_h = h_prev.product(w_h, [false; 2])?.plus(b_h)?.split(1.0, 3)?;
-    let z = sigmoid(&of_x[0].plus(&of_h[0])?);
-    let r = sigmoid(&of_x[1].plus(&of_h[1])?);
-    let c = tanh(&of_x[2].plus(&r.times(&of_h[2])?)?);
+    let z = of_x[0].plus(&of_h[0])?.map(of_gates(node));
+    let r = of_x[1].plus(&of_h[1])?.map(of_gates(node));
+    let c = of_x[2].plus(&r.times(&of_h[2])?)?.map(of_state(node));
     Some(vec![z.times(h_prev)?.plus(&rest(&z).times(&c)?)?])
 }

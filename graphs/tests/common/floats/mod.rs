@@ -97,7 +97,9 @@ impl<'g> Run<'g> {
 /// Whether two values are the same but for the last digits.
 pub(crate) fn are_close(one: &Value, other: &Value) -> bool {
     let close = |(left, right): (&f64, &f64)| {
-        (left.is_nan() && right.is_nan()) || (left - right).abs() <= 1e-11 * (1.0 + left.abs())
+        left == right
+            || (left.is_nan() && right.is_nan())
+            || (left - right).abs() <= 1e-11 * (1.0 + left.abs())
     };
     let tensors = |left: &Tensor, right: &Tensor| {
         left.shape == right.shape && left.elements.iter().zip(&right.elements).all(close)
@@ -271,6 +273,10 @@ fn small(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         "Neg" => inputs[0].map(|x| -x),
         "Sigmoid" => sigmoid(&inputs[0]),
         "Tanh" => tanh(&inputs[0]),
+        "Relu" => inputs[0].map(|x| x.max(0.0)),
+        "Relu6" => inputs[0].map(|x| x.clamp(0.0, 6.0)),
+        "ReluGrad" => same(|dy, y| if y > 0.0 { dy } else { 0.0 })?,
+        "RealDiv" => zip(|left, right| left / right)?,
         "SigmoidGrad" => same(|y, dy| dy * y * (1.0 - y))?,
         "TanhGrad" => same(|y, dy| dy * (1.0 - y * y))?,
         "AddN" => {

@@ -13,7 +13,7 @@ use crate::gru::step::GruStep;
 use crate::lstm::step::{IFCO, LstmStep};
 use crate::recurrence::{self, Product};
 use crate::rnn::Rnn;
-use crate::{Context, block_gru, block_lstm, lstm};
+use crate::{Activations, Context, block_gru, block_lstm, lstm};
 
 /// Without peepholes, bias and clipping.
 const PLAIN: lstm::Attributes =
@@ -73,7 +73,13 @@ impl LayerCell<'_> {
         let LayerCell { network, lengths, x, h_prev, c_prev, parameters } = self.reborrow();
         let layout = network.layout;
         let b = b.reborrow();
-        let step = LstmStep { attributes: PLAIN, order: IFCO, b, peepholes: [b; 3] };
+        let step = LstmStep {
+            attributes: PLAIN,
+            activations: Activations::default(),
+            order: IFCO,
+            b,
+            peepholes: [b; 3],
+        };
         let Parameters { w_x, w_h, .. } = parameters;
         let cs_prev = c_prev;
         let (cells, h) = saved.split_at_mut(layout.mode.saved() * network.cells());
@@ -104,7 +110,7 @@ impl LayerCell<'_> {
         let w_h = gru_weights(parameters.w_h, units);
         let b_ru = b.slice_move(s![..2 * units]).reborrow();
         let [b_c, b_hc] = [0, 1].map(|n| parameters.biases.slice_move(s![n, 2 * units..]));
-        let step = GruStep { b_ru, b_c, b_hc: Some(b_hc) };
+        let step = GruStep { activations: Activations::default(), b_ru, b_c, b_hc: Some(b_hc) };
         block_gru::forward::GruSequence { lengths, x, h_prev, w_x, w_h, step }.compute(
             context,
             self.parts_mut(saved),

@@ -276,7 +276,7 @@ impl Call {
         let [i, f, o, ci] = [i, f, o, ci].map(|gate| view_mut(gate));
         let [cs, co, h] = [cs, co, h].map(|state| state.view_mut());
         let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
-        let attributes = (&attributes.of_call(), self.columns);
+        let attributes = (&attributes.of_call(), self.columns, self.kind.activations);
         lstm_cell(context, attributes, false, inputs, outputs, &mut []).expect("it is right");
         let results = restored(&results);
         vec![typed(&results[6]), typed(&results[1])]

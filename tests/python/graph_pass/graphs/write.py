@@ -35,8 +35,8 @@ def plain(**options):
     return tf.nn.rnn_cell.LSTMCell(CELL, **options)
 
 
-def plain_gru():
-    return tf.nn.rnn_cell.GRUCell(CELL)
+def plain_gru(**options):
+    return tf.nn.rnn_cell.GRUCell(CELL, **options)
 
 
 def inputs(steps=STEPS, unknown_batch=False, dtype=tf.float32):
@@ -269,6 +269,19 @@ NETWORKS = {
         sequence_length=LENGTHS,
     ),
     "plain_relu": lambda: static(plain(activation=tf.nn.relu), inputs()),
+    "plain_relu_dynamic": lambda: dynamic(
+        plain(activation=tf.nn.relu), inputs(unknown_batch=True), sequence_length=LENGTHS
+    ),
+    "plain_relu_peephole": lambda: dynamic(
+        plain(activation=tf.nn.relu, use_peepholes=True, cell_clip=0.3), inputs()
+    ),
+    "plain_relu_lists": with_lists(lambda: dynamic(plain(activation=tf.nn.relu), inputs())),
+    "plain_linear": lambda: static(plain(activation=tf.identity), inputs()),
+    "plain_gru_relu": lambda: static(plain_gru(activation=tf.nn.relu), inputs()),
+    "plain_gru_relu_dynamic": lambda: dynamic(
+        plain_gru(activation=tf.nn.relu), inputs(unknown_batch=True), sequence_length=LENGTHS
+    ),
+    "plain_gru_relu_lists": with_lists(lambda: dynamic(plain_gru(activation=tf.nn.relu), inputs())),
     "dropout_static": lambda: static(dropout(basic()), inputs()),
     # One round at a time, so that each takes the same random numbers in every run.
     "dropout_dynamic": lambda: dynamic(dropout(basic()), inputs(), parallel_iterations=1),

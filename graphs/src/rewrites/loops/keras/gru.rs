@@ -5,12 +5,20 @@
 //! z = Sigmoid(x_z + h_z)        r = Sigmoid(x_r + h_r)       c = Tanh(x_c + r * h_c)
 //! h = z * h_prev + (1 - z) * c
 //! ```
+//!
+//! Another function may stand in place of both `Sigmoid`, and one in place of `Tanh`.
+
+use blockcell_kernels::Activation;
 
 use super::super::frame::Frame;
-use super::step::{Step, Terms};
+use super::step::{self, Step, Terms};
 use crate::graph::{Graph, NodeId, Output, ops};
 use crate::reading::constants::{integers, names_columns, scalar};
-use crate::reading::neighbours::{factors, of, other_factor, parts, takers, unary};
+use crate::reading::functions::Function;
+use crate::reading::neighbours::{factors, of, other_factor, parts, takers};
+
+/// No function is longer.
+const MOST_NODES: usize = 5;
 
 /// One of the three parts of the columns of a matrix.
 struct Part {
@@ -65,6 +73,8 @@ struct Parts<'g> {
     /// None until a part was found.
     of_h: Option<Output>,
     units: Option<i64>,
+    /// The function of the gates; None until a gate was found.
+    function: Option<Activation>,
     nodes: Vec<NodeId>,
 }
 
@@ -99,12 +109,40 @@ impl Parts<'_> {
 
     /// Whether a tensor is the gate of these parts.
     fn is_gate(&mut self, tensor: Output, index: usize) -> bool {
-        let Some(sum) = unary(self.graph, tensor, "Sigmoid") else { return false };
+        let Some((function, sum)) = argument(self.graph, tensor) else { return false };
         let Some([left, right]) = summands(self.graph, sum) else { return false };
-        self.nodes.extend([tensor.node, sum.node]);
+        if self.function.is_some_and(|of_other| of_other != function.activation) {
+            return false;
+        }
+        self.function = Some(function.activation);
+        self.nodes.extend(function.nodes);
+        self.nodes.push(sum.node);
         (self.is_of_x(left, index) && self.is_of_h(right, index))
             || (self.is_of_x(right, index) && self.is_of_h(left, index))
     }
+}
+
+/// The function that a tensor is of a sum, and the sum.
+fn argument(graph: &Graph, tensor: Output) -> Option<(Function, Output)> {
+    let mut sum = tensor;
+    for _ in 0..MOST_NODES {
+        if let Some(found) = summands(graph, sum) {
+            let is_it = |function: &Function| function.tensor == tensor;
+            let ours = |sum| {
+                let itself = (sum == tensor).then(|| Function::linear(sum));
+                Function::all(graph, sum).into_iter().find(is_it).or(itself)
+            };
+            if let Some(function) = ours(sum) {
+                return Some((function, sum));
+            }
+            // A function may add a number itself.
+            sum = *found.iter().find(|&&one| scalar(graph, one).is_none())?;
+            continue;
+        }
+        let inputs = graph.node(sum.node).inputs.iter();
+        sum = *inputs.into_iter().find(|&&one| scalar(graph, one).is_none())?;
+    }
+    None
 }
 
 /// The summands of a sum of two.
@@ -143,9 +181,11 @@ fn candidate(
     [sum, reset]: [Output; 2],
     [r, h_c]: [Output; 2],
 ) -> Option<Step> {
-    let mut parts = Parts { graph, of_x, of_h: None, units: None, nodes: Vec::new() };
+    let mut parts =
+        Parts { graph, of_x, of_h: None, units: None, function: None, nodes: Vec::new() };
     let is_reset = parts.is_of_h(h_c, 2) && parts.is_gate(r, 1);
-    let c = of(takers(graph, sum, "Tanh").next().filter(|_| is_reset)?);
+    let candidate = Function::only(graph, sum).filter(|_| is_reset)?;
+    let c = candidate.tensor;
     let new = of(takers(graph, c, "Mul").next()?);
     let rest = other_factor(graph, new, c)?;
     let &[one, z] = graph.node(rest.node).inputs.first_chunk()?;
@@ -164,7 +204,8 @@ fn candidate(
     frame.variable(graph, h_prev).filter(|variable| variable.is(graph, state))?;
     let mut nodes = x_terms.nodes;
     nodes.extend(h_terms.nodes.into_iter().chain(parts.nodes));
-    nodes.extend([sum, reset, c, new, rest, kept, h].map(|tensor| tensor.node));
+    nodes.extend(candidate.nodes);
+    nodes.extend([sum, reset, new, rest, kept, h].map(|tensor| tensor.node));
     Some(Step {
         root: sum.node,
         op: ops::KERAS_GRU,
@@ -174,6 +215,7 @@ fn candidate(
         weights: vec![w_x, w_h, b_x, b_h],
         added: [x_terms.added, h_terms.added].concat(),
         needs_one_row: x_terms.needs_one_row || h_terms.needs_one_row,
+        functions: step::functions(candidate.activation, parts.function?),
         units: parts.units,
         nodes,
     })

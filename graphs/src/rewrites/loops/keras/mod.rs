@@ -103,7 +103,7 @@ pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<L
     let layer = Layer {
         root: step.root,
         op: step.op,
-        attributes: [attributes, Vec::new()],
+        attributes: [attributes, step.functions],
         states,
         weights,
         more: mask.iter().flat_map(|mask| [mask.input.x, mask.before]).collect(),

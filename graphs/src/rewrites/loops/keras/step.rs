@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::graph::{Graph, NodeId, Output};
+use blockcell_kernels::Activation;
+
+use crate::graph::{Attribute, Graph, NodeId, Output};
+use crate::reading::functions;
 use crate::reading::neighbours::{fuses, has_bias_of_columns, transposes, unary};
 
 /// A step that one node of a layer stands for.
@@ -22,9 +25,21 @@ pub(super) struct Step {
     pub(super) added: Vec<Output>,
     /// As in [`Terms`].
     pub(super) needs_one_row: bool,
+    /// The attributes for functions that are not the usual ones.
+    pub(super) functions: Vec<(&'static str, Attribute)>,
     /// The number of cells, where the step says it.
     pub(super) units: Option<i64>,
     pub(super) nodes: BTreeSet<NodeId>,
+}
+
+/// The attributes for the function of what enters the state and that of the gates, as far as they are not the usual ones.
+pub(super) fn functions(
+    of_state: Activation,
+    of_gates: Activation,
+) -> Vec<(&'static str, Attribute)> {
+    let of_state = functions::attribute("activation", of_state, Activation::Tanh);
+    let of_gates = functions::attribute("recurrent_activation", of_gates, Activation::Sigmoid);
+    of_state.into_iter().chain(of_gates).collect()
 }
 
 /// The summands of pre-activations: products of matrices, and others.
