@@ -22,6 +22,7 @@ mod keras;
 mod keras2_functions;
 mod layers;
 mod limits;
+mod loop_outputs;
 mod loops;
 mod memory;
 mod mutations;
