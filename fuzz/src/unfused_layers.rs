@@ -76,6 +76,16 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
         shapes.extend([vec![rows, gates(2)], vec![rows, cell], vec![gates(2)], vec![cell]]);
     }
     let mut w_h = vec![vec![cell, gates(4)]; usize::from(is_lstm && choices.flag())];
+    let mut projection = vec![vec![cell; 2]; usize::from(is_lstm && choices.once_in(3))];
+    if !projection.is_empty() {
+        // Outputs, and what goes with them, are narrower.
+        let output = choices.size().min(cell);
+        projection[0][1] = output;
+        shapes[1][1] = output;
+        shapes[3][0] = input.wrapping_add(output);
+        (outputs[0][2], outputs[1][1]) = (output, output);
+        w_h.iter_mut().for_each(|w_h| w_h[0] = output);
+    }
     if !w_h.is_empty() {
         shapes[3][0] = input;
         if choices.once_in(4) {
@@ -83,7 +93,7 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
             shapes[at][1 - at] = 1;
         }
     }
-    choices.disturb(4, shapes.iter_mut().chain(&mut w_h));
+    choices.disturb(4, shapes.iter_mut().chain(&mut w_h).chain(&mut projection));
     let steps = Steps::new(choices, time, batch);
     let kind = any_loop(choices, [batch, input], [batch, cell]);
     let kind = Loop { lists: choices.flag(), ..kind };
@@ -98,10 +108,14 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
         unfused::gru_layer_scratch(sizes)
     };
     let x = unfused::copied_x(&shapes[0], batch);
-    let needed = [needed[0], needed[1].saturating_add(x)];
+    let of_projection = projection.first().map(|shape| shape.last().copied().unwrap_or(0));
+    let more = unfused::projection_scratch([batch, cell], of_projection);
+    let needed =
+        [needed[0].saturating_add(more[0]), needed[1].saturating_add(more[1]).saturating_add(x)];
     let [numbers, memory] = needed.map(|needed| scratch_len(choices, needed));
     let inputs = Tensor::all::<E>(choices, &shapes)?;
     let w_h = Tensor::all::<E>(choices, &w_h)?;
+    let projection = Tensor::all::<E>(choices, &projection)?;
     let mut written = Vec::new();
     for shape in &outputs {
         written.push((Role::Output, Tensor::zeros::<E>(shape)?));
@@ -109,8 +123,9 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     written.push((Role::Scratch, Tensor::zeros::<f32>(&[numbers])?));
     written.push((Role::Scratch, Tensor::zeros::<E>(&[memory])?));
     let (attributes, columns) = (choices.lstm_attributes(has_peepholes), choices.gate_columns());
-    let [broadcasts, broadcasts_rows] = [(); 2].map(|()| choices.flag());
-    let kind = Loop { broadcasts, broadcasts_rows, ..kind };
+    let [broadcasts, broadcasts_rows, adds_x] = [(); 3].map(|()| choices.flag());
+    let kind = Loop { broadcasts, broadcasts_rows, adds_x, ..kind };
+    let proj_clip = [-1.0, 0.3][choices.below(2)];
     twice(choices, written, |context, written| {
         let (outputs, memory) = written.split_at_mut(outputs.len());
         let [numbers, elements_memory] = memory else { unreachable!("two kinds") };
@@ -130,13 +145,15 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
                 b: inputs[4].view(),
                 peepholes: views(&inputs[5..]),
                 w_h: w_h.first().map(Tensor::view),
+                projection: projection.first().map(Tensor::view),
             };
             let outputs = LstmLayerOutputs {
                 h: h.view_mut(),
                 h_last: h_last.view_mut(),
                 cs_last: cs_last.view_mut(),
             };
-            unfused::lstm_layer(context, (&attributes, columns), &kind, inputs, outputs, memory)
+            let attributes = (&attributes, columns, proj_clip);
+            unfused::lstm_layer(context, attributes, &kind, inputs, outputs, memory)
         } else {
             let [h, h_last] = outputs else { unreachable!("two outputs") };
             let inputs = GruLayerInputs::<E> {

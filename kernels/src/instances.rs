@@ -162,7 +162,7 @@ instances! {
 
     fn unfused_lstm_layer(
         context: &Context<'_>,
-        attributes: (lstm::Attributes, unfused::GateColumns),
+        attributes: (lstm::Attributes, unfused::GateColumns, f32),
         call: (&unfused::Loop, unfused::Numbers),
         inputs: unfused::LstmLayerInputs<'_, Self>,
         outputs: unfused::LstmLayerOutputs<'_, Self>,

@@ -47,6 +47,11 @@ trait Cell: Send + Sync + Sized + 'static {
     /// How much scratch memory a call needs, by time, batch, input and cell: so many numbers, and so many elements.
     const SCRATCH: fn([usize; 4]) -> [usize; 2];
 
+    /// What a call needs beside that.
+    fn more(_: [usize; 4], _: &Lists<'_, Input<'_>>) -> [usize; 2] {
+        [0; 2]
+    }
+
     fn read(attributes: Attributes<'_>) -> Result<Self, Error>;
 
     /// Computes a call that has a round.
@@ -101,15 +106,16 @@ impl<C: Cell> ListsOp for LoopOf<C> {
     }
 
     fn scratch(&self, sizes: &Sizes, call: &Lists<'_, Input<'_>>) -> [usize; 2] {
-        let [numbers, elements] =
-            C::SCRATCH([sizes.time, sizes.batch, sizes.input_size, sizes.cell_size]);
-        let x = unfused::copied_x(call.one("x").dims, sizes.batch);
-        [numbers, elements.saturating_add(x)]
+        let sizes = [sizes.time, sizes.batch, sizes.input_size, sizes.cell_size];
+        let [needed, more] = [C::SCRATCH(sizes), C::more(sizes, call)];
+        [needed[0].saturating_add(more[0]), needed[1].saturating_add(more[1])]
     }
 
     fn numbers(&self, call: &Lists<'_, Input<'_>>, outputs: &[Output<'_>]) -> usize {
-        let (x, h_last) = (call.one("x").dims, outputs[1].dims);
-        C::SCRATCH([x[0], h_last[0], x[2], h_last[1]])[0]
+        // Of an LSTM that is the cell state, which may be wider than the output.
+        let (x, last) = (call.one("x").dims, outputs[outputs.len() - 1].dims);
+        let sizes = [x[0], last[0], x[2], last[1]];
+        C::SCRATCH(sizes)[0].saturating_add(C::more(sizes, call)[0])
     }
 
     fn run<E: Element + Pod>(&self, call: Call<'_, '_>) -> Result<(), Error> {
@@ -152,16 +158,21 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
         broadcasts: flag("broadcasts", true)?,
         broadcasts_rows: flag("broadcasts_rows", false)?,
         activations: activations(attributes)?,
+        adds_x: flag("adds_x", false)?,
     })
 }
 
 /// `BlockcellLSTMLayer`.
-struct LstmLayer(lstm::Attributes, GateColumns);
+struct LstmLayer {
+    attributes: lstm::Attributes,
+    columns: GateColumns,
+    proj_clip: f32,
+}
 
 impl Cell for LstmLayer {
     const OP: &'static Op = &ops::LSTM_LAYER;
     const STATES: &'static [&'static str] = &["h_prev", "cs_prev"];
-    const OPTIONAL: &'static [&'static str] = &["num_sequence_length", "num_w_h"];
+    const OPTIONAL: &'static [&'static str] = &["num_sequence_length", "num_w_h", "num_projection"];
     const INFER: InferLoop = unfused::lstm_layer_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::lstm_layer_scratch;
 
@@ -172,13 +183,24 @@ impl Cell for LstmLayer {
             let (op, got) = (Self::OP.name, peepholes.to_string());
             return Err(Error::Attribute { op, expected, got });
         }
-        Ok(LstmLayer(lstm_attributes(attributes, peepholes > 0)?, gate_columns(attributes)?))
+        Ok(LstmLayer {
+            attributes: lstm_attributes(attributes, peepholes > 0)?,
+            columns: gate_columns(attributes)?,
+            proj_clip: attributes.float("proj_clip")?,
+        })
+    }
+
+    fn more([_, batch, _, cell]: [usize; 4], call: &Lists<'_, Input<'_>>) -> [usize; 2] {
+        let output = call.of("projection").first().map(|projection| projection.dims[1]);
+        let [numbers, elements] = unfused::projection_scratch([batch, cell], output);
+        let x = unfused::copied_x(call.one("x").dims, batch);
+        [numbers, elements.saturating_add(x)]
     }
 
     fn run<E: Element + Pod>(&self, kind: &Loop, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = LstmLayerInputs::<E>::from_source(&mut call.inputs);
         let outputs = LstmLayerOutputs::from_source(&mut call.outputs);
-        let attributes = (&self.0, self.1);
+        let attributes = (&self.attributes, self.columns, self.proj_clip);
         unfused::lstm_layer(call.context, attributes, kind, inputs, outputs, call.memory())
     }
 }

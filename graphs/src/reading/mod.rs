@@ -1,6 +1,7 @@
 //! Reading a graph: what tensors are computed from, and what that means.
 
 pub(crate) mod accumulators;
+pub(crate) mod clips;
 pub(crate) mod constants;
 pub(crate) mod functions;
 pub(crate) mod gradients;

@@ -148,6 +148,11 @@ impl Cell {
         [vec![("num_sequence_length", usize::from(has_lengths).into())], after]
     }
 
+    /// How many times as many columns as the state the first weights have.
+    pub(crate) fn gates(&self) -> i64 {
+        if self.op == ops::GRU_LAYER { 2 } else { 4 }
+    }
+
     /// The nodes that a step takes tensors of, and a layer does not.
     pub(crate) fn unread(&self, graph: &Graph, step: NodeId) -> impl Iterator<Item = NodeId> {
         self.unread.iter().map(move |&input| graph.input(step, input).node)

@@ -24,6 +24,7 @@ mod keras2_functions;
 mod keras_one_row;
 mod layers;
 mod limits;
+mod loop_outputs;
 mod loops;
 mod memory;
 mod mutations;

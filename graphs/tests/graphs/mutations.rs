@@ -9,7 +9,7 @@ use crate::common::executor::hash;
 use crate::common::floats::{Run, Value, are_close};
 use crate::common::notation::graph;
 use crate::gate_orders::in_order;
-use crate::{cells, cells_gru, cells_parts, keras, layers, two_products};
+use crate::{cells, cells_gru, cells_parts, keras, layers, loop_outputs, two_products};
 
 /// A graph that is rewritten, with a shape for each of its sources.
 pub(super) struct Pattern {
@@ -144,6 +144,32 @@ pub(super) fn loop_of_cells() -> Pattern {
         text: text + &placeholders(&sources),
         observed: &["result"],
         becomes: &["BlockcellLSTMLayer("],
+        stride: 3,
+    }
+}
+
+/// A projection with a clip, and x added to what that gives.
+pub(super) fn loop_with_outputs() -> Pattern {
+    let sum = format!("{}\nq = AddV2(x_t, p)", loop_outputs::CLIPPED);
+    let text = replaced(
+        &loop_outputs::with("[6,8]", &sum, ["p", "q"]),
+        &[
+            ("[-1,7]", "[-1,3]"),
+            ("[-1,8]", "[-1,3]"),
+            ("sizes = Other(x) T=int32", "sizes = Const() T=int32 value=[2,3]"),
+            ("w = VariableV2()", "w = Placeholder()"),
+            ("proj = VariableV2() shape=[8,5]", "proj = Placeholder() shape=[3,3] sizes=[3,3]"),
+            ("shape=[6,8]", "shape=[6,12] sizes=[6,12]"),
+            ("b = Const() value=zeros\n", ""),
+            ("gradient = lstm(any_x, any_h)\n", ""),
+            ("lengths = Placeholder() T=int32", "lengths = Const() T=int32 value=[1,3]"),
+        ],
+    );
+    let sources = [("x", "[3,2,3]"), ("h0", "[2,3]"), ("c0", "[2,3]"), ("b", "[12]")];
+    Pattern {
+        text: text + &placeholders(&sources),
+        observed: &["result"],
+        becomes: &["BlockcellLSTMLayer(", "adds_x=true", "proj_clip=0.25"],
         stride: 3,
     }
 }
@@ -458,6 +484,11 @@ fn a_gru_step() {
 #[test]
 fn a_loop_of_an_lstm() {
     check(&loop_of_cells());
+}
+
+#[test]
+fn a_loop_whose_outputs_are_projected_and_added() {
+    check(&loop_with_outputs());
 }
 
 #[test]

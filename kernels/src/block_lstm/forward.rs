@@ -91,6 +91,8 @@ pub(crate) struct Projection<'a, E> {
     pub(crate) h: ArrayViewMut3<'a, E>,
     /// Of [`Product::memory`].
     pub(crate) memory: &'a mut [f32],
+    /// The magnitude that the products are clipped to.
+    pub(crate) clip: Option<f32>,
 }
 
 pub(crate) fn compute<E: Storage>(
@@ -143,9 +145,15 @@ impl<E: Storage> LstmSequence<'_, E> {
             return recurrence::forward(context, &cell, &sequence, outputs, products);
         };
         let lstm = Lstm { step, product: product.packed_for(context, steps, weights) };
-        let Projection { weights, h: projected, memory } = projection;
+        let Projection { weights, h: projected, memory, clip } = projection;
         let projection = Product::of_rows(context, batch, weights).packed(context, memory);
         let outputs = recurrence::Outputs { kept: [i, f, o, ci, co, h], states: [cs, projected] };
-        recurrence::forward(context, &Projected { lstm, projection }, &sequence, outputs, products);
+        recurrence::forward(
+            context,
+            &Projected { lstm, projection, clip },
+            &sequence,
+            outputs,
+            products,
+        );
     }
 }

@@ -232,6 +232,8 @@ impl<E: Storage> GroupedLstm<'_, '_, E> {
 pub(crate) struct Projected<'a, 'w, 'p, E> {
     pub(crate) lstm: Lstm<'a, 'w, E>,
     pub(crate) projection: Product<'p, E, 1>,
+    /// The magnitude that projected outputs are clipped to.
+    pub(crate) clip: Option<f32>,
 }
 
 impl<E: Storage> StepCell<E, 6, 2> for Projected<'_, '_, '_, E> {
@@ -247,11 +249,15 @@ impl<E: Storage> TiledCell<E, 6, 2> for Projected<'_, '_, '_, E> {
         &self,
         step: Step<'_, '_, E, 2>,
         [i, f, o, ci, co, mut output]: [ArrayViewMut2<'_, E>; 6],
-        [cs, h]: [ArrayViewMut2<'_, E>; 2],
+        [cs, mut h]: [ArrayViewMut2<'_, E>; 2],
     ) {
         let at = step.at;
         self.lstm.run(step, [i, cs, f, o, ci, co, output.view_mut()]);
-        self.projection.of(at.rows, Some(output.view())).store(at.context, h, None);
+        self.projection.of(at.rows, Some(output.view())).store(at.context, h.view_mut(), None);
+        if let Some(clip) = self.clip {
+            // NaN stays.
+            h.map_inplace(|h| *h = E::from_f32(h.to_f32().clamp(-clip, clip)));
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Bound {
     use_optional: bool,
     /// Whether weights are those of x alone, as those of the state are a tensor of their own.
     pub(super) apart: bool,
+    /// Whether outputs are as wide as the state, as there is no projection though there might be.
+    pub(super) is_whole: bool,
     time: Option<usize>,
     batch: Option<usize>,
     input_size: Option<usize>,
@@ -31,6 +33,7 @@ impl Bound {
         Bound {
             use_optional,
             apart: false,
+            is_whole: false,
             time: None,
             batch: None,
             input_size: None,
@@ -48,6 +51,7 @@ impl Bound {
             Batch => Some(&mut self.batch),
             Input => Some(&mut self.input_size),
             Cell => Some(&mut self.cell_size),
+            Output if self.is_whole => Some(&mut self.cell_size),
             Output => Some(&mut self.output_size),
             Optional(_) if self.use_optional => Some(&mut self.cell_size),
             Optional(n) => Some(&mut self.optional[n]),
@@ -62,12 +66,13 @@ impl Bound {
             Batch => self.batch,
             Input => self.input_size,
             Cell => self.cell_size,
+            Output if self.is_whole => self.cell_size,
             Output => self.output_size,
             Any(_) => None,
             Optional(_) if self.use_optional => self.cell_size,
             Optional(n) => self.optional[n],
             InputCell | InputCellOrNone => self.rows_of(self.cell_size),
-            InputOutput => self.rows_of(self.output_size),
+            InputOutput => self.rows_of(self.value(Output)),
             Gates(gates) => self.cell_size?.checked_mul(gates),
         }
     }
@@ -141,6 +146,8 @@ impl Bound {
         let name = |dim: &Dim| match dim {
             Optional(_) if !self.use_optional => "any length".to_owned(),
             InputCell | InputOutput if self.apart => Input.to_string(),
+            InputOutput if self.is_whole => InputCell.to_string(),
+            Output if self.is_whole => Cell.to_string(),
             _ => dim.to_string(),
         };
         format!("[{}]", dims.iter().map(name).collect::<Vec<_>>().join(", "))

@@ -172,8 +172,17 @@ impl<'a, T> Lists<'a, T> {
 
     /// Whether there is a list `name` that is not empty.
     pub(super) fn has(&self, name: &str) -> bool {
+        self.may_have(name) && !self.of(name).is_empty()
+    }
+
+    /// Whether there is a list `name` that is empty.
+    pub(super) fn lacks(&self, name: &str) -> bool {
+        self.may_have(name) && self.of(name).is_empty()
+    }
+
+    fn may_have(&self, name: &str) -> bool {
         let is_such = |tensor: &Tensor| tensor.name == name && tensor.list.is_some();
-        self.op.inputs.iter().any(is_such) && !self.of(name).is_empty()
+        self.op.inputs.iter().any(is_such)
     }
 
     /// What belongs to the same inputs in `all`.

@@ -46,6 +46,12 @@ op! {
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
+            /// Whether outputs are projected.
+            num_projection: "int >= 0 = 0",
+            /// The magnitude projected outputs are clipped to; 0 and negative numbers mean no clipping.
+            proj_clip: "float = -1.0",
+            /// Whether `h` has the sum of each output and the step's `x`, which is as wide, as that of `ResidualWrapper`.
+            adds_x: "bool = false",
         }
     };
 
@@ -61,27 +67,29 @@ op! {
         sequence_length: Option<ArrayViewD<'a, i32>> = num_sequence_length * Lengths [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
-        /// Output before the first step.
-        h_prev: ArrayView2<'a, E> = [Batch, Cell],
+        /// Output before the first step. Without a projection it is as wide as the cell state.
+        h_prev: ArrayView2<'a, E> = [Batch, Output],
         /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to that, if it may and there
         /// is no `sequence_length`.
         cs_prev: ArrayViewD<'a, E> = Checked [],
         /// Weights. With a `w_h` those of `x`, `[input_size, 4 * cell_size]`.
-        w: ArrayView2<'a, E> = [InputCell, Gates(4)],
+        w: ArrayView2<'a, E> = [InputOutput, Gates(4)],
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
         /// None, or the peephole weights of the input, forget and output gate.
         peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
         /// None, or the weights of `h_prev`.
-        w_h: Option<ArrayView2<'a, E>> = num_w_h * T [Cell, Gates(4)],
+        w_h: Option<ArrayView2<'a, E>> = num_w_h * T [Output, Gates(4)],
+        /// None, or what outputs are multiplied by, with at most as many columns as the cell state.
+        projection: Option<ArrayView2<'a, E>> = num_projection * T [Cell, Output],
     }
 
     /// Outputs of [`lstm_layer`](crate::unfused::lstm_layer). Previous contents do not matter.
     struct LstmLayerOutputs<'a, E> {
         /// Outputs of the steps; zero in steps that a row does not take part in.
-        h: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
+        h: ArrayViewMut3<'a, E> = [Time, Batch, Output],
         /// Output of each row's last step; `h_prev` where it has none.
-        h_last: ArrayViewMut2<'a, E> = [Batch, Cell],
+        h_last: ArrayViewMut2<'a, E> = [Batch, Output],
         /// Cell state after each row's last step.
         cs_last: ArrayViewMut2<'a, E> = [Batch, Cell],
     }
@@ -116,6 +124,8 @@ op! {
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
+            /// Whether `h` has the sum of each output and the step's `x`, which is as wide, as that of `ResidualWrapper`.
+            adds_x: "bool = false",
         }
     };
 

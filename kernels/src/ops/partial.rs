@@ -48,6 +48,7 @@ impl Op {
         self.check_count("inputs", expected, got)?;
         let mut bound = Bound::new(use_optional);
         bound.apart = inputs.has("w_h");
+        bound.is_whole = inputs.lacks("projection");
         let known = || inputs.iter().filter_map(|(t, n, shape)| Some((t, n, shape.as_ref()?)));
         // A tensor may give the size that makes sense of one before it. Every round but the last
         // gives a number to some symbol, so there are few.

@@ -36,11 +36,13 @@ pub(super) fn layer_shapes(
 ) -> Result<Inferred, Error> {
     let mut inferred = op.infer(false, inputs)?;
     loops::infer_lengths(op, inputs, &mut inferred)?;
-    let KnownSizes { batch, input_size, cell_size, .. } = inferred.sizes;
-    inferred.outputs.fill(vec![batch, cell_size]);
+    let KnownSizes { batch, input_size, .. } = inferred.sizes;
+    // Lengths may have told the batch.
+    inferred.outputs[1..].iter_mut().for_each(|state| state[0] = batch);
+    let width = inferred.outputs[op.output("h_last")][1];
     // Other tensors may tell more of an x whose own shape is not known.
     kind.check_x(op, &[None, batch, input_size])?;
-    kind.infer(op, numbers, inputs, &mut inferred)?;
+    kind.infer(op, numbers, inputs, width, &mut inferred)?;
     Ok(inferred)
 }
 
@@ -121,4 +123,7 @@ pub(crate) fn compute<E: Storage>(
     let [r, u, c, hc] = [(); 4].map(|()| pieces.take([1, batch, cell]));
     sequence.compute(context, [r, u, c, hc, h.view_mut()], scratch);
     last_states(lengths, h_prev, h.view(), h_last);
+    if kind.adds_x {
+        loops::add_x(lengths, x, h);
+    }
 }

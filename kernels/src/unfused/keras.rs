@@ -25,7 +25,7 @@ pub(super) fn infer(
     let tensors = [("x", 1)].into_iter().chain(states_with_axes);
     let batch = one_batch(op, inputs, tensors.chain([("mask", 1), ("before", 0)]))?;
     inferred.sizes.batch = batch;
-    kind.infer(op, numbers, inputs, &mut inferred)?;
+    kind.infer(op, numbers, inputs, inferred.sizes.cell_size, &mut inferred)?;
     if let [Some(mask)] = inputs.of("mask") {
         check_mask(op, numbers, mask)?;
     }

@@ -1,12 +1,13 @@
 //! Loops over a sequence: how many steps they make, for all rows and for each, and what is known of their arrays.
 
-use ndarray::ArrayViewD;
+use ndarray::{ArrayView3, ArrayViewD, ArrayViewMut3, Zip};
 
 use super::memory::whole_len;
 use crate::error::{self, known_shape};
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, KnownSizes, Lists, Op, PartialShape};
-use crate::{Activations, Error};
+use crate::recurrence::Lengths;
+use crate::{Activations, Error, Storage};
 
 /// What the attributes of an operation on a loop say.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Loop {
     pub repeats: bool,
     /// Whether a cell state before the first step may have another shape, which broadcasts.
     pub broadcasts: bool,
+    /// Whether x is added to h, which is as wide.
+    pub adds_x: bool,
     /// Whether one row of x or of the first output stands for all, where they have weights of their own.
     pub broadcasts_rows: bool,
     /// The functions of the cell.
@@ -34,10 +37,21 @@ pub struct Loop {
 impl Default for Loop {
     fn default() -> Self {
         let [x, h] = [None, None];
-        let [lists, last_only, broadcasts_rows] = [false; 3];
+        let [lists, last_only, adds_x, broadcasts_rows] = [false; 4];
         let [needs_h, repeats, broadcasts] = [true; 3];
         let activations = Activations::default();
-        Loop { x, h, needs_h, lists, last_only, repeats, broadcasts, broadcasts_rows, activations }
+        Loop {
+            x,
+            h,
+            needs_h,
+            lists,
+            last_only,
+            repeats,
+            broadcasts,
+            adds_x,
+            broadcasts_rows,
+            activations,
+        }
     }
 }
 
@@ -101,15 +115,21 @@ impl Loop {
     }
 
     /// Completes what follows from the shapes of the inputs by the numbers, if they are known, and by what is known of
-    /// the arrays' elements.
+    /// the arrays' elements. `width` is that of h.
     pub(super) fn infer(
         &self,
         op: &'static Op,
         numbers: Option<Numbers>,
         inputs: &Lists<'_, PartialShape>,
+        width: Option<usize>,
         inferred: &mut Inferred,
     ) -> Result<(), Error> {
-        let KnownSizes { batch, cell_size, .. } = inferred.sizes;
+        let KnownSizes { batch, input_size, .. } = inferred.sizes;
+        if let Some((got, width)) = input_size.zip(width).filter(|(x, h)| self.adds_x && x != h) {
+            let expected = format!("[time, batch, width of h = {width}]");
+            let got = vec![inputs.one("x").as_ref().and_then(|x| x[0]), batch, Some(got)];
+            return Err(Error::Shape { op: op.name, tensor: "x", index: None, expected, got });
+        }
         if let Some(x) = inputs.one("x") {
             self.check_x(op, x)?;
         }
@@ -118,7 +138,7 @@ impl Loop {
             Some(numbers) => self.size(op, numbers, time)?,
             None => time.filter(|_| !self.lists),
         };
-        let h = vec![size, batch, cell_size];
+        let h = vec![size, batch, width];
         check_element(op, "h", "[time, batch, cell_size]", self.h.as_deref(), &h)?;
         op.check_size("h", "[time, batch, cell_size]", &h)?;
         inferred.sizes.time = time;
@@ -207,6 +227,21 @@ pub(super) fn infer_lengths(
 #[must_use]
 pub fn copied_x(x: &[usize], batch: usize) -> usize {
     x.try_into().map_or(0, |sizes| whole_len(sizes, batch))
+}
+
+/// Adds x to the outputs of the steps that each row takes part in.
+pub(super) fn add_x<E: Storage>(
+    lengths: Lengths<'_>,
+    x: ArrayView3<'_, E>,
+    mut h: ArrayViewMut3<'_, E>,
+) {
+    for (t, (x, mut h)) in x.outer_iter().zip(h.outer_iter_mut()).enumerate() {
+        for (row, (x, h)) in x.outer_iter().zip(h.outer_iter_mut()).enumerate() {
+            if t < lengths.of(row) {
+                Zip::from(h).and(x).for_each(|h, x| *h = E::from_f32(h.to_f32() + x.to_f32()));
+            }
+        }
+    }
 }
 
 /// How many of the `rounds` each of `batch` rows takes part in.

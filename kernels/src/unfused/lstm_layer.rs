@@ -1,6 +1,6 @@
 //! `BlockcellLSTMLayer`: a loop over a sequence whose rounds are steps of a plain LSTM cell.
 
-use ndarray::{ArrayView1, Axis};
+use ndarray::{ArrayView1, ArrayView2, Axis};
 
 use super::GateColumns;
 use super::gru_layer::{layer_shapes, steps};
@@ -8,12 +8,12 @@ use super::loops::{self, Loop, Numbers};
 use super::lstm::{apart, broadcast};
 use super::memory::{self, Pieces};
 use super::rows::with_all_rows;
-use crate::block_lstm::forward::{LstmSequence, forward_scratch};
+use crate::block_lstm::forward::{LstmSequence, Projection, forward_scratch};
 use crate::lstm::Attributes;
 use crate::lstm::step::LstmStep;
 use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, LSTM_LAYER, Lists, PartialShape, Sizes};
-use crate::recurrence::{Lengths, last_states};
+use crate::recurrence::{Lengths, Product, last_states};
 use crate::{Context, Element, Error, Storage, error};
 
 pub use crate::ops::loops::{LstmLayerInputs, LstmLayerOutputs};
@@ -34,20 +34,38 @@ pub fn lstm_layer_shapes(
     let whole = broadcasts_rows.then(|| with_all_rows(inputs, &["x", "h_prev", "cs_prev"]));
     let whole = whole.as_ref().map(|shapes| inputs.with(shapes));
     let mut inferred = layer_shapes(&LSTM_LAYER, kind, numbers, whole.as_ref().unwrap_or(inputs))?;
-    let state = [inferred.sizes.batch, inferred.sizes.cell_size];
+    let [output, state] = ["h_last", "cs_last"].map(|name| {
+        let found = &inferred.outputs[LSTM_LAYER.output(name)];
+        [found[0], found[1]]
+    });
+    check_projection(inputs, state[1])?;
     // Rows that end need first states of full size, and block cells do.
     let has_lengths = !inputs.of("sequence_length").is_empty();
-    check_state(inputs, "h_prev", &state, !broadcasts_rows || has_lengths)?;
+    check_state(inputs, "h_prev", &output, !broadcasts_rows || has_lengths)?;
     check_state(inputs, "cs_prev", &state, !kind.broadcasts || has_lengths)?;
     if broadcasts_rows && numbers.is_none() {
         // Without a round, the last states are as small as the first ones.
-        for (output, first) in [("h_last", "h_prev"), ("cs_last", "cs_prev")] {
-            let is_whole = inputs.one(first).as_deref() == Some(&state);
+        for (last, first, whole) in [("h_last", "h_prev", output), ("cs_last", "cs_prev", state)] {
+            let is_whole = inputs.one(first).as_deref() == Some(&whole);
             let rows = state[0].filter(|_| is_whole);
-            inferred.outputs[LSTM_LAYER.output(output)][0] = rows;
+            inferred.outputs[LSTM_LAYER.output(last)][0] = rows;
         }
     }
     Ok(inferred)
+}
+
+/// A projection makes outputs no wider than the state.
+fn check_projection(
+    inputs: &Lists<'_, PartialShape>,
+    cell_size: Option<usize>,
+) -> Result<(), Error> {
+    let [Some(got)] = inputs.of("projection") else { return Ok(()) };
+    let Some((_, cells)) = got[1].zip(cell_size).filter(|(columns, cells)| columns > cells) else {
+        return Ok(());
+    };
+    let expected = format!("[cell_size, output_size] with an output_size of at most {cells}");
+    let (op, tensor, got) = (LSTM_LAYER.name, "projection", got.clone());
+    Err(Error::Shape { op, tensor, index: None, expected, got })
 }
 
 /// A state broadcasts as in the first round of a loop, where it need not be whole.
@@ -69,12 +87,19 @@ fn check_state(
 }
 
 /// How much scratch memory [`lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`). To the
-/// latter, [`copied_x`](super::copied_x) comes.
+/// latter, [`copied_x`](super::copied_x) comes, and to both [`projection_scratch`].
 #[must_use]
 pub fn lstm_layer_scratch([time, batch, input, cell]: [usize; 4]) -> [usize; 2] {
     let states = batch.saturating_mul(cell);
     let elements = states.saturating_mul(time.saturating_add(7));
     [forward_scratch(&sizes([time, batch, input, cell])), elements]
+}
+
+/// How much more of both [`lstm_layer`] needs for a projection to outputs of this size.
+#[must_use]
+pub fn projection_scratch([batch, cell]: [usize; 2], output: Option<usize>) -> [usize; 2] {
+    let needed = |output| [Product::<f32, 1>::memory(cell, output), batch.saturating_mul(cell)];
+    output.map_or([0; 2], needed)
 }
 
 fn sizes([time, batch, input_size, cell_size]: [usize; 4]) -> Sizes {
@@ -90,7 +115,7 @@ fn sizes([time, batch, input_size, cell_size]: [usize; 4]) -> Sizes {
 /// known shape, or too short a scratch memory; nothing is written then.
 pub fn lstm_layer<E: Element>(
     context: &Context<'_>,
-    (attributes, columns): (&Attributes, GateColumns),
+    (attributes, columns, proj_clip): (&Attributes, GateColumns, f32),
     kind: &Loop,
     inputs: LstmLayerInputs<'_, E>,
     outputs: LstmLayerOutputs<'_, E>,
@@ -107,11 +132,15 @@ pub fn lstm_layer<E: Element>(
         op.check_lists(&inputs, &outputs, infer)?;
     kind.without_rounds(op, numbers, inputs.x.shape())?;
     let mut needed = lstm_layer_scratch([time, batch, input_size, cell_size]);
-    needed[1] = needed[1].saturating_add(loops::copied_x(inputs.x.shape(), batch));
+    let output = inputs.projection.as_ref().map(ArrayView2::ncols);
+    let more = projection_scratch([batch, cell_size], output);
+    needed[0] = needed[0].saturating_add(more[0]);
+    let x = loops::copied_x(inputs.x.shape(), batch);
+    needed[1] = needed[1].saturating_add(more[1]).saturating_add(x);
     memory::check(op.name, needed, [scratch.len(), elements.len()])?;
     if batch > 0 && cell_size > 0 {
         let use_peephole = !inputs.peepholes.is_empty();
-        let attributes = (Attributes { use_peephole, ..*attributes }, columns);
+        let attributes = (Attributes { use_peephole, ..*attributes }, columns, proj_clip);
         let call = (kind, numbers);
         E::unfused_lstm_layer(context, attributes, call, inputs, outputs, scratch, elements);
     }
@@ -120,18 +149,19 @@ pub fn lstm_layer<E: Element>(
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    (attributes, columns): (Attributes, GateColumns),
+    (attributes, columns, proj_clip): (Attributes, GateColumns, f32),
     (kind, numbers): (&Loop, Numbers),
     inputs: LstmLayerInputs<'_, E>,
     outputs: LstmLayerOutputs<'_, E>,
     scratch: &mut [f32],
     memory: &mut [E],
 ) {
-    let LstmLayerInputs { sequence_length, x, h_prev, cs_prev, w, b, peepholes, w_h, .. } = inputs;
+    let LstmLayerInputs { sequence_length, x, h_prev, cs_prev, w, b, peepholes, .. } = inputs;
     let LstmLayerOutputs { h, h_last, cs_last } = outputs;
     let (x, mut h) = steps(kind, numbers, x, h);
-    let (time, batch, cell) = h.dim();
-    let (w_x, w_h) = apart(w, w_h, x.dim().2);
+    let (time, batch, _) = h.dim();
+    let cell = cs_last.ncols();
+    let (w_x, w_h) = apart(w, inputs.w_h, x.dim().2);
     let mut pieces = Pieces::new(memory);
     let (x, h_prev) = (pieces.whole_steps(x, batch), pieces.whole(h_prev, batch));
     let mut first = pieces.take([1, batch, cell]).index_axis_move(Axis(0), 0);
@@ -146,8 +176,24 @@ pub(crate) fn compute<E: Storage>(
     let lengths = Lengths::new(ArrayView1::from(&lengths));
     let sequence =
         LstmSequence { lengths, x, cs_prev: first.view(), h_prev, w_x: Some(w_x), w_h, step };
-    let outputs = [i, cs.view_mut(), f, o, ci, co, h.view_mut()];
-    sequence.compute(context, outputs, None, scratch);
+    match inputs.projection {
+        Some(weights) => {
+            let output = pieces.take([1, batch, cell]);
+            let [needed, _] = projection_scratch([batch, cell], Some(weights.ncols()));
+            let (memory, scratch) = scratch.split_at_mut(needed);
+            let clip = (proj_clip > 0.0).then(|| E::from_f32(proj_clip).to_f32());
+            let projection = Projection { weights, h: h.view_mut(), memory, clip };
+            let outputs = [i, cs.view_mut(), f, o, ci, co, output];
+            sequence.compute(context, outputs, Some(projection), scratch);
+        }
+        None => {
+            let outputs = [i, cs.view_mut(), f, o, ci, co, h.view_mut()];
+            sequence.compute(context, outputs, None, scratch);
+        }
+    }
     last_states(lengths, h_prev, h.view(), h_last);
     last_states(lengths, first.view(), cs.view(), cs_last);
+    if kind.adds_x {
+        loops::add_x(lengths, x, h);
+    }
 }

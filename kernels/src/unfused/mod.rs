@@ -46,7 +46,7 @@ pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};
 pub use lstm_grad::{LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs};
 pub use lstm_grad::{lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_grad_shapes};
 pub use lstm_layer::{LstmLayerInputs, LstmLayerOutputs};
-pub use lstm_layer::{lstm_layer, lstm_layer_scratch, lstm_layer_shapes};
+pub use lstm_layer::{lstm_layer, lstm_layer_scratch, lstm_layer_shapes, projection_scratch};
 
 pub(crate) use gru::compute as compute_gru_cell;
 pub(crate) use gru_grad::{

@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 mod errors;
+mod projection;
 
 use blockcell_kernels::{Context, Element, Isa};
 use half::f16;

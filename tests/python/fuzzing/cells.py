@@ -127,7 +127,7 @@ def _product(maker, left, w):
 
 
 def _preactivations(maker, parts, w, b, axis, w_h=None):
-    """The product of [x, h] and w, or the sum of those of x and w and of h and w_h, plus b if there are biases."""
+    """The product of [x, h] and w or those of x and w and of h and w_h, plus b if there is one."""
     (rows, columns), gates = w.shape, (parts[0].shape[0], w.shape[1])
     if w_h:
         if maker.chance(0.1):  # One row of a product stands for all.

@@ -69,11 +69,11 @@ GRAPHS = {
     "lists_gru_only_the_state": {GRU: 1},
     "lists_in_a_branch": {GRU: 1},
     "lists_resources": {LSTM: 1},
-    # The loops of these do something else, too.
-    "projection": {CELL: 1},
-    "residual": {"GRUBlockCell": 1},
+    "projection": {LSTM: 1},
+    "residual": {GRU: 1},
+    "lists_residual": {GRU: 1},
+    # The loop of this does something else, too.
     "own_loop": {"GRUBlockCell": 1},
-    "lists_residual": {"GRUBlockCell": 1},
     # Steps without a loop.
     "static": {LSTM: 1},
     "static_time_major": {LSTM: 1},

@@ -20,8 +20,8 @@ def trained(steps, weights):
 
 # How many nodes of which ops the library puts into each.
 NODES = {
-    # Two layers in each of two directions, with clips.
-    "bilm": {"BlockcellLSTMCell": 4},
+    # Two layers in each of two directions, with projections, clips and skips.
+    "bilm": {"BlockcellLSTMLayer": 4},
     "bilm_training": trained(4, 4),
     # The states of the first round are the memory of variables that get new states at the end.
     # The steps have read them by then; loops with such states do not become layers.
@@ -37,7 +37,11 @@ NODES = {
     "sketch_normalized_training": {},
     # Two products, and gates in another order.
     "actor": {},
-    "actor_training": {},
+    "actor_training": {
+        **trained(5, 2),
+        "BlockcellMatMulSlice": 9,
+        "BlockcellBiasAddGradAddN": 1,
+    },
     # Steps with `where` between them.
     "impala": {"BlockcellLSTMCell": 1},
     "impala_training": trained(5, 1),

@@ -131,7 +131,7 @@ WRAPPED = {
     "raw_projection": (1, 1, 1, 1, 1),
     "raw_lists": (1, 1, 1, 1, 1),
     "keras_lstm": (0, 0, 0, 0, 0),
-    "keras_lstm_joined": (0, 0, 0, 0, 0),
+    "keras_lstm_joined": (1, 1, 2, 2, 1),
     "keras_gru": (0, 0, 0, 0, 0),
 }
 WRAPPED_OPS_OF = {

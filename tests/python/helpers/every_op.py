@@ -165,14 +165,18 @@ def _of_lists(sizes):
                 "lstm_layer",
                 dict(
                     sequence,
-                    **dict(
-                        cs_prev=some(*gate), w=weights, b=lstm["b"], peepholes=peepholes, w_h=[]
-                    ),
+                    **dict(cs_prev=some(*gate), w=weights, b=lstm["b"], peepholes=peepholes),
+                    **dict(w_h=[], projection=[]),
                 ),
             ),
             (
                 "lstm_layer",
-                dict(sequence, cs_prev=some(*gate), b=lstm["b"], peepholes=[], **two),
+                dict(
+                    sequence,
+                    **dict(cs_prev=some(*gate), b=lstm["b"], peepholes=[], **two),
+                    projection=[some(cell, cell)],
+                ),
+                dict(proj_clip=0.3),
             ),
             ("keras_lstm", keras_lstm),
             ("keras_lstm", keras_lstm, dict(recurrent_activation="hard_sigmoid_keras2")),

@@ -70,10 +70,29 @@ CELLS = {"lstm": (_lstm, 2), "gru": (_gru, 1)}
 TWO = ("two", "two_reversed", "two_biases", "two_none")
 # What is added to the products. The last two broadcast as no BiasAdd does.
 KINDS = ("none", "sum", "reversed", "row", "one")
+# Masks between the steps.
+MASKED = ("zoneout", "variational")
+
+
+def _zoneout(after, before):
+    """Each element of the state stays as it was now and then (Krueger et al., 2016)."""
+    kept = [tf.floor(0.3 + tf.random.uniform(tf.shape(state))) for state in before]
+    mixed = zip(kept, before, after)
+    return tuple(share * old + (1.0 - share) * new for share, old, new in mixed)
 
 
 def _states(step, kind, x, states, loop):
     """The states after all steps."""
+    plain = step
+    # One mask for all steps, as of `DropoutWrapper` with `variational_recurrent`.
+    masks = [tf.floor(0.7 + tf.random.uniform(tf.shape(state))) / 0.7 for state in states]
+
+    def step(kind, x, states):
+        after = plain(kind, x, states)
+        if kind == "variational":
+            return tuple(state * mask for state, mask in zip(after, masks))
+        return _zoneout(after, states) if kind == "zoneout" else after
+
     if not loop:
         for t in range(STEPS):
             states = step(kind, x[:, t], states)
@@ -117,7 +136,7 @@ def name_of(cell, kind, loop, train, optimized):
 ALL = {
     name_of(*of): of
     for of in itertools.product(
-        CELLS, (*KINDS, *ORDERS, *TWO), (False, True), (False, True), OPTIMIZED
+        CELLS, (*KINDS, *MASKED, *ORDERS, *TWO), (False, True), (False, True), OPTIMIZED
     )
     if of[0] == "lstm" or of[1] not in (*ORDERS, *TWO)
 }
@@ -131,10 +150,19 @@ class _Cell:
 
     def __init__(self, kind):
         self._kind = kind
+        if kind in PROJECTED:
+            self.state_size = (CELL, PROJECTED[kind])
+            self.output_size = INPUT if "added" in kind else PROJECTED[kind]
 
     def __call__(self, x, states, scope=None):
-        c, h = _lstm(self._kind, x, states)
-        return h, (c, h)
+        kind = self._kind
+        c, h = _lstm(kind if kind in TWO else "two" if kind.startswith("two") else "sum", x, states)
+        if kind in PROJECTED:
+            with v1.variable_scope("projection", reuse=v1.AUTO_REUSE, use_resource=False):
+                h = tf.matmul(h, v1.get_variable("w", [CELL, PROJECTED[kind]]))
+        if kind.endswith("clipped"):
+            h = tf.clip_by_value(h, -0.2, 0.2)
+        return (x + h if "added" in kind else h), (c, h)
 
     def zero_state(self, batch, dtype):
         return tuple(tf.zeros([batch, CELL], dtype) for _ in range(2))
@@ -146,12 +174,14 @@ def _rnn(kind, lengths, rows, optimized):
     with tf.Graph().as_default():
         v1.set_random_seed(7)
         x = v1.placeholder(tf.float32, [None, STEPS, INPUT])
-        first = tuple(v1.placeholder(tf.float32, [None, CELL]) for _ in range(2))
-        _lstm(kind, x[:, 0], first)  # The variables are made outside of the loop.
+        cell = _Cell(kind)
+        first = tuple(v1.placeholder(tf.float32, [None, size]) for size in cell.state_size)
+        cell(x[:, 0], first)  # The variables are made outside of the loop.
         ended = tf.constant([STEPS, 2, 0]) if lengths else None
-        h, last = v1.nn.dynamic_rnn(_Cell(kind), x, ended, first)
+        h, last = v1.nn.dynamic_rnn(cell, x, ended, first)
         feeds = {x: random.uniform(-1, 1, [BATCH, STEPS, INPUT])}
-        feeds.update((state, random.uniform(-1, 1, [rows, CELL])) for state in first)
+        for state in first:
+            feeds[state] = random.uniform(-1, 1, [rows, state.shape.as_list()[1]])
         with v1.Session(config=config(optimized)) as session:
             for variable in v1.trainable_variables():
                 value = random.uniform(-0.5, 0.5, variable.shape.as_list())
@@ -159,18 +189,26 @@ def _rnn(kind, lengths, rows, optimized):
             return counted(lambda: run(session, [h, *last], feeds))
 
 
-# Of a product of x and one of h, by kind, whether there are lengths, and the rows of the first state.
+# Cells whose outputs are projected to so many numbers, or have x added, as wide or not.
+PROJECTED = {
+    "projected": 3,
+    "projected_clipped": 3,
+    "projected_added": INPUT,
+    "two_projected_added_clipped": INPUT,
+    "projected_added_to_one": 1,
+}
+
+
+def rnn_name(kind, lengths, rows, optimized):
+    words = ["rnn", kind, "lengths" if lengths else "whole", str(rows)]
+    return "_".join(words) + ("" if optimized else "_not_optimized")
+
+
+# By kind, whether there are lengths, and the rows of the first state.
 RNNS = {
-    "_".join(
-        ["rnn", kind, "lengths" if lengths else "whole", f"{rows}", *["plain"] * (not fast)]
-    ): (
-        kind,
-        lengths,
-        rows,
-        fast,
-    )
-    for kind, lengths, rows, fast in itertools.product(TWO, (False, True), (1, BATCH), OPTIMIZED)
-    if rows == BATCH or not lengths
+    rnn_name(*of): of
+    for of in itertools.product((*TWO, *PROJECTED), (False, True), (1, BATCH), OPTIMIZED)
+    if of[2] == BATCH or not (of[1] or of[0] in PROJECTED)
 }
 for _name, _of in RNNS.items():
     globals()[_name] = lambda of=_of: _rnn(*of)

@@ -144,6 +144,7 @@ def _layer_calls():
             "b": (4 * cell,),
             "peepholes": [],
             "w_h": [],
+            "projection": [],
         },
         "BlockcellGRULayer": {
             "w_ru": (width + cell, 2 * cell),
@@ -152,6 +153,10 @@ def _layer_calls():
             "b_c": (cell,),
         },
     }
+    narrow = {"h_prev": (batch, 3), "projection": [(cell, 3)]}
+    projected = {**narrow, "w": (width + 3, 4 * cell)}
+    as_wide = {"x": (time, batch, 3), "w": (6, 4 * cell)}
+    wide = {"w": (2 * cell, 4 * cell), "w_ru": (2 * cell, 2 * cell), "w_c": (2 * cell, cell)}
     two_weights = {"w": (width, 4 * cell), "w_h": [(cell, 4 * cell)]}
     for op, tail in tails.items():
         head = {"time": number(time), "rounds": [number(time), number(time - 1)]}
@@ -167,8 +172,11 @@ def _layer_calls():
             ([], {"broadcasts_rows": True}, {**two_weights, "h_prev": (1, cell)}),
             ([], {"broadcasts_rows": True}, {**two_weights, "x": (time, 1, width)}),
             ([number([0, 2, 7])], {"broadcasts_rows": False}, two_weights),
+            ([number([0, 2, 7])], {"proj_clip": 0.1}, projected),
+            ([number([0, 2, 7])], {"adds_x": True, "proj_clip": -1.0}, {**projected, **as_wide}),
+            ([], {"adds_x": True}, {"x": (time, batch, cell), **wide}),
         ):
-            own = {"broadcasts", "gate_order", "broadcasts_rows"}
+            own = {"broadcasts", "gate_order", "broadcasts_rows", "proj_clip"}
             if "cs_prev" not in tail and own & set(attributes):
                 continue
             inputs = {**head, "sequence_length": lengths, **states, **tail}

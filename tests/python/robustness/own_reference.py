@@ -91,7 +91,7 @@ def bias_add_grad_add_n(out_backprop, addends):
 
 
 def _of_one_product(x, h_prev, w, w_h, broadcasts_rows, more=()):
-    """x, h_prev and w as where the weights of h_prev are a part of w, with the rows of all tensors."""
+    """x, h_prev and w as where w has the weights of h_prev, too, with the rows of all tensors."""
     if not w_h:
         return x, h_prev, w
     expect(np.ndim(x) >= 2 and np.ndim(h_prev) == 2, "x or h_prev has another rank")
@@ -357,6 +357,12 @@ def _looped(x, states, of_rows, step):
     return h, last
 
 
+def _with_x(h, x, of_rows, adds_x):
+    """Outputs with x added in the steps that each row takes part in."""
+    takes = np.arange(len(h))[:, None, None] < np.reshape(of_rows, (1, -1, 1))
+    return h + np.where(takes, x[: len(h)], 0) if adds_x else h
+
+
 @_or_of_lists
 def lstm_layer(
     time,
@@ -369,6 +375,7 @@ def lstm_layer(
     b,
     peepholes,
     w_h,
+    projection,
     forget_bias=1.0,
     cell_clip=-1.0,
     x_sizes=(),
@@ -377,6 +384,8 @@ def lstm_layer(
     broadcasts=True,
     gate_order=ICFO,
     broadcasts_rows=False,
+    proj_clip=-1.0,
+    adds_x=False,
 ):
     """`BlockcellLSTMLayer`."""
     expect(sorted(gate_order) == [0, 1, 2, 3], "gate_order has not each gate once")
@@ -389,12 +398,17 @@ def lstm_layer(
     shape = shape_of("x", x, (None, None, None))
     expect(whole is None or len(whole) == shape[1], "rows end, but not those of the state")
     batch, cell = _lstm_weights(np.empty(shape[1:]), h_prev, w, b, peepholes)
-    shape_of("h_prev", h_prev, (batch, cell))
+    output = cell
+    if projection:
+        _, output = shape_of("projection", projection[0], (cell, None))
+        expect(output <= cell, "a projection is wider than the state")
+    shape_of("h_prev", h_prev, (batch, output))
+    expect(not adds_x or shape[2] == output, "x is not as wide as the outputs")
     if sequence_length or not broadcasts:
         shape_of("cs_prev", cs_prev, (batch, cell))
     _broadcasts_to("cs_prev", cs_prev, (batch, cell))
     of_rows = _check_loop(
-        time, steps, sequence_length, x, (x_sizes, h_sizes), (shape[0], batch, cell)
+        time, steps, sequence_length, x, (x_sizes, h_sizes), (shape[0], batch, output)
     )
     w, b = _in_icfo(gate_order, w, b)
     wci, wcf, wco = peepholes or [np.zeros(cell, x.dtype)] * 3
@@ -402,12 +416,16 @@ def lstm_layer(
 
     def step(inputs, h, cs):
         made = oracle.lstm_block_cell(inputs, cs, h, w, wci, wcf, wco, b, **attributes)
-        return made["h"], made["cs"]
+        h = made["h"]
+        if projection:
+            h = h @ np.asarray(projection[0], np.float64)
+            h = np.clip(h, -proj_clip, proj_clip) if proj_clip > 0 else h
+        return h, made["cs"]
 
     h, (h_last, cs_last) = _looped(
         x, (h_prev, np.broadcast_to(cs_prev, (batch, cell))), of_rows, step
     )
-    return {"h": h, "h_last": h_last, "cs_last": cs_last}
+    return {"h": _with_x(h, x, of_rows, adds_x), "h_last": h_last, "cs_last": cs_last}
 
 
 @_or_of_lists
@@ -424,6 +442,7 @@ def gru_layer(
     x_sizes=(),
     h_sizes=(),
     needs_h=True,
+    adds_x=False,
 ):
     """`BlockcellGRULayer`."""
     x_sizes, h_sizes = known_sizes("x_sizes", x_sizes), known_sizes("h_sizes", h_sizes)
@@ -432,6 +451,7 @@ def gru_layer(
         return _without_steps(time, x, (h_prev,), x_sizes, h_sizes, needs_h)
     shape = shape_of("x", x, (None, None, None))
     batch, cell = shape_of("h_prev", h_prev, (shape[1], None))
+    expect(not adds_x or shape[2] == cell, "x is not as wide as the outputs")
     rows = shape[2] + cell
     shape_of("w_ru", w_ru, (rows, 2 * cell))
     shape_of("w_c", w_c, (rows, cell))
@@ -445,7 +465,7 @@ def gru_layer(
         return (oracle.gru_block_cell(inputs, h, w_ru, w_c, b_ru, b_c)["h"],)
 
     h, (h_last,) = _looped(x, (h_prev,), of_rows, step)
-    return {"h": h, "h_last": h_last}
+    return {"h": _with_x(h, x, of_rows, adds_x), "h_last": h_last}
 
 
 REFERENCES = {

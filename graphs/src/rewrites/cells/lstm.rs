@@ -24,6 +24,7 @@ use super::step::{Step, Taken, check_computed_once, taken};
 use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Attribute, Graph, NodeId, Output, ops};
+use crate::reading::clips::Clipped;
 use crate::reading::constants::{names_columns, scalar};
 use crate::reading::functions::{self, Function};
 use crate::reading::neighbours::{factors, of, other_factor, parts, summands, takers, unary};
@@ -180,18 +181,10 @@ impl State {
 
     /// `Maximum(Minimum(state, k), -k)`: the state becomes the clipped one.
     fn clipped(&mut self, graph: &Graph) -> Option<Clip> {
-        let clip = |tensor: Output, op: &str| {
-            let node = takers(graph, tensor, op).next()?;
-            let [left, right] = *graph.node(node).inputs.first_chunk()?;
-            Some((of(node), scalar(graph, if left == tensor { right } else { left })?))
-        };
-        let (least, most) = clip(self.tensor, "Minimum")?;
-        let (clipped, bound) = clip(least, "Maximum")?;
-        (bound == -most && most > 0.0).then(|| {
-            self.nodes.extend([least.node, clipped.node]);
-            let state = std::mem::replace(&mut self.tensor, clipped);
-            Clip { bound: most, state, least }
-        })
+        let Clipped { bound, least, tensor } = Clipped::read(graph, self.tensor)?;
+        self.nodes.extend([least.node, tensor.node]);
+        let state = std::mem::replace(&mut self.tensor, tensor);
+        Some(Clip { bound, state, least })
     }
 }
 

@@ -195,10 +195,10 @@ impl Preactivations {
             _ => Err(other(w)),
         };
         let columns = || columns_of(self.w);
-        if let Some(w_h) = self.w_h {
-            if columns_of(w_h)? != columns()? {
-                return Err(other(w_h));
-            }
+        if let Some(w_h) = self.w_h
+            && columns_of(w_h)? != columns()?
+        {
+            return Err(other(w_h));
         }
         let vector = |&bias: &Bias| match bias {
             Bias::OfColumns(b) => Ok(b),

@@ -7,8 +7,10 @@ use super::body::{Counters, Masked};
 use super::frame::Frame;
 use super::layers::{Layer, Loop};
 use super::lists::{self, Input, Written};
+use super::outputs::After;
 use super::rounds::Rounds;
 use super::weights::Weight;
+use crate::facts::shapes::LazyShapes;
 use crate::graph::reason::Reason;
 use crate::graph::{Graph, NodeId, Output};
 use crate::reading::constants::has_zeros;
@@ -27,11 +29,14 @@ struct Reader<'r> {
     nodes: BTreeSet<NodeId>,
 }
 
+/// The step of a layer, and what becomes of its output.
+type Step = (NodeId, Cell, After);
+
 /// The states and weights of a layer, as [`Layer`] has them.
 type LayerParts = (Vec<(Output, Option<NodeId>)>, Vec<Weight>);
 
 /// Reads a loop that is nothing but steps of cells.
-pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
+pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<Loop, Reason> {
     let node = graph.node(frame.condition).name.clone();
     let other = |part: &'static str| Reason::Loop { part, node: node.clone() };
     let counters = Counters::read(graph, &frame).ok_or_else(|| other("condition"))?;
@@ -41,11 +46,11 @@ pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
     let rounds = Rounds::of(&counters);
     let nodes = frame.nodes_of_variables().chain(counters.nodes.iter().copied()).collect();
     let mut reader = Reader { graph, frame: &frame, counters, lengths: Vec::new(), nodes };
-    let (input, steps) = reader.steps().ok_or_else(|| other("input"))?;
+    let (input, steps) = reader.steps(shapes).ok_or_else(|| other("input"))?;
     let parts = steps.iter().map(|step| reader.layer(step)).collect::<Option<Vec<_>>>();
     let parts = parts.ok_or_else(|| other("state"))?;
-    let last = steps.last().map(|(step, cell)| Output { node: *step, index: cell.h });
-    let written = last.and_then(|h| reader.written(h)).ok_or_else(|| other("output"))?;
+    let last = steps.last().map(|(_, _, after)| after.y);
+    let written = last.and_then(|y| reader.written(y)).ok_or_else(|| other("output"))?;
     let Reader { lengths, nodes, .. } = reader;
     if lengths.iter().any(|one| *one != lengths[0]) {
         return Err(other("length of rows"));
@@ -54,8 +59,9 @@ pub(super) fn read(graph: &Graph, frame: Frame) -> Result<Loop, Reason> {
     let size = size.ok_or_else(|| other("size of arrays"))?;
     frame.check_nodes(graph, &nodes)?;
     let lengths = lengths.first().copied().flatten();
-    let layer = |((root, cell), (states, weights)): ((NodeId, Cell), LayerParts)| {
-        let attributes = cell.attributes(lengths.is_some(), input.is_list);
+    let layer = |((root, cell, after), (states, weights)): (Step, LayerParts)| {
+        let mut attributes = cell.attributes(lengths.is_some(), input.is_list);
+        attributes[1].extend(after.attributes());
         Layer { root, op: cell.op, attributes, states, weights, more: Vec::new() }
     };
     let layers = steps.into_iter().zip(parts).map(layer).collect();
@@ -85,7 +91,7 @@ fn size_of(
 
 impl Reader<'_> {
     /// The input of the first layer, and the steps from the first layer to the last.
-    fn steps(&mut self) -> Option<(Input, Vec<(NodeId, Cell)>)> {
+    fn steps(&mut self, shapes: &LazyShapes) -> Option<(Input, Vec<Step>)> {
         let (graph, frame) = (self.graph, self.frame);
         let is_read =
             |&id: &NodeId| matches!(graph.op(id), "TensorArrayReadV3" | "TensorListGetItem");
@@ -109,21 +115,23 @@ impl Reader<'_> {
             if next.next().is_some() || !self.nodes.insert(step) {
                 return None;
             }
-            x = Output { node: step, index: cell.h };
-            steps.push((step, cell));
+            let after = After::read(graph, shapes, (step, &cell), x);
+            self.nodes.extend(&after.nodes);
+            x = after.y;
+            steps.push((step, cell, after));
         }
         (!steps.is_empty()).then_some((input, steps))
     }
 
     /// What the layer of a step takes.
-    fn layer(&mut self, (step, cell): &(NodeId, Cell)) -> Option<LayerParts> {
+    fn layer(&mut self, (step, cell, after): &Step) -> Option<LayerParts> {
         let (graph, frame, step) = (self.graph, self.frame, *step);
         let mut states = Vec::new();
         for &[input, output] in cell.states {
             let variable = frame.variable(graph, graph.input(step, input))?;
             let next = self.masked(variable.next)?;
-            if next.value != (Output { node: step, index: output }) || self.counters.have(variable)
-            {
+            let own = if output == cell.h { after.h } else { Output { node: step, index: output } };
+            if next.value != own || self.counters.have(variable) {
                 return None;
             }
             let keeps = |[kept, _]: [Output; 2]| variable.is(graph, kept);
@@ -133,7 +141,8 @@ impl Reader<'_> {
             states.push((variable.first, variable.exit));
         }
         let weight = |&input: &usize| Weight::read(graph, frame, graph.input(step, input));
-        let weights = cell.weights.iter().map(weight).collect::<Option<Vec<_>>>()?;
+        let mut weights = cell.weights.iter().map(weight).collect::<Option<Vec<_>>>()?;
+        weights.extend(after.weights(graph, frame)?);
         self.nodes.extend(weights.iter().flat_map(|weight| &weight.nodes));
         self.nodes.extend(cell.unread(graph, step));
         Some((states, weights))

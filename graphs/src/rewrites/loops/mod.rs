@@ -26,6 +26,7 @@ mod frame;
 mod keras;
 mod layers;
 mod lists;
+mod outputs;
 mod rounds;
 mod weights;
 
@@ -78,7 +79,7 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         let is_of_keras = frame.nodes.iter().any(|&id| keras::is_place(graph, id));
         let found = match is_of_keras {
             true => keras::read(graph, frame, &shapes),
-            false => cells::read(graph, frame),
+            false => cells::read(graph, frame, &shapes),
         };
         if let Err(reason) = found.and_then(|found| found.rewrite(graph, &mut facts, report)) {
             report.stays(condition, reason);

@@ -328,23 +328,31 @@ fn layer(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     for t in 0..rounds {
         let x = x.at(t)?;
         let next = if is_lstm {
-            let (peepholes, w_h) = all[2..].split_at(count(node, "num_peepholes"));
+            let (peepholes, more) = all[2..].split_at(count(node, "num_peepholes"));
+            let (w_h, projection) = more.split_at(count(node, "num_w_h"));
             let parameters = [&x, &states[0], &all[0], &all[1]];
             let found = lstm_step(node, parameters, Some(&states[1]), peepholes, w_h)?;
-            vec![found[6].clone(), found[1].clone()]
+            let h = match projection {
+                [projection] => found[6].product(projection, [false; 2])?,
+                _ => found[6].clone(),
+            };
+            let clip = float(node, "proj_clip");
+            let h = if clip > 0.0 { h.map(|h| h.clamp(-clip, clip)) } else { h };
+            vec![h, found[1].clone()]
         } else {
-            let parameters = [&[x, states[0].clone()], all].concat();
+            let parameters = [&[x.clone(), states[0].clone()], all].concat();
             vec![gru_cell(node, &mut Inputs(&parameters))?.remove(3)]
         };
+        let output = if flag(node, "adds_x") { next[0].plus(&x)? } else { next[0].clone() };
         let Some(lengths) = lengths else {
-            outputs.push(next[0].clone());
+            outputs.push(output);
             states = next;
             continue;
         };
         let rows = Tensor::filled(&[next[0].shape[0], 1], 0.0);
         let lengths = lengths.spread(&rows.shape[..1])?.reshaped(&[-1, 1])?;
         let runs = lengths.map(|length| if (t as f64) < length { 1.0 } else { 0.0 });
-        outputs.push(choose(&runs, &next[0], &next[0].map(|_| 0.0))?);
+        outputs.push(choose(&runs, &output, &output.map(|_| 0.0))?);
         let kept = next.iter().zip(&states).map(|(next, before)| choose(&runs, next, before));
         states = kept.collect::<Option<_>>()?;
     }

@@ -88,6 +88,7 @@ impl LayerCell<'_> {
             weights,
             h: network.steps_mut(layout.num_proj, h),
             memory,
+            clip: None,
         });
         block_lstm::forward::LstmSequence { lengths, x, cs_prev, h_prev, w_x, w_h, step }.compute(
             context,

@@ -164,7 +164,7 @@ impl Call {
                 if self.apart {
                     (inputs.w, inputs.w_h) = (w, Some(w_h));
                 }
-                let attributes = (&attributes, self.columns);
+                let attributes = (&attributes, self.columns, -1.0);
                 lstm_layer(context, attributes, &self.kind, inputs, outputs, memory)
             }
             Cell::Gru => {
@@ -301,6 +301,7 @@ fn lstm<'a, E: Element>(steps: &'a Steps, inputs: &'a [ArrayD<E>]) -> LstmLayerI
         b: view(&inputs[4]),
         peepholes: inputs[5..].iter().map(view).collect(),
         w_h: None,
+        projection: None,
     }
 }
 

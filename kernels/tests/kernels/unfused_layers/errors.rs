@@ -271,7 +271,7 @@ fn inferred(
     let found = if matches!(cell, Cell::Gru) {
         gru_layer_shapes(kind, None, &Lists::new(&GRU_LAYER, &counts, &[1; 2], &all))
     } else {
-        let counts = [counts, vec![0, 0]].concat();
+        let counts = [counts, vec![0; 3]].concat();
         lstm_layer_shapes(kind, None, &Lists::new(&LSTM_LAYER, &counts, &[1; 3], &all))
     };
     found.map(|found| found.outputs)
