@@ -31,7 +31,6 @@ def choose_weights(weights):
         os.environ[loader.WEIGHTS_VARIABLE] = weights
 
 
-
 def choose_precision(level):
     """Makes a level hold, if there is one, once the library is loaded."""
     if level is not None:

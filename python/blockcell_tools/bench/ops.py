@@ -10,6 +10,7 @@ from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 import numpy as np
 
 from blockcell import op_table
+from blockcell.loader import WEIGHTS_VARIABLE
 from blockcell.op_table import (
     GATE,
     GRADIENT,
@@ -22,7 +23,6 @@ from blockcell.op_table import (
     Tensor,
     size_of,
 )
-from blockcell.loader import WEIGHTS_VARIABLE
 from blockcell.precision import VARIABLE
 from blockcell_tools.bench.products import PRODUCTS
 
