@@ -185,7 +185,8 @@ def info() -> Dict[str, Any]:
       * `problem`: Why there is none, as `load()` would say; None if all is well.
       * `tensorflow_running`, `tensorflow_built_for`: Versions of TensorFlow. Before `load()` the
         second one is taken from the name of the library's folder.
-      * `isa`: `"avx512_bf16"`, `"avx512_vnni"`, `"avx512"`, `"avx2_vnni"`, `"avx2"` or `"portable"`.
+      * `isa`: `"avx512_bf16"`, `"avx512_vnni"`, `"avx512"`, `"avx2_vnni"`, `"avx2"` or
+        `"portable"`.
       * `float32_matmul_precision`: The level that `set_float32_matmul_precision` has chosen.
       * `float32_matmul_runs`: The level that this processor has instructions for: that one, or one
         above. Where a lower level would not be faster, `"highest"` runs all the same.
@@ -201,8 +202,8 @@ def info() -> Dict[str, Any]:
         blockcell, and left its graph as it was.
       * `kept_weight_bytes`: The memory of packed weights that kernels keep from call to call.
       * `runs`: A dictionary: how often the library's kernels of each op have computed.
-      * `runs_in_int8`: The same for calls with weights in int8. The others of `runs` had weights that
-        are no constants, or shapes at which int8 is not faster.
+      * `runs_in_int8`: The same for calls with weights in int8. The others of `runs` had weights
+        that are no constants, or shapes at which int8 is not faster.
       * `labels`: As `runs`, for nodes with the attribute `_blockcell_label`, by what that says.
 
     Raises:

@@ -78,7 +78,7 @@ pub(super) fn kept_bytes() -> usize {
 /// The copies of a variable in a call: those that are kept, or the call's own.
 enum OfCall {
     Held(Arc<Variable>),
-    Own(Copies),
+    Own(Box<Copies>),
 }
 
 impl OfCall {
@@ -131,7 +131,7 @@ impl Kept {
     ) -> R {
         let held = |watched: &Watched| match watched.of_call(tensors, inputs) {
             Some(variable) => Some((watched.input(), OfCall::Held(variable))),
-            None if from_first => Some((watched.input(), OfCall::Own(Copies::default()))),
+            None if from_first => Some((watched.input(), OfCall::Own(Box::default()))),
             None => None,
         };
         let variables: Vec<_> = self.variables.iter().filter_map(held).collect();

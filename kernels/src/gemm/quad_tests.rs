@@ -57,7 +57,7 @@ fn int8<'c>(isa: Isa, constants: &'c [Constant<'c>]) -> Context<'c> {
     Context { weights: Weights::Int8, constants, ..Context::new(isa, &Serial) }
 }
 
-const DEPTHS: [usize; 8] = [32, 33, 35, 64, 511, 512, 513, 1100];
+const DEPTHS: [usize; 8] = [40, 41, 43, 64, 511, 512, 513, 1100];
 
 #[test]
 fn tiles_have_the_sums_of_the_model() {
@@ -206,9 +206,10 @@ fn numbers_that_are_not_finite_stay_in_their_rows_and_columns() {
         let copies = Copies::default();
         let constants = constant(&b, &copies);
         let context = &int8(isa, &constants);
-        let strips = [0..33];
-        let right = packed_strips(context, (9, 40), Right::RowMajor(b.view()), &strips, None);
-        let got = tile(isa, 9, &strips, |tile| {
+        let all = 0..33;
+        let strips = std::slice::from_ref(&all);
+        let right = packed_strips(context, (9, 40), Right::RowMajor(b.view()), strips, None);
+        let got = tile(isa, 9, strips, |tile| {
             tile.add(a.view(), right);
             tile.strips().next().expect("a strip").to_owned()
         });
@@ -220,7 +221,7 @@ fn numbers_that_are_not_finite_stay_in_their_rows_and_columns() {
             };
             assert!(is_right, "{}, {m}, {n}: {got}", isa.name());
         }
-        let alone = tile(isa, 1, &strips, |tile| {
+        let alone = tile(isa, 1, strips, |tile| {
             tile.add(rows_of(a.view(), 6..7), right);
             tile.strips().next().expect("a strip").to_owned()
         });

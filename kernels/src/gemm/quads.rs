@@ -101,7 +101,8 @@ pub(super) fn pack_quads<'a, E: Storage>(
     }
     let width = strips[0].len();
     // Units of strips without gaps are those of their runs.
-    let strips = if apart && width % UNIT > 0 { strips.to_vec() } else { runs(strips).collect() };
+    let strips =
+        if apart && !width.is_multiple_of(UNIT) { strips.to_vec() } else { runs(strips).collect() };
     let (size, offset) = (unit_len(depth), context.isa.run_quads(Offset));
     let len = size * strips.iter().map(|strip| padded(strip.len()) / UNIT).sum::<usize>();
     let units = context.constants.quads(context.isa, right.source()?, &strips, len, |to| {

@@ -36,6 +36,7 @@ def test_info():
         "tensorflow_built_for",
         "tensorflow_running",
         "isa",
+        "weights",
         "float32_matmul_precision",
         "float32_matmul_runs",
         "ops",
@@ -47,6 +48,7 @@ def test_info():
         "failed_passes",
         "kept_weight_bytes",
         "runs",
+        "runs_in_int8",
         "labels",
     }
     assert answer["loaded"] and answer["problem"] is None

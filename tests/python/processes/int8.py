@@ -58,8 +58,11 @@ def _runs(op):
 
 
 def errors():
-    """For each op the worst errors with constants and with what may change, whether variables give
-    the bits of constants, and what ran in int8."""
+    """What comes of each op.
+
+    The worst errors with constants and with what may change, whether variables give the bits of
+    constants, and what ran in int8: of constants, of variables, and of what may change.
+    """
     blockcell.load()
     found = {}
     for op in [op for op in WEIGHTS if op in blockcell.info()["ops"]]:
@@ -169,8 +172,10 @@ def of_a_loop():
 
 
 def of_keras():
-    """Of a Keras model whose weights nobody writes, and after a write: errors, and what ran; and
-    what training says."""
+    """What comes of a Keras model.
+
+    The errors before and after a write to its weights, what ran, and what training says.
+    """
     blockcell.load(weights="int8")
     layers = tf.keras.layers
     found = {}
