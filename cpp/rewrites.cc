@@ -19,6 +19,8 @@
 #include "cpp/tensors.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/graph/algorithm.h"
 
@@ -135,6 +137,11 @@ class Description {
       tf::NodeDef definition;
       tf::Status status;
       if (definition.ParseFromArray(node.definition.data(), node.definition.size())) {
+        const tf::OpDef* op = nullptr;
+        if (graph->op_registry()->LookUpOpDef(definition.op(), &op).ok()) {
+          // TensorFlow 1.15 does not do that by itself.
+          tf::AddDefaultsToNodeDef(*op, &definition);
+        }
         nodes_.push_back(graph->AddNode(definition, &status));
       }
       if (nodes_.back() == nullptr || !status.ok() || definition.name().empty()) {

@@ -26,6 +26,7 @@ mod limits;
 mod loops;
 mod memory;
 mod mutations;
+mod normalized;
 mod older_graphs;
 mod ops;
 mod products;

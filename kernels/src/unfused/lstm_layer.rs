@@ -32,12 +32,13 @@ pub fn lstm_layer_shapes(
     let inferred = layer_shapes(&LSTM_LAYER, kind, numbers, inputs)?;
     let is_whole = !kind.broadcasts || !inputs.of("sequence_length").is_empty();
     let state = [inferred.sizes.batch, inferred.sizes.cell_size];
-    check_state(inputs.one("cs_prev"), &state, is_whole)?;
+    check_state(LSTM_LAYER.name, inputs.one("cs_prev"), &state, is_whole)?;
     Ok(inferred)
 }
 
 /// A state broadcasts as in the first round of a loop. Rows that end need one of full size, and so do block cells.
-fn check_state(
+pub(super) fn check_state(
+    op: &'static str,
     cs_prev: &PartialShape,
     state: &[Option<usize>],
     is_whole: bool,
@@ -49,7 +50,7 @@ fn check_state(
     }
     let more = if is_whole { "" } else { ", or a shape that broadcasts to it" };
     let expected = format!("[batch, cell_size] = {}{more}", error::shape(state));
-    let (op, tensor, got) = (LSTM_LAYER.name, "cs_prev", got.clone());
+    let (tensor, got) = ("cs_prev", got.clone());
     Err(Error::Shape { op, tensor, index: None, expected, got })
 }
 

@@ -14,6 +14,7 @@ mod empty;
 mod errors;
 mod guards;
 mod keras_layers;
+mod normalized;
 mod oracle_gradients;
 mod overflow;
 mod precision;

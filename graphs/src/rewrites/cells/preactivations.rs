@@ -127,6 +127,11 @@ impl Preactivations {
         }
     }
 
+    /// Whether nothing is added to the product.
+    pub(super) fn has_no_bias(&self) -> bool {
+        matches!(self.bias, Bias::None)
+    }
+
     /// The nodes from z back to the product, which would be computed twice if others took what is in it.
     pub(super) fn product(&self) -> &[NodeId] {
         &self.nodes[..self.nodes.len() - 1]
