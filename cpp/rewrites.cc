@@ -139,6 +139,7 @@ class Description {
       if (definition.ParseFromArray(node.definition.data(), node.definition.size())) {
         const tf::OpDef* op = nullptr;
         if (graph->op_registry()->LookUpOpDef(definition.op(), &op).ok()) {
+          // TensorFlow 1.15 does not do that by itself.
           tf::AddDefaultsToNodeDef(*op, &definition);
         }
         nodes_.push_back(graph->AddNode(definition, &status));

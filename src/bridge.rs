@@ -12,6 +12,7 @@ mod info;
 mod kernels;
 mod lists;
 mod loops;
+mod normalized;
 mod own_ops;
 mod runs;
 mod status;

@@ -8,6 +8,7 @@ mod choices;
 mod graphs;
 mod keras_layers;
 mod networks;
+mod normalized;
 mod products;
 mod tensor;
 mod twice;
@@ -27,7 +28,7 @@ use choices::Choices;
 /// If the bytes stand for no call that is small enough.
 pub fn call(bytes: &[u8]) -> arbitrary::Result<()> {
     let mut choices = Choices::new(bytes);
-    let kind = choices.below(15);
+    let kind = choices.below(17);
     if choices.flag() {
         call_of::<f16>(kind, &mut choices)
     } else {
@@ -52,6 +53,8 @@ fn call_of<E: Element + tensor::Held>(
         11 => networks::backprop::<E>(choices),
         12 => networks::canonical::<E>(choices),
         13 => keras_layers::call::<E>(choices),
+        14 => normalized::cell(choices),
+        15 => normalized::layer(choices),
         _ => unfused::gru_cell::<E>(choices),
     }
 }

@@ -34,7 +34,10 @@ pub(crate) fn outputs<E: Element + Held>(shapes: &[Vec<usize>]) -> Result<Vec<(R
 }
 
 /// Memory of the element type for a call that is known to need so much.
-pub(crate) fn scratch<E: Element + Held>(choices: &mut Choices<'_>, needed: usize) -> Result<(Role, Tensor)> {
+pub(crate) fn scratch<E: Element + Held>(
+    choices: &mut Choices<'_>,
+    needed: usize,
+) -> Result<(Role, Tensor)> {
     let len = scratch_len(choices, needed);
     Ok((Role::Scratch, Tensor::zeros::<E>(&[len])?))
 }

@@ -170,6 +170,24 @@ instances! {
         memory: &mut [Self],
     ) = unfused::compute_lstm_layer;
 
+    fn unfused_normalized_lstm_cell(
+        context: &Context<'_>,
+        attributes: &unfused::NormalizedAttributes,
+        inputs: unfused::NormalizedLstmCellInputs<'_, Self>,
+        outputs: unfused::NormalizedLstmCellOutputs<'_, Self>,
+        scratch: &mut [Self],
+    ) = unfused::compute_normalized_lstm_cell;
+
+    fn unfused_normalized_lstm_layer(
+        context: &Context<'_>,
+        attributes: &unfused::NormalizedAttributes,
+        call: (&unfused::Loop, unfused::Numbers),
+        inputs: unfused::NormalizedLstmLayerInputs<'_, Self>,
+        outputs: unfused::NormalizedLstmLayerOutputs<'_, Self>,
+        scratch: &mut [f32],
+        memory: &mut [Self],
+    ) = unfused::compute_normalized_lstm_layer;
+
     fn unfused_gru_cell(
         context: &Context<'_>,
         activations: Activations,

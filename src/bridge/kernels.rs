@@ -10,7 +10,7 @@ use super::constants::{Kept, multiplies_weights};
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status, Tensors};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
-use super::{block, cudnn, loops, unfused};
+use super::{block, cudnn, loops, normalized, unfused};
 use crate::switches;
 
 /// An operation that has kernels.
@@ -82,7 +82,7 @@ pub(super) fn networks() -> impl Iterator<Item = &'static dyn Operation> {
 }
 
 fn all() -> impl Iterator<Item = &'static dyn Operation> {
-    networks().chain(unfused::ALL).chain(loops::ALL)
+    networks().chain(unfused::ALL).chain(normalized::ALL).chain(loops::ALL)
 }
 
 /// The operation of this name.

@@ -11,6 +11,9 @@ use blockcell_kernels::unfused::{self, GruLayerInputs, GruLayerOutputs, Loop, Nu
 use blockcell_kernels::unfused::{GateColumns, LstmLayerInputs, LstmLayerOutputs};
 use blockcell_kernels::unfused::{KerasGruInputs, KerasGruOutputs};
 use blockcell_kernels::unfused::{KerasLstmInputs, KerasLstmOutputs};
+use blockcell_kernels::unfused::{
+    NormalizedAttributes, NormalizedLstmLayerInputs, NormalizedLstmLayerOutputs,
+};
 use blockcell_kernels::{Element, Error, lstm};
 use bytemuck::Pod;
 
@@ -18,12 +21,14 @@ use super::attributes::Attributes;
 use super::ffi::{Input, Output};
 use super::kernels::Operation;
 use super::lists::{Call, ListsOp, OperationOf};
+use super::normalized::normalized_attributes;
 use super::tensors::number;
 use super::unfused::{activations, gate_columns, lstm_attributes};
 
 /// All of them.
-pub(super) const ALL: [&dyn Operation; 4] = [
+pub(super) const ALL: [&dyn Operation; 5] = [
     &OperationOf::<LoopOf<LstmLayer>>(PhantomData),
+    &OperationOf::<LoopOf<NormalizedLstmLayer>>(PhantomData),
     &OperationOf::<LoopOf<GruLayer>>(PhantomData),
     &OperationOf::<LoopOf<KerasLstm>>(PhantomData),
     &OperationOf::<LoopOf<KerasGru>>(PhantomData),
@@ -202,6 +207,28 @@ impl Cell for LstmLayer {
         let outputs = LstmLayerOutputs::from_source(&mut call.outputs);
         let attributes = (&self.attributes, self.columns, self.proj_clip);
         unfused::lstm_layer(call.context, attributes, kind, inputs, outputs, call.memory())
+    }
+}
+
+/// `BlockcellLayerNormLSTMLayer`.
+struct NormalizedLstmLayer(NormalizedAttributes);
+
+impl Cell for NormalizedLstmLayer {
+    const OP: &'static Op = &ops::NORMALIZED_LSTM_LAYER;
+    const STATES: &'static [&'static str] = &["h_prev", "cs_prev"];
+    const OPTIONAL: &'static [&'static str] = &["num_sequence_length"];
+    const INFER: InferLoop = unfused::normalized_lstm_layer_shapes;
+    const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::normalized_lstm_layer_scratch;
+
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        Ok(NormalizedLstmLayer(normalized_attributes(attributes)?))
+    }
+
+    fn run<E: Element + Pod>(&self, kind: &Loop, mut call: Call<'_, '_>) -> Result<(), Error> {
+        let inputs = NormalizedLstmLayerInputs::<E>::from_source(&mut call.inputs);
+        let outputs = NormalizedLstmLayerOutputs::from_source(&mut call.outputs);
+        let (context, memory) = (call.context, call.memory());
+        unfused::normalized_lstm_layer(context, &self.0, kind, inputs, outputs, memory)
     }
 }
 

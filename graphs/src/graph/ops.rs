@@ -33,6 +33,10 @@ names! {
     GRU_CELL_GRAD_C = UNFUSED_GRU_CELL_GRAD_C;
     /// The rest of it.
     GRU_CELL_GRAD_RU = UNFUSED_GRU_CELL_GRAD_RU;
+    /// The forward step of an LSTM cell with layer normalization.
+    NORMALIZED_LSTM_CELL = NORMALIZED_LSTM_CELL;
+    /// A loop around it.
+    NORMALIZED_LSTM_LAYER = NORMALIZED_LSTM_LAYER;
     /// A loop around a plain LSTM cell.
     LSTM_LAYER = LSTM_LAYER;
     /// The same of a GRU cell.
@@ -153,6 +157,7 @@ static TABLE: &[Row] = &[
     row("LoopCond", 1, NONE, 0),
     row("MatMul", 2, &["T", "transpose_a", "transpose_b"], COMPUTES | OWNS),
     row("Maximum", 2, T, COMPUTES | OWNS),
+    row("Mean", 2, &["T", "keep_dims"], COMPUTES | OWNS),
     row("Merge", 0, NONE, APART),
     row("Minimum", 2, T, COMPUTES | OWNS),
     row("Mul", 2, T, COMPUTES | OWNS),
@@ -177,6 +182,7 @@ static TABLE: &[Row] = &[
     row("Relu6", 1, T, COMPUTES | OWNS),
     row("ReluGrad", 2, T, COMPUTES | OWNS),
     row("Reshape", 2, T, COMPUTES),
+    row("Rsqrt", 1, T, COMPUTES | OWNS),
     row("Select", 3, T, COMPUTES),
     row("SelectV2", 3, T, COMPUTES),
     row("Shape", 1, T, COMPUTES),
@@ -188,8 +194,10 @@ static TABLE: &[Row] = &[
     row("SplitV", 0, NONE, 0),
     row("Square", 0, NONE, OWNS),
     row("Squeeze", 1, NONE, 0),
+    row("SquaredDifference", 2, T, COMPUTES | OWNS),
     row("StackPopV2", 1, NONE, 0),
     row("StackPushV2", 2, NONE, 0),
+    row("StopGradient", 1, T, COMPUTES),
     row("StridedSlice", 4, OF_SLICE, 0),
     row("Sub", 2, T, COMPUTES | OWNS),
     row("Sum", 2, &["T", "keep_dims"], COMPUTES),
@@ -217,6 +225,7 @@ static TABLE: &[Row] = &[
     row("ZerosLike", 1, T, COMPUTES | OWNS),
     row("_Arg", 0, &["_handle_shapes", "_output_shapes"], PROMPT),
     row("_FusedMatMul", 2, &["T", "transpose_a", "transpose_b", "fused_ops"], COMPUTES | OWNS),
+    row("_MklLayerNorm", 3, &["T", "epsilon"], COMPUTES | OWNS),
     row("_HostRecv", 0, NONE, APART),
     row("_ParallelConcatUpdate", 0, NONE, WRITES),
     row("_Recv", 0, NONE, APART),
@@ -234,6 +243,8 @@ static TABLE: &[Row] = &[
     declared(&ops::LSTM_LAYER, OWNS | NEW),
     declared(&ops::MAT_MUL_ADD_N, COMPUTES | OWNS | NEW),
     declared(&ops::MAT_MUL_SLICE, OWNS | NEW),
+    declared(&ops::NORMALIZED_LSTM_CELL, OWNS | NEW | STEP),
+    declared(&ops::NORMALIZED_LSTM_LAYER, OWNS | NEW),
     declared(&ops::UNFUSED_GRU_CELL, OWNS | NEW | STEP),
     declared(&ops::UNFUSED_GRU_CELL_GRAD_C, OWNS | GRADIENT | NEW),
     declared(&ops::UNFUSED_GRU_CELL_GRAD_RU, OWNS | GRADIENT | NEW),

@@ -6,6 +6,7 @@ pub(crate) mod constants;
 pub(crate) mod functions;
 pub(crate) mod gradients;
 pub(crate) mod neighbours;
+pub(crate) mod normalizations;
 pub(crate) mod products;
 pub(crate) mod stacks;
 pub(crate) mod terms;

@@ -1,18 +1,29 @@
 //! A layer: one node for all steps of a cell over a sequence.
 
-use blockcell_kernels::ops::{GRU_BLOCK_CELL, LSTM_BLOCK_CELL, Op, UNFUSED_LSTM_CELL};
+use blockcell_kernels::ops::{
+    GRU_BLOCK_CELL, LSTM_BLOCK_CELL, NORMALIZED_LSTM_CELL, Op, UNFUSED_LSTM_CELL,
+};
 
 use crate::graph::{Attribute, DataType, Graph, Node, NodeId, Output, Use, ops};
 use crate::reading::constants::is_vector;
 
 const LSTM: &Op = &UNFUSED_LSTM_CELL;
 const BLOCK: &Op = &LSTM_BLOCK_CELL;
+const NORMALIZED: &Op = &NORMALIZED_LSTM_CELL;
 const GRU: &Op = &GRU_BLOCK_CELL;
 const LSTM_STATES: &[[usize; 2]] =
     &[[LSTM.input("h_prev"), LSTM.output("h")], [LSTM.input("cs_prev"), LSTM.output("cs")]];
 const BLOCK_STATES: &[[usize; 2]] =
     &[[BLOCK.input("h_prev"), BLOCK.output("h")], [BLOCK.input("cs_prev"), BLOCK.output("cs")]];
+const NORMALIZED_STATES: &[[usize; 2]] = &[
+    [NORMALIZED.input("h_prev"), NORMALIZED.output("h")],
+    // After the lists of five gamma and five beta.
+    [NORMALIZED.input("gamma") + 2 * NORMS, NORMALIZED.output("cs")],
+];
 const GRU_STATES: &[[usize; 2]] = &[[GRU.input("h_prev"), GRU.output("h")]];
+
+/// How many normalizations the cell has.
+const NORMS: usize = 5;
 
 /// What a layer computes its steps on.
 #[derive(Debug)]
@@ -123,6 +134,20 @@ impl Cell {
                 let attributes = lstm_attributes(node, [weights.len() - 2, 0], false)?;
                 let cell = cell(ops::LSTM_LAYER, BLOCK_STATES, weights, BLOCK.output("h"));
                 Some(Cell { unread, attributes, ..cell })
+            }
+            ops::NORMALIZED_LSTM_CELL if node.int("num_cs_prev") == Some(1) => {
+                let first = NORMALIZED.input("w");
+                let norms = node.int("num_norms").and_then(|count| usize::try_from(count).ok());
+                let is_whole = node.inputs.len() == first + 2 + 2 * NORMS;
+                let names = ["forget_bias", "epsilon", "gate_order"];
+                let own = |name| Some((name, node.attribute(name)?.clone()));
+                let mut attributes = names.map(own).into_iter().collect::<Option<Vec<_>>>()?;
+                attributes.extend(own("activation"));
+                attributes.push(("num_norms", NORMS.into()));
+                let weights = (first..=first + 2 * NORMS).collect();
+                let h = NORMALIZED.output("h");
+                let cell = cell(ops::NORMALIZED_LSTM_LAYER, NORMALIZED_STATES, weights, h);
+                (is_whole && norms == Some(NORMS)).then_some(Cell { attributes, ..cell })
             }
             // The two have the same inputs and outputs.
             ops::GRU_CELL | ops::HALF_GRU_CELL if node.inputs.len() == GRU.inputs.len() => {

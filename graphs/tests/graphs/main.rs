@@ -28,6 +28,7 @@ mod loop_outputs;
 mod loops;
 mod memory;
 mod mutations;
+mod normalized;
 mod older_graphs;
 mod ops;
 mod products;

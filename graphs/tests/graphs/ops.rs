@@ -37,6 +37,7 @@ fn what_rewrites_begin_with() {
     let own = [
         ops::LSTM_CELL,
         ops::LSTM_CELL_GRAD,
+        ops::NORMALIZED_LSTM_CELL,
         ops::HALF_GRU_CELL,
         ops::GRU_CELL_GRAD_C,
         ops::GRU_CELL_GRAD_RU,

@@ -17,6 +17,7 @@
 
 pub(crate) mod cell;
 pub(crate) mod cell_grad;
+pub(crate) mod normalized;
 pub(crate) mod step;
 pub(crate) mod step_grad;
 

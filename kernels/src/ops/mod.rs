@@ -17,6 +17,7 @@ mod help;
 mod lists;
 pub(crate) mod loops;
 pub(crate) mod lstm;
+pub(crate) mod normalized;
 pub(crate) mod partial;
 pub(crate) mod products;
 mod table;
@@ -30,6 +31,7 @@ pub use gru::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD};
 pub use lists::{Inferred, KnownSizes, Lengths, Lists};
 pub use loops::{GRU_LAYER, KERAS_GRU, KERAS_LSTM, LSTM_LAYER};
 pub use lstm::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD};
+pub use normalized::{NORMALIZED_LSTM_CELL, NORMALIZED_LSTM_LAYER};
 pub use partial::PartialShape;
 pub use products::{BIAS_ADD_GRAD_ADD_N, MAT_MUL_ADD_N, MAT_MUL_SLICE};
 pub(crate) use table::Word;
@@ -54,16 +56,18 @@ pub static BLOCK: [&Op; 10] = [
 ];
 
 /// The operations that this library puts into graphs.
-pub static GRAPH: [&Op; 12] = [
+pub static GRAPH: [&Op; 14] = [
     &MAT_MUL_ADD_N,
     &MAT_MUL_SLICE,
     &BIAS_ADD_GRAD_ADD_N,
     &UNFUSED_LSTM_CELL,
     &UNFUSED_LSTM_CELL_GRAD,
+    &NORMALIZED_LSTM_CELL,
     &UNFUSED_GRU_CELL,
     &UNFUSED_GRU_CELL_GRAD_C,
     &UNFUSED_GRU_CELL_GRAD_RU,
     &LSTM_LAYER,
+    &NORMALIZED_LSTM_LAYER,
     &GRU_LAYER,
     &KERAS_LSTM,
     &KERAS_GRU,

@@ -88,7 +88,7 @@ impl Rows<'_> {
     }
 
     /// Whether row `b` has the step.
-    pub(super) fn has(self, b: usize) -> bool {
+    pub(crate) fn has(self, b: usize) -> bool {
         self.lengths.has_step(b, self.t)
     }
 

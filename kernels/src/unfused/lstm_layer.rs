@@ -41,8 +41,8 @@ pub fn lstm_layer_shapes(
     check_projection(inputs, state[1])?;
     // Rows that end need first states of full size, and block cells do.
     let has_lengths = !inputs.of("sequence_length").is_empty();
-    check_state(inputs, "h_prev", &output, !broadcasts_rows || has_lengths)?;
-    check_state(inputs, "cs_prev", &state, !kind.broadcasts || has_lengths)?;
+    check_state(LSTM_LAYER.name, inputs, "h_prev", &output, !broadcasts_rows || has_lengths)?;
+    check_state(LSTM_LAYER.name, inputs, "cs_prev", &state, !kind.broadcasts || has_lengths)?;
     if broadcasts_rows && numbers.is_none() {
         // Without a round, the last states are as small as the first ones.
         for (last, first, whole) in [("h_last", "h_prev", output), ("cs_last", "cs_prev", state)] {
@@ -69,7 +69,8 @@ fn check_projection(
 }
 
 /// A state broadcasts as in the first round of a loop, where it need not be whole.
-fn check_state(
+pub(super) fn check_state(
+    op: &'static str,
     inputs: &Lists<'_, PartialShape>,
     tensor: &'static str,
     state: &[Option<usize>],
@@ -82,7 +83,7 @@ fn check_state(
     }
     let more = if is_whole { "" } else { ", or a shape that broadcasts to it" };
     let expected = format!("[batch, cell_size] = {}{more}", error::shape(state));
-    let (op, got) = (LSTM_LAYER.name, got.clone());
+    let got = got.clone();
     Err(Error::Shape { op, tensor, index: None, expected, got })
 }
 

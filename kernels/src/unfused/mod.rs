@@ -27,6 +27,8 @@ mod lstm_grad_equations;
 mod lstm_grad_sums;
 mod lstm_layer;
 mod memory;
+mod normalized;
+mod normalized_layer;
 mod rows;
 
 pub use columns::GateColumns;
@@ -48,6 +50,15 @@ pub use lstm_grad::{lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_grad_shape
 pub use lstm_layer::{LstmLayerInputs, LstmLayerOutputs};
 pub use lstm_layer::{lstm_layer, lstm_layer_scratch, lstm_layer_shapes, projection_scratch};
 
+pub use normalized::{NormalizedAttributes, NormalizedLstmCellInputs, NormalizedLstmCellOutputs};
+pub use normalized::{
+    normalized_lstm_cell, normalized_lstm_cell_scratch, normalized_lstm_cell_shapes,
+};
+pub use normalized_layer::{NormalizedLstmLayerInputs, NormalizedLstmLayerOutputs};
+pub use normalized_layer::{
+    normalized_lstm_layer, normalized_lstm_layer_scratch, normalized_lstm_layer_shapes,
+};
+
 pub(crate) use gru::compute as compute_gru_cell;
 pub(crate) use gru_grad::{
     compute_c as compute_gru_cell_grad_c, compute_ru as compute_gru_cell_grad_ru,
@@ -58,3 +69,5 @@ pub(crate) use keras_lstm::compute as compute_keras_lstm;
 pub(crate) use lstm::compute as compute_lstm_cell;
 pub(crate) use lstm_grad::compute as compute_lstm_cell_grad;
 pub(crate) use lstm_layer::compute as compute_lstm_layer;
+pub(crate) use normalized::compute as compute_normalized_lstm_cell;
+pub(crate) use normalized_layer::compute as compute_normalized_lstm_layer;

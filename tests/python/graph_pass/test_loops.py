@@ -12,6 +12,7 @@ from helpers import isolated
 from helpers.checks import assert_same_outcome
 
 LSTM, GRU, CELL = "BlockcellLSTMLayer", "BlockcellGRULayer", "BlockcellLSTMCell"
+NORMALIZED = "BlockcellLayerNormLSTMLayer"
 
 # The nodes that the graphs get.
 GRAPHS = {
@@ -33,6 +34,10 @@ GRAPHS = {
     "relu": {LSTM: 1},
     "linear": {LSTM: 1},
     "gru_relu": {GRU: 1},
+    "layer_norm": {NORMALIZED: 1},
+    "layer_norm_two_layers": {NORMALIZED: 2},
+    "layer_norm_fixed": {NORMALIZED: 1},
+    "lists_layer_norm": {NORMALIZED: 1},
     "in_a_branch": {GRU: 1},
     "in_another_loop": {LSTM: 1},
     # TensorFlow's own cells.
@@ -83,6 +88,10 @@ GRAPHS = {
     "static_gru": {GRU: 2},
     "static_gru_half": {GRU: 1},
     "static_relu": {LSTM: 1},
+    # The first step has no state, and another forget gate is missing.
+    "static_layer_norm": {NORMALIZED: 1},
+    # Rounding is another one in half.
+    "layer_norm_half": {},
     "static_lengths": {CELL: 5},
     "static_feedback": {CELL: 5},
 }

@@ -107,6 +107,8 @@ def _of_lists(sizes):
         gru.update(b_ru=some(2 * cell), b_c=some(cell))
         ended = np.arange(batch, dtype=np.int32) % (time + 1)
         peepholes = [some(cell) for _ in range(3)]
+        norms = {name: [some(cell) for _ in range(5)] for name in ("gamma", "beta")}
+        normalized = dict(x=x, h_prev=lstm["h_prev"], w=weights, **norms)
         lstm_grad = {name: some(*gate) for name in ("i", "f", "o", "ci", "co")}
         lstm_grad.update(cs_prev=[some(*gate)], cs_grad=[some(*gate), some(1, cell)])
         lstm_grad.update(h_grad=[some(*gate)])
@@ -178,6 +180,13 @@ def _of_lists(sizes):
                 ),
                 dict(proj_clip=0.3),
             ),
+            ("layer_norm_lstm_cell", dict(normalized, cs_prev=[])),
+            ("layer_norm_lstm_cell", dict(normalized, cs_prev=[some(*gate)])),
+            ("layer_norm_lstm_cell", dict(normalized, cs_prev=[some(1, cell)])),
+            (
+                "layer_norm_lstm_layer",
+                dict(sequence, **norms, w=weights, cs_prev=some(*gate), sequence_length=[ended]),
+            ),
             ("keras_lstm", keras_lstm),
             ("keras_lstm", keras_lstm, dict(recurrent_activation="hard_sigmoid_keras2")),
             ("keras_gru", keras_gru),
@@ -186,6 +195,8 @@ def _of_lists(sizes):
             ("gru_layer", dict(sequence, **gru, sequence_length=[ended])),
         ]
         for number, (name, inputs, *attributes) in enumerate(all_calls):
+            if "layer_norm" in name and dtype != np.float32:
+                continue
             yield _of_module(f"{name} {np.dtype(dtype).name} {number}", name, inputs, *attributes)
 
 

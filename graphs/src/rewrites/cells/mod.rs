@@ -4,10 +4,11 @@
 //! |---|---|
 //! | the forward step of `BasicLSTMCell` or `LSTMCell` | `BlockcellLSTMCell` |
 //! | its backward step | `BlockcellLSTMCellGrad` |
+//! | the forward step of `LayerNormBasicLSTMCell` | `BlockcellLayerNormLSTMCell` |
 //! | the forward step of `GRUCell` | `GRUBlockCell` |
 //! | its backward step | `BlockcellGRUCellGradC` and `BlockcellGRUCellGradRU` |
 //!
-//! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
+//! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `normalized.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
 //!
 //! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check`].
 //! * All outputs of the new node have a value at the same time. So whoever takes an inner tensor waits
@@ -24,6 +25,7 @@ mod gru_grad;
 mod lstm;
 mod lstm_grad;
 mod lstm_grad_parts;
+mod normalized;
 mod preactivations;
 mod row_shapes;
 mod step;
@@ -36,8 +38,9 @@ use crate::graph::{Graph, NodeId};
 ///
 /// Backward steps come first: what they read of a forward step may be all that keeps it from being replaced.
 pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
-    let [lstm, gru] = [places(graph, lstm::is_place), places(graph, gru::is_place)];
-    if lstm.is_empty() && gru.is_empty() {
+    let places_of = [lstm::is_place, gru::is_place, normalized::is_place];
+    let [lstm, gru, normalized] = places_of.map(|is_place| places(graph, is_place));
+    if lstm.is_empty() && gru.is_empty() && normalized.is_empty() {
         return;
     }
     let shapes = LazyShapes::default();
@@ -71,6 +74,11 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         let step = lstm::Forward::read(graph, &shapes, id).and_then(|forward| forward.step(graph));
         step::replace(graph, &mut context, (id, step), report);
     }
+    for id in normalized {
+        let step = normalized::Forward::read(graph, &shapes, id);
+        let step = step.and_then(|forward| forward.step(graph));
+        step::replace(graph, &mut context, (id, step), report);
+    }
     for id in gru {
         let forward = gru::Forward::read(graph, &shapes, id);
         let step = forward.and_then(|forward| forward.step(graph));
@@ -84,7 +92,7 @@ fn places(graph: &Graph, is_place: fn(&Graph, NodeId) -> bool) -> Vec<NodeId> {
 
 /// Whether a step may begin at a node.
 pub(crate) fn is_place(graph: &Graph, id: NodeId) -> bool {
-    lstm::is_place(graph, id) || gru::is_place(graph, id)
+    lstm::is_place(graph, id) || gru::is_place(graph, id) || normalized::is_place(graph, id)
 }
 
 /// Whether a node looks like a gradient of pre-activations, whose backward step is not yet replaced.

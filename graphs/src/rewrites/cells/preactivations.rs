@@ -228,6 +228,11 @@ impl Preactivations {
         })
     }
 
+    /// Whether nothing is added to the products.
+    pub(super) fn has_no_bias(&self) -> bool {
+        self.biases.is_empty()
+    }
+
     /// The nodes from z back to the products, which would be computed twice if others took what is in them.
     pub(super) fn products(&self) -> &[NodeId] {
         &self.products

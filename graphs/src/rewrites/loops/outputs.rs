@@ -57,6 +57,9 @@ impl After {
         }
         let Some([rows, columns]) = sizes(graph.input(step, cell.weights[0])) else { return after };
         let width = width.unwrap_or(columns / cell.gates());
+        if graph.op(step) == ops::NORMALIZED_LSTM_CELL {
+            return after; // Its layer adds nothing.
+        }
         let has_own = is_plain && graph.node(step).int("num_w_h") == Some(1);
         if width == if has_own { rows } else { rows - width } {
             after.add(graph, x);

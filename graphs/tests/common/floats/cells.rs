@@ -119,7 +119,8 @@ pub(crate) fn compute(node: &Node, inputs: &[Tensor]) -> Option<Option<Vec<Tenso
         ops::MAT_MUL_ADD_N => mat_mul_add_n(node, &mut inputs),
         ops::MAT_MUL_SLICE => mat_mul_slice(node, &mut inputs),
         ops::BIAS_ADD_GRAD_ADD_N => bias_add_grad_add_n(node, &mut inputs),
-        ops::LSTM_LAYER | ops::GRU_LAYER => layer(node, &mut inputs),
+        ops::NORMALIZED_LSTM_CELL => normalized_cell(node, &mut inputs),
+        ops::LSTM_LAYER | ops::GRU_LAYER | ops::NORMALIZED_LSTM_LAYER => layer(node, &mut inputs),
         ops::KERAS_LSTM | ops::KERAS_GRU => keras(node, &mut inputs),
         _ => return None,
     })
@@ -200,6 +201,48 @@ fn lstm_step(
     let co = cs.map(&state);
     let h = o.times(&co)?;
     Some(vec![i, cs, f, o, ci, co, h])
+}
+
+fn normalized_cell(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+    let [x, h_prev] = [(); 2].map(|()| inputs.one());
+    let weights = inputs.some(1 + 2 * count(node, "num_norms"));
+    let cs_prev = inputs.some(count(node, "num_cs_prev")).first();
+    normalized_step(node, [x, h_prev], cs_prev, weights)
+}
+
+/// `[cs, h]`
+fn normalized_step(
+    node: &Node,
+    [x, h_prev]: [&Tensor; 2],
+    cs_prev: Option<&Tensor>,
+    weights: &[Tensor],
+) -> Option<Vec<Tensor>> {
+    let (w, norms) = weights.split_first()?;
+    let (gamma, beta) = norms.split_at(count(node, "num_norms"));
+    let z = concat(&[x.clone(), h_prev.clone()], 1.0)?.product(w, [false; 2])?.split(1.0, 4)?;
+    let cells = &z[0].shape[1..];
+    if gamma.len() != 5 || norms.iter().any(|vector| vector.shape != cells) {
+        return None;
+    }
+    let norm = |x: &Tensor, n: usize| {
+        let axes =
+            [if n == 4 { ints(node, "state_axis").first().copied().unwrap_or(1) } else { 1 }];
+        let ones = Tensor::filled(&x.shape, 1.0).sum(&axes, true)?;
+        let mean = |x: &Tensor| x.sum(&axes, true)?.zip(&ones, |sum, count| sum / count);
+        let centered = x.zip(&mean(x)?, |x, mean| x - mean)?;
+        let epsilon = float(node, "epsilon");
+        let scale = mean(&centered.times(&centered)?)?.map(|v| 1.0 / (v + epsilon).sqrt());
+        centered.times(&scale)?.times(&gamma[n])?.plus(&beta[n])
+    };
+    let [i_bar, ci_bar, f_bar, o_bar] = gate_order(node).map(|place| &z[place]);
+    let (state, gate) = (of_state(node), of_gates(node));
+    let (i, ci) = (norm(i_bar, 0)?.map(&gate), norm(ci_bar, 1)?.map(&state));
+    let f = norm(f_bar, 2)?.map(|x| x + float(node, "forget_bias")).map(&gate);
+    let o = norm(o_bar, 3)?.map(&gate);
+    let zero = Tensor::scalar(0.0);
+    let cs = norm(&i.times(&ci)?.plus(&f.times(cs_prev.unwrap_or(&zero))?)?, 4)?;
+    let h = o.times(&cs.map(&state))?;
+    Some(vec![cs, h])
 }
 
 /// The sum of tensors that broadcast to a shape.
@@ -318,11 +361,12 @@ pub(crate) fn choose(takes: &Tensor, one: &Tensor, other: &Tensor) -> Option<Ten
 
 fn layer(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let is_lstm = node.op == ops::LSTM_LAYER;
+    let is_normalized = node.op == ops::NORMALIZED_LSTM_LAYER;
     let time = inputs.one().number()? as usize;
     let rounds = rounds(node, inputs)?;
     let lengths = inputs.some(count(node, "num_sequence_length")).first();
     let x = inputs.one();
-    let mut states = inputs.some(if is_lstm { 2 } else { 1 }).to_vec();
+    let mut states = inputs.some(if is_lstm || is_normalized { 2 } else { 1 }).to_vec();
     let all = inputs.0;
     let mut outputs = Vec::new();
     for t in 0..rounds {
@@ -339,6 +383,9 @@ fn layer(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
             let clip = float(node, "proj_clip");
             let h = if clip > 0.0 { h.map(|h| h.clamp(-clip, clip)) } else { h };
             vec![h, found[1].clone()]
+        } else if is_normalized {
+            let found = normalized_step(node, [&x, &states[0]], Some(&states[1]), all)?;
+            vec![found[1].clone(), found[0].clone()]
         } else {
             let parameters = [&[x.clone(), states[0].clone()], all].concat();
             vec![gru_cell(node, &mut Inputs(&parameters))?.remove(3)]

@@ -273,6 +273,28 @@ fn small(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         "Neg" => inputs[0].map(|x| -x),
         "Sigmoid" => sigmoid(&inputs[0]),
         "Tanh" => tanh(&inputs[0]),
+        "SquaredDifference" => zip(|left, right| (left - right) * (left - right))?,
+        "Rsqrt" => inputs[0].map(|x| 1.0 / x.sqrt()),
+        "Mean" => {
+            let axes = inputs[1].sizes()?;
+            let sum = inputs[0].sum(&axes, flag(node, "keep_dims"))?;
+            let counts =
+                Tensor::filled(&inputs[0].shape, 1.0).sum(&axes, flag(node, "keep_dims"))?;
+            sum.zip(&counts, |sum, count| sum / count)?
+        }
+        "_MklLayerNorm" => {
+            let axes = [inputs[0].shape.len() as i64 - 1];
+            let ones = Tensor::filled(&inputs[0].shape, 1.0).sum(&axes, true)?;
+            let mean = |x: &Tensor| x.sum(&axes, true)?.zip(&ones, |sum, count| sum / count);
+            let Attribute::Float(epsilon) = attribute(node, "epsilon")? else { return None };
+            let centered = inputs[0].zip(&mean(&inputs[0])?, |x, mean| x - mean)?;
+            let variance = mean(&centered.times(&centered)?)?;
+            let scale = variance.map(|v| 1.0 / (v + f64::from(*epsilon)).sqrt());
+            let cells = inputs[0].shape.last();
+            let is_vector = |one: &Tensor| one.shape.len() == 1 && one.shape.last() == cells;
+            inputs[1..].iter().all(is_vector).then_some(())?;
+            centered.times(&scale)?.times(&inputs[1])?.plus(&inputs[2])?
+        }
         "Relu" => inputs[0].map(|x| x.max(0.0)),
         "Relu6" => inputs[0].map(|x| x.clamp(0.0, 6.0)),
         "ReluGrad" => same(|dy, y| if y > 0.0 { dy } else { 0.0 })?,

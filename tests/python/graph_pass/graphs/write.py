@@ -282,6 +282,13 @@ NETWORKS = {
         plain_gru(activation=tf.nn.relu), inputs(unknown_batch=True), sequence_length=LENGTHS
     ),
     "plain_gru_relu_lists": with_lists(lambda: dynamic(plain_gru(activation=tf.nn.relu), inputs())),
+    "layer_norm_static": lambda: static(rnn.LayerNormBasicLSTMCell(CELL), inputs()),
+    # One round at a time, so that each takes the same random numbers in every run.
+    "layer_norm_dropout": lambda: dynamic(
+        rnn.LayerNormBasicLSTMCell(CELL, dropout_keep_prob=0.8, dropout_prob_seed=3),
+        inputs(unknown_batch=True),
+        parallel_iterations=1,
+    ),
     "dropout_static": lambda: static(dropout(basic()), inputs()),
     # One round at a time, so that each takes the same random numbers in every run.
     "dropout_dynamic": lambda: dynamic(dropout(basic()), inputs(), parallel_iterations=1),

@@ -41,6 +41,10 @@ def peepholes():
     return rnn.LSTMCell(CELL, use_peepholes=True, cell_clip=0.2, forget_bias=0.3)
 
 
+def layer_norm(**options):
+    return block.LayerNormBasicLSTMCell(CELL, **options)
+
+
 def fixed():
     """All sizes are known, and the optimizers make constants of the numbers of steps."""
     inputs = x(BATCH, STEPS, time_major=True)
@@ -212,6 +216,13 @@ GRAPHS = {
     "linear": lambda: dynamic(rnn.BasicLSTMCell(CELL, activation=lambda state: state)),
     "gru_relu": lambda: dynamic(rnn.GRUCell(CELL, activation=tf.nn.relu)),
     "static_relu": lambda: static(rnn.BasicLSTMCell(CELL, activation=tf.nn.relu)),
+    "layer_norm": lambda: dynamic(layer_norm(), sequence_length=lengths()),
+    "layer_norm_two_layers": lambda: dynamic(
+        rnn.MultiRNNCell([layer_norm(), layer_norm(forget_bias=0.0, activation=tf.nn.relu)])
+    ),
+    "layer_norm_fixed": lambda: dynamic(layer_norm(), x(BATCH, STEPS)),
+    "layer_norm_half": lambda: dynamic(layer_norm(), x(dtype=tf.float16)),
+    "static_layer_norm": lambda: static(layer_norm()),
     "in_a_branch": in_a_branch,
     "in_another_loop": in_another_loop,
     "projection": projection,
@@ -253,6 +264,7 @@ GRAPHS.update(
             "basic_lengths",
             "fixed",
             "fixed_lengths",
+            "layer_norm",
             "peepholes",
             "block",
             "block_peepholes",
@@ -281,8 +293,9 @@ def written(make, is_frozen):
         session.run(tf.global_variables_initializer())
         random = np.random.RandomState(1)
         for variable in tf.global_variables():
-            if "bias" in variable.name:
-                variable.load(random.uniform(-1, 1, variable.shape.as_list()), session)
+            for part, low, high in (("bias", -1, 1), ("gamma", 0.5, 1.5), ("beta", -0.5, 0.5)):
+                if part in variable.name:
+                    variable.load(random.uniform(low, high, variable.shape.as_list()), session)
         if not is_frozen:
             variables = tf.global_variables()
             values = session.run(variables)
