@@ -102,7 +102,8 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             h: h.view_mut(),
         };
         let (attributes, memory) = ((&attributes, columns, activations), scratch.elements_mut());
-        let ended = unfused::lstm_cell(context, attributes, broadcasts_rows, inputs, outputs, memory);
+        let ended =
+            unfused::lstm_cell(context, attributes, broadcasts_rows, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
