@@ -56,7 +56,7 @@ def parse_arguments(words=None):
         metavar="TxBxC",
         help="time, batch and cell size, or TxBxDxC, or a set: usual (six, 20x20x200 to "
         "100x64x512) or inference (eleven, 50x1x64 to 100x64x512) (default: usual, and inference "
-        "for inference, serving and changing)",
+        "for inference, serving, changing and int8)",
     )
     add(
         "--rivals",
@@ -143,7 +143,8 @@ def _measured(rows_file, sides, net, threads, arguments):
     """The turns of a row: from the file if it has them, else measured, and written to it."""
 
     def measure():
-        options = (arguments.seconds, arguments.seed, LARGEST_ERROR)
+        largest = nets.LARGEST_ERROR_OF_INT8 if net.work == nets.INT8 else LARGEST_ERROR
+        options = (arguments.seconds, arguments.seed, largest)
         return sides.take_turns(net, net.sides, *options)._asdict()
 
     return Turns(**rows_file.measured([list(net), threads], measure))

@@ -9,6 +9,7 @@ from bench.peers.nets import (
     CHAINED,
     GATES,
     INFERENCE,
+    INT8,
     MOST_CALLS,
     SERVING,
     TRAINING,
@@ -23,6 +24,9 @@ from blockcell_tools.bench.worker import start
 
 ICFO = ("i", "c", "f", "o")
 """The order of the gates in `BlockLSTM`."""
+
+WEIGHTS = "_blockcell_weights"
+"""A node's attribute, of our kernels."""
 
 SETTLING_SECONDS = 1.2
 """Kernels keep packed weights of a variable that calls have had for a second."""
@@ -58,9 +62,10 @@ class Blocks:
         attributes["reset_after"] = True
         # A frozen graph has its weights in the graph, as ONNX Runtime has them in the model.
         weights = [tensor.name for tensor in op.inputs if tensor.kind == WEIGHT]
-        constants = weights if net.work == INFERENCE else ()
+        constants = weights if net.work in (INFERENCE, INT8) else ()
         kept = weights if net.work == SERVING else ()
-        self._pair = graphs.Pair(self._sides, op, values, attributes, constants, kept)
+        nodes = {WEIGHTS: "int8"} if net.work == INT8 else {}
+        self._pair = graphs.Pair(self._sides, op, values, attributes, constants, kept, nodes)
         # What the others return, and all that they compute.
         self._run = self._pair.chain(self._name, 1, None if net.work == TRAINING else ["h"])
         self.calls = 1

@@ -27,15 +27,22 @@ SERVING, CHANGING = "serving", "changing"
 """The same with weights in variables: those that nobody writes, as of a SavedModel, whose packed
 copies are kept; and those that may be others in each call."""
 
-CHAINED = (INFERENCE, SERVING, CHANGING)
+INT8 = "int8"
+"""Inference with weights in int8: `_blockcell_weights`, and ONNX Runtime's `quantize_dynamic`."""
+
+CHAINED = (INFERENCE, SERVING, CHANGING, INT8)
 """What is measured in chains of calls."""
+
+LARGEST_ERROR_OF_INT8 = 0.1
+"""Scaled, of any side."""
 
 WORKS = (FORWARD, TRAINING, *CHAINED)
 
 RIVALS = {
     FORWARD: ("stock", "keras", "torch"),
     TRAINING: ("stock", "keras", "torch"),
-    **dict.fromkeys(CHAINED, ("onnxruntime",)),
+    **dict.fromkeys((INFERENCE, SERVING, CHANGING), ("onnxruntime",)),
+    INT8: ("onnxruntime_int8",),
 }
 """All that ours are compared with, by the work."""
 
@@ -55,9 +62,13 @@ class Net(NamedTuple):
 
     @property
     def sides(self) -> Tuple[str, ...]:
-        """Who has the layer, ours first. TensorFlow has no op for a sequence of a GRU."""
+        """Who has the layer, ours first.
+
+        TensorFlow has no op for a sequence of a GRU, and ONNX Runtime none of one in int8.
+        """
+        without = {("GRU", "stock"), ("GRU", "onnxruntime_int8")}
         rivals = RIVALS[self.work]
-        return ("ours", *(name for name in rivals if (self.kind, name) != ("GRU", "stock")))
+        return ("ours", *(name for name in rivals if (self.kind, name) not in without))
 
     @property
     def case(self) -> Workload:

@@ -1,5 +1,8 @@
 """The layers in ONNX Runtime."""
 
+import os
+import tempfile
+
 import numpy as np
 
 from bench.peers.nets import CHAINED, GATES, in_order
@@ -16,8 +19,9 @@ class OnnxRuntime:
 
     def __init__(self, name, job):
         """Imports the runtime; its threads are made with each model."""
-        del name
         import onnxruntime
+
+        self._quantizes = name == "onnxruntime_int8"
 
         self._runtime = onnxruntime
         self._options = onnxruntime.SessionOptions()
@@ -33,8 +37,10 @@ class OnnxRuntime:
         """Makes a model of the layer, whose weights and states are constants, and loads it."""
         if net.work not in CHAINED:
             raise ValueError(f"the models are for {', '.join(CHAINED)} only")
+        content = model(net, arrays)
+        content = quantized(content) if self._quantizes else content
         self._session = self._runtime.InferenceSession(
-            model(net, arrays).SerializeToString(), self._options, ["CPUExecutionProvider"]
+            content.SerializeToString(), self._options, ["CPUExecutionProvider"]
         )
         self._feeds = {"x": arrays["x"]}
 
@@ -74,6 +80,17 @@ def model(net, arrays):
     )
     opsets = [helper.make_opsetid("", _OPSET)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=_IR)
+
+
+def quantized(content):
+    """A model with its weights in int8."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "int8.onnx")
+        quantize_dynamic(content, path, weight_type=QuantType.QInt8, per_channel=True)
+        return onnx.load(path)
 
 
 def constants(net, arrays):

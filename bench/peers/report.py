@@ -5,7 +5,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from bench.peers.nets import RIVALS, Net
+from bench.peers.nets import INT8, RIVALS, Net
 from blockcell_tools.bench import machine, plots
 from blockcell_tools.bench.report import (
     geometric_mean,
@@ -108,7 +108,7 @@ def make_row(net, threads, turns, limits):
             for name, found in turns.seconds.items()
             if name != "ours"
         },
-        floor=None if limits is None else limits.floor(net.case),
+        floor=None if limits is None or net.work == INT8 else limits.floor(net.case),
         neighbours=machine.cores_of(turns.spent),
         rounds=len(ours),
         errors=turns.errors,

@@ -15,6 +15,7 @@ SIDES = {
     "keras": Keras,
     "torch": Torch,
     "onnxruntime": OnnxRuntime,
+    "onnxruntime_int8": OnnxRuntime,
 }
 """What runs each side."""
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from blockcell import tf_internals
 from blockcell.op_table import WEIGHT
 
 LABEL = "blockcell"
@@ -121,14 +122,16 @@ class Pair:
     reuse their memory for outputs. Use it as a context manager.
     """
 
-    def __init__(self, sides: Sides, op, arrays, attributes, constants=(), kept=()):
+    def __init__(self, sides: Sides, op, arrays, attributes, constants=(), kept=(), nodes=None):
         """Sets the variables to the arrays, the op's inputs by name.
 
         `constants` are no variables. `kept` are variables of which kernels may keep packed copies:
-        they have resources, and memory of TensorFlow's. Of others the kernels know nothing.
+        they have resources, and memory of TensorFlow's. Of others the kernels know nothing. `nodes`
+        are texts by the names of attributes that nodes of the op get.
         """
         tf = sides.tf
         self._sides, self._op, self._attributes = sides, op, attributes
+        self._nodes = nodes or {}
         self._graph = tf.Graph()
         with self._graph.as_default():
             feeds = {
@@ -226,6 +229,8 @@ class Pair:
         outputs, operation = self._sides.add(
             self._graph, self._op, side, values or self._values, self._attributes
         )
+        for name, text in self._nodes.items():
+            tf_internals.set_attribute(operation, name, text)
         return SimpleNamespace(outputs=outputs, operation=operation)
 
     def _reader(self, added, read):
