@@ -67,7 +67,8 @@ pub(crate) static FLOAT32_MATMUL_PRECISION: LazyLock<Precision> = LazyLock::new(
     )
 });
 
-/// What weights that are constants are packed as. It is read when the library is loaded: packed copies are kept.
+// Read when the library is loaded, because packed copies are kept.
+/// What weights that are constants are packed as.
 pub(crate) static WEIGHTS: LazyLock<Weights> = LazyLock::new(|| {
     switch(
         "BLOCKCELL_WEIGHTS",
