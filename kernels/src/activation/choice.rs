@@ -82,7 +82,9 @@ impl Activation {
     pub(crate) fn of_number(self, x: f32) -> f32 {
         match self {
             Activation::Tanh => x.tanh(),
-            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            // By a function that older systems have, too.
+            #[allow(clippy::cast_possible_truncation)]
+            Activation::Sigmoid => (0.5 + 0.5 * (0.5 * f64::from(x)).tanh()) as f32,
             Activation::Relu if x.is_nan() => x,
             Activation::Relu => x.max(0.0),
             Activation::Linear => x,

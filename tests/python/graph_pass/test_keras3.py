@@ -23,7 +23,7 @@ MODELS = {
     "fixed_steps": {LSTM: 1},
     "fixed_sizes": {GRU: 1},
     "one_row": {LSTM: 1},
-    "one_masked_row": {LSTM: 1},
+    "one_masked_row": {LSTM: 1, STEP: 1},
     "only_states": {LSTM: 1},
     "both_directions": {LSTM: 2},
     "states": {LSTM: 1},

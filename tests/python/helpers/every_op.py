@@ -148,7 +148,7 @@ def _of_lists(sizes):
             ),
             (
                 "lstm_cell",
-                dict(lstm, cs_prev=[some(*gate)], peepholes=[]),
+                dict(lstm, cs_prev=[some(*gate)], peepholes=[], w_h=[]),
                 dict(activation="relu", recurrent_activation="hard_sigmoid"),
             ),
             (

@@ -36,10 +36,13 @@ def test_keras_file(tmp_path):
     words += ["--report", tmp_path / "all.json", "--html", tmp_path / "all.html"]
     printed, said = run(*words, code=1)
     assert "below the ratio of 1000" in said
-    assert "On the kernels, calls in each step: BlockcellKerasLSTM 1." in printed
+    assert "calls in each step: BlockcellKerasGRU 1, BlockcellKerasLSTM 1." in printed
     assert "Not on the kernels: second: activation is relu" in printed
     found = json.loads((tmp_path / "all.json").read_text())
-    assert found["ran"] == {"BlockcellKerasLSTM": 1} and found["largest_difference"] < 1e-5
+    assert (
+        found["ran"] == {"BlockcellKerasGRU": 1, "BlockcellKerasLSTM": 1}
+        and found["largest_difference"] < 1e-5
+    )
     assert found["agrees"] and found["kind"] == "file of Keras"
     assert set(found) == documented("compare") - {"notes"}
     assert found["memory"]["ours"] > found["memory"]["without"] / 2 > 0
