@@ -10,7 +10,10 @@ TF1 = tf.__version__.startswith("1.")
 # What the program of `private_interfaces.py` does not come to, or only with Keras.
 NOT_ASKED = {"prepare_step", "waiting_for", "graph_of_functions"}
 NOT_ASKED_IN_1_15 = {"drop_eager_kernels", "saved_model", "tape_follows"}
-OF_KERAS = {"in_save_context", "in_xla_context", "loop_of_layers", "inner_layers", "set_attribute"}
+OF_KERAS = {
+    *("in_save_context", "in_xla_context", "loop_of_layers", "inner_layers", "set_attribute"),
+    "tape_records",
+}
 NAMES = sorted(set(tf_internals.INTERFACES) - (OF_KERAS if TF1 else set()))
 
 
