@@ -158,8 +158,10 @@ def runs_are_counted():
     assert [record.runs for record in blockcell.keras.report(model)] == [6, 5, 5]
     runs = collections.Counter(blockcell.info()["runs"])
     runs.subtract(before)
-    assert (runs["BlockLSTMV2"], runs["BlockGRU"], runs["BlockGRUGrad"]) == (3, 6, 6), runs
-    assert (runs["BlockcellKerasLSTM"], runs["BlockcellKerasGRU"]) == (4, 6), runs
+    # An eager call of Keras 2 may train, and without the kernels its layers become other ops.
+    of_lstm, of_gru = (runs["BlockLSTMV2"], runs["BlockcellKerasLSTM"]), runs["BlockcellKerasGRU"]
+    assert (*of_lstm, of_gru) == ((4, 2, 4) if KERAS2 else (3, 4, 6)), runs
+    assert (runs["BlockGRU"], runs["BlockGRUGrad"]) == (6, 6), runs
 
 
 def functions_of_programs():
