@@ -2,6 +2,7 @@
 //!
 //! Where a caller knows that an input never changes, its copies are made in the first call, and kept.
 
+use std::iter;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -37,12 +38,7 @@ impl Copies {
     /// The memory of all copies, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let mut in_int8 = vec![&self.in_int8];
-        while let Some(next) = in_int8[in_int8.len() - 1].others.get() {
-            in_int8.push(next);
-        }
-        let in_int8 = in_int8.into_iter().filter_map(|copies| copies.first.get());
-        let all = self.packed.iter().filter_map(OnceLock::get).chain(in_int8);
+        let all = self.packed.iter().filter_map(OnceLock::get).chain(self.in_int8.all());
         all.map(|packed| size_of_val(&packed.memory[..])).sum()
     }
 }
@@ -104,9 +100,7 @@ impl<'c> Constants<'c> {
         }
         None
     }
-}
 
-impl<'c> Constants<'c> {
     /// The copy of strips of a matrix in int8 that `pack` writes to memory of this length; none if the matrix may change.
     pub(crate) fn quads<E: Storage>(
         self,
@@ -118,8 +112,8 @@ impl<'c> Constants<'c> {
     ) -> Option<&'c [f32]> {
         let (Copies { in_int8, .. }, matrix) = self.place(source)?;
         let key = Key { isa, matrix, strips: strips.to_vec(), form: Form::Units };
-        if let Some(elements) = in_int8.find(&key) {
-            return Some(elements);
+        if let Some(packed) = in_int8.all().find(|packed| packed.key == key) {
+            return Some(packed.elements());
         }
         let memory = OutOfMemory::vec(len + SPARE);
         Some(in_int8.keep(Packed::new(key, memory, len, pack)))
@@ -127,15 +121,9 @@ impl<'c> Constants<'c> {
 }
 
 impl InInt8 {
-    fn find(&self, key: &Key) -> Option<&[f32]> {
-        let mut copies = self;
-        loop {
-            let packed = copies.first.get()?;
-            if packed.key == *key {
-                return Some(packed.elements());
-            }
-            copies = copies.others.get()?;
-        }
+    fn all(&self) -> impl Iterator<Item = &Packed> {
+        let each = iter::successors(Some(self), |copies| copies.others.get().map(|next| &**next));
+        each.map_while(|copies| copies.first.get())
     }
 
     /// Keeps a copy. Another thread may have been there first with the same.

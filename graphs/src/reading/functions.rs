@@ -140,6 +140,5 @@ pub(crate) fn attribute(
     activation: Activation,
     usual: Activation,
 ) -> Option<(&'static str, Attribute)> {
-    let text = || Attribute::Text(activation.name().to_owned());
-    (activation != usual).then(|| (name, text()))
+    (activation != usual).then(|| (name, Attribute::Text(activation.name().to_owned())))
 }

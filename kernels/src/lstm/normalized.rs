@@ -6,14 +6,14 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
 use super::step::{GateOrder, in_order};
+use crate::Storage;
 use crate::activation::{Activations, Functions, Usual};
 use crate::elementwise::{Computed, Elements, Equation};
 use crate::executor::for_each;
 use crate::recurrence::{At, Input, Phase, Product, Products, Step, StepCell, TiledCell};
 use crate::simd::{Simd, WithSimd};
-use crate::tiles::Tiling;
+use crate::tiles::{Tiling, row, row_mut};
 use crate::tuning::{PASS_CYCLES_PER_ELEMENT, PASS_ELEMENTS};
-use crate::{Isa, Storage};
 
 /// Processor cycles for each element of a row, with all its gates.
 const CYCLES_PER_CELL: usize = 8 * PASS_CYCLES_PER_ELEMENT;
@@ -95,46 +95,29 @@ impl<E: Storage> NormalizedStep<'_, E> {
         let parts = parts.zip(h.axis_chunks_iter_mut(Axis(0), at_once)).enumerate();
         let cost = (CYCLES_PER_CELL * at_once.min(batch) * cells) as u64;
         let isa = context.isa;
+        let norms = self.norms.each_ref();
+        let norms = norms
+            .map(|both| both.each_ref().map(|one| one.to_slice().expect("a vector without gaps")));
         for_each(context.executor, cost, parts.collect(), |(part, (mut cs, mut h))| {
             let first = part * at_once;
-            for (number, (mut cs, mut h)) in cs.outer_iter_mut().zip(h.outer_iter_mut()).enumerate()
-            {
-                let b = first + number;
+            for at in 0..cs.nrows() {
+                let (b, cs, h) = (first + at, row_mut(&mut cs, at), row_mut(&mut h, at));
                 if !rows.has(b) {
                     cs.fill(E::ZERO);
                     h.fill(E::ZERO);
                     continue;
                 }
-                let slices = z.each_ref().map(|gate| gate.row(b));
-                let cs_prev = cs_prev.row(b);
-                self.row(
-                    isa,
+                isa.run(Row {
+                    forget_bias: self.forget_bias,
+                    epsilon: self.epsilon,
                     functions,
-                    (cs_prev.to_slice(), slices.each_ref().map(|row| row.to_slice())),
-                    (cs.as_slice_mut(), h.as_slice_mut()),
-                );
+                    norms,
+                    cs_prev: row(cs_prev, b),
+                    z: z.map(|gate| row(gate, b)),
+                    cs,
+                    h,
+                });
             }
-        });
-    }
-
-    fn row(
-        &self,
-        isa: Isa,
-        functions: impl Functions,
-        (cs_prev, z): (Option<&[E]>, [Option<&[E]>; 4]),
-        (cs, h): (Option<&mut [E]>, Option<&mut [E]>),
-    ) {
-        const GAPS: &str = "a row without gaps";
-        let norms = self.norms.each_ref();
-        isa.run(Row {
-            forget_bias: self.forget_bias,
-            epsilon: self.epsilon,
-            functions,
-            norms: norms.map(|both| both.each_ref().map(|one| one.to_slice().expect(GAPS))),
-            cs_prev: cs_prev.expect(GAPS),
-            z: z.map(|gate| gate.expect(GAPS)),
-            cs: cs.expect(GAPS),
-            h: h.expect(GAPS),
         });
     }
 }
