@@ -16,8 +16,8 @@ use crate::workspace::{SPARE, line_start};
 /// The most copies of a constant: it may have the weights of x and those of the state.
 const MOST_COPIES: usize = 4;
 
-/// The most copies of one matrix. They differ by the number of rows and of threads.
-const MOST_COPIES_OF_A_MATRIX: usize = 2;
+/// The most copies of the same columns of a matrix. They differ by the number of rows and of threads.
+const MOST_COPIES_OF_COLUMNS: usize = 2;
 
 /// Copies of a constant, which are kept from call to call. All calls that have the constant can share them.
 #[derive(Default)]
@@ -84,8 +84,11 @@ impl<'c> Constants<'c> {
         if let Some(packed) = known().find(is_it) {
             return Some(packed.elements());
         }
-        let of_this_matrix = known().filter(|packed| packed.key.matrix == key.matrix).count();
-        if of_this_matrix >= MOST_COPIES_OF_A_MATRIX || known().count() == MOST_COPIES {
+        let has_same = |packed: &&Packed| {
+            packed.key.matrix == key.matrix && packed.key.first_column() == key.first_column()
+        };
+        let of_these_columns = known().filter(has_same).count();
+        if of_these_columns >= MOST_COPIES_OF_COLUMNS || known().count() == MOST_COPIES {
             return None;
         }
         let mut memory = Vec::new();
@@ -175,6 +178,12 @@ struct Key {
     matrix: MatrixPlace,
     strips: Vec<Range<usize>>,
     form: Form,
+}
+
+impl Key {
+    fn first_column(&self) -> Option<usize> {
+        self.strips.first().map(|strip| strip.start)
+    }
 }
 
 struct Packed {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use blockcell_kernels::ops::{self, Inferred, Op, PartialShape};
+use blockcell_kernels::ops::{Inferred, Op, PartialShape};
 use blockcell_kernels::{Context, Error, Isa, Precision, Weights};
 
 use super::attributes::{self, Attributes};
@@ -211,10 +211,10 @@ impl Kernel {
         if ran_int8 || !is_meant || *switches::LOG == 0 || self.said.swap(true, Ordering::Relaxed) {
             return;
         }
-        let why = match &self.op[..] {
-            _ if self.kept.is_empty() => "nothing tells that its weights do not change",
-            op if op == ops::KERAS_GRU.name => "its gates are put into another order in each call",
-            _ => "a call of this type and of these sizes would not be faster",
+        let why = if self.kept.is_empty() {
+            "nothing tells that its weights do not change"
+        } else {
+            "a call of this type and of these sizes would not be faster"
         };
         let shapes: Vec<_> = inputs.iter().map(|input| format!("{:?}", input.dims)).collect();
         eprintln!(

@@ -1,9 +1,12 @@
 //! `BlockGRU`.
 
+use std::ops::Range;
+use std::slice;
+
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
 use crate::gemm::{self, StepShape, weights_len};
-use crate::gru::step::{GroupedGru, Gru, GruStep};
+use crate::gru::step::{GroupedGru, Gru, GruOrder, GruStep};
 use crate::ops::{BLOCK_GRU, Keeps, Sizes};
 use crate::recurrence::{
     self, GroupedProduct, Grouping, Lengths, Product, last_states, products_len,
@@ -46,18 +49,41 @@ pub fn forward_scratch(sizes: &Sizes) -> usize {
     weights_len(cells, 3, cells).saturating_add(products_len(sizes, 3))
 }
 
-/// What the steps of a sequence are computed from. Weights are those of the gates and those of the candidate, and may
-/// lie in memory as their transposes.
+/// Weights of x or of the state, which may lie in memory as their transposes.
+#[derive(Clone, Copy)]
+pub(crate) enum GruWeights<'a, E> {
+    /// `[depth, 2 * cell_size]` and `[depth, cell_size]`: those of the gates and those of the candidate.
+    Apart([ArrayView2<'a, E>; 2]),
+    /// `[depth, 3 * cell_size]`: the candidate's come last.
+    Together(ArrayView2<'a, E>),
+}
+
+impl<'a, E> GruWeights<'a, E> {
+    fn matrices(&self) -> &[ArrayView2<'a, E>] {
+        match self {
+            GruWeights::Apart(both) => both,
+            GruWeights::Together(all) => slice::from_ref(all),
+        }
+    }
+
+    /// Of each of the two, the matrix and the columns.
+    fn parts(self, cells: usize) -> [(ArrayView2<'a, E>, Range<usize>); 2] {
+        match self {
+            GruWeights::Apart([gates, candidate]) => [(gates, 0..2 * cells), (candidate, 0..cells)],
+            GruWeights::Together(all) => [(all, 0..2 * cells), (all, 2 * cells..3 * cells)],
+        }
+    }
+}
+
+/// What the steps of a sequence are computed from.
 #[derive(Clone, Copy)]
 pub(crate) struct GruSequence<'a, E> {
     pub(crate) lengths: Lengths<'a>,
     pub(crate) x: ArrayView3<'a, E>,
     pub(crate) h_prev: ArrayView2<'a, E>,
-    /// `[input_size, 2 * cell_size]` and `[input_size, cell_size]`. Without them x is added to the pre-activations of
-    /// the gates and of the candidate.
-    pub(crate) w_x: Option<[ArrayView2<'a, E>; 2]>,
-    /// `[cell_size, 2 * cell_size]` and `[cell_size, cell_size]`.
-    pub(crate) w_h: [ArrayView2<'a, E>; 2],
+    /// Without them x is added to the pre-activations of the gates and of the candidate.
+    pub(crate) w_x: Option<GruWeights<'a, E>>,
+    pub(crate) w_h: GruWeights<'a, E>,
     pub(crate) step: GruStep<'a, E>,
 }
 
@@ -74,11 +100,12 @@ pub(crate) fn compute<E: Storage>(
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
     let step = GruStep {
         activations: Activations::default(),
+        order: GruOrder::ResetFirst,
         b_ru,
         b_c,
         b_hc: reset_after.then_some(b_hc),
     };
-    let (w_x, w_h) = (Some([ru_x, c_x]), [ru_h, c_h]);
+    let (w_x, w_h) = (Some(GruWeights::Apart([ru_x, c_x])), GruWeights::Apart([ru_h, c_h]));
     let sequence = GruSequence { lengths, x, h_prev, w_x, w_h, step };
     let Outputs { r, u, c, hc, mut h, h_last } = outputs;
     sequence.compute(context, [r, u, c, hc, h.view_mut()], scratch);
@@ -94,8 +121,9 @@ impl<E: Storage> GruSequence<'_, E> {
         [r, u, c, hc, h]: [ArrayViewMut3<'_, E>; 5],
         scratch: &mut [f32],
     ) {
-        let GruSequence { lengths, x, h_prev, w_h: [w_ru, w_c], step, .. } = *self;
+        let GruSequence { lengths, x, h_prev, w_h, step, .. } = *self;
         let (batch, cells) = h_prev.dim();
+        let [w_ru, w_c] = w_h.parts(cells);
         let (weights, products) = scratch.split_at_mut(weights_len(cells, 3, cells));
         let (of_gates, of_candidate) = weights.split_at_mut(weights_len(cells, 2, cells));
         let steps = lengths.longest();
@@ -104,7 +132,7 @@ impl<E: Storage> GruSequence<'_, E> {
         let gates = if is_one_phase { 3 } else { 2 };
         let shape = StepShape::new((batch, cells), gates);
         let tiling = gemm::sequence_tiling(context, shape, steps);
-        let w_x = self.w_x.as_ref().map(|w_x| &w_x[..]);
+        let w_x = self.w_x.as_ref().map(GruWeights::matrices);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
         let outputs = recurrence::Outputs { kept: [r, u, c, hc], states: [h] };
         let grouping = Grouping::new::<E>(context, tiling, (cells, steps), &[2, 1]);
@@ -114,8 +142,8 @@ impl<E: Storage> GruSequence<'_, E> {
             let cell = GroupedGru { step, grouping, gates, candidate };
             return recurrence::forward_in_groups(context, &cell, &sequence, outputs, products);
         }
-        let gates = Product::plain(tiling, w_ru).packed_for(context, steps, of_gates);
-        let candidate = Product::plain(tiling, w_c).packed_for(context, steps, of_candidate);
+        let gates = Product::of_columns(tiling, w_ru).packed_for(context, steps, of_gates);
+        let candidate = Product::of_columns(tiling, w_c).packed_for(context, steps, of_candidate);
         recurrence::forward(context, &Gru { step, gates, candidate }, &sequence, outputs, products);
     }
 }

@@ -237,10 +237,10 @@ impl Tile<'_> {
         depth: usize,
         mut add: impl FnMut(Strip<'_, L>, &mut [f32]),
     ) {
-        let Tile { strips, pitch, .. } = *self;
+        let Tile { strips, pitch, first, .. } = *self;
         let mut before = rows.start * pitch;
         for columns in runs(strips) {
-            let width = columns.len();
+            let (width, columns) = (columns.len(), first + columns.start..first + columns.end);
             let sums = Accumulators { data: &mut self.sums[before..], pitch };
             add(Strip { left, depth, rows: rows.len(), columns, sums }, self.packed);
             before += padded(width);

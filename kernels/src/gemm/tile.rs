@@ -22,6 +22,8 @@ pub(crate) struct Tile<'t> {
     blank: bool,
     /// Whether factors that are not packed yet are multiplied as pairs of terms in bfloat16.
     pub(super) pairs: bool,
+    /// The column of a factor that is not packed yet that stands for column 0 of the strips.
+    pub(super) first: usize,
     /// Memory for a slice of the left factor.
     pub(super) left: &'t mut [f32],
     /// Memory for a slice of a group of columns of the right factor.
@@ -40,7 +42,7 @@ pub(crate) fn tile<R>(
     workspace::with(left + packed + rows * pitch, |memory| {
         let (left, memory) = memory.split_at_mut(left);
         let (packed, sums) = memory.split_at_mut(packed);
-        work(&mut Tile { isa, rows, strips, pitch, sums, blank: true, pairs: false, left, packed })
+        work(&mut Tile::new(isa, (rows, strips), (pitch, sums, true), [left, packed]))
     })
 }
 
@@ -57,7 +59,7 @@ pub(crate) fn tile_in<R>(
     let [left, packed] = factors_len(rows);
     workspace::with(left + packed, |memory| {
         let (left, packed) = memory.split_at_mut(left);
-        work(&mut Tile { isa, rows, strips, pitch, sums, blank, pairs: false, left, packed })
+        work(&mut Tile::new(isa, (rows, strips), (pitch, sums, blank), [left, packed]))
     })
 }
 
@@ -71,10 +73,26 @@ pub(crate) fn tile_at<R>(isa: Isa, place: &Place, work: impl FnOnce(&mut Tile<'_
     tile(isa, place.rows.len(), std::slice::from_ref(&place.columns), work)
 }
 
+impl<'t> Tile<'t> {
+    fn new(
+        isa: Isa,
+        (rows, strips): (usize, Strips<'t>),
+        (pitch, sums, blank): (usize, &'t mut [f32], bool),
+        [left, packed]: [&'t mut [f32]; 2],
+    ) -> Self {
+        Tile { isa, rows, strips, pitch, sums, blank, pairs: false, first: 0, left, packed }
+    }
+}
+
 impl Tile<'_> {
     /// Says whether factors that are not packed yet are multiplied as pairs of terms.
     pub(crate) fn set_pairs(&mut self, pairs: bool) {
         self.pairs = pairs;
+    }
+
+    /// Says which column of factors that are not packed yet stands for column 0 of the strips.
+    pub(crate) fn set_first(&mut self, first: usize) {
+        self.first = first;
     }
 
     /// The sums of the strips, `[rows, its width]` each.

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayViewMut2, Axis};
 
-use super::step::GruStep;
+use super::step::{GruOrder, GruStep};
 use crate::gemm::{self, StepShape};
 use crate::ops::{GRU_BLOCK_CELL, Keeps, Sizes};
 use crate::recurrence::{At, Input, Product};
@@ -54,6 +54,12 @@ fn compute(
     let at = At::only_step(context);
     let [ru_x, c_x] = [ru_x, c_x].map(|w_x| Input::Product(x, w_x));
     let gates = gates.after(ru_x, at.rows, Some(h_prev));
-    let step = GruStep { activations: Activations::default(), b_ru, b_c, b_hc: None };
+    let step = GruStep {
+        activations: Activations::default(),
+        order: GruOrder::ResetFirst,
+        b_ru,
+        b_c,
+        b_hc: None,
+    };
     step.reset_before(at, gates, (c_x, &candidate), h_prev, [r, u, c, hr, h]);
 }

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
-use crate::Storage;
 use crate::activation::{Activations, Functions, Usual};
 use crate::elementwise::{Computed, Elements, Equation, Row};
 use crate::gemm::{RowLanes, gates, padded};
@@ -13,13 +12,51 @@ use crate::recurrence::{
     RowStep, Step, StepCell, TiledCell, copy_padded,
 };
 use crate::simd::Simd;
-use crate::tiles::{Tiling, every_row};
+use crate::tiles::{Place, Tiling, every_row};
+use crate::{Isa, Storage};
+
+/// The order of the gates in weights and biases.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum GruOrder {
+    /// The reset gate, then the update gate: that of `GRUBlockCell`.
+    #[default]
+    ResetFirst,
+    /// Keras's.
+    UpdateFirst,
+}
+
+impl GruOrder {
+    /// The reset gate's and the update gate's, from both in this order.
+    #[inline(always)]
+    fn sort<T>(self, [first, second]: [T; 2]) -> [T; 2] {
+        if self == GruOrder::ResetFirst { [first, second] } else { [second, first] }
+    }
+}
+
+/// Products of the gates in some order, as a step wants them.
+struct Sorted<P>(P, GruOrder);
+
+impl<P: Products<2>> Products<2> for Sorted<P> {
+    fn tiles(&self) -> (Tiling, u64) {
+        self.0.tiles()
+    }
+
+    fn at(&self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 2])) {
+        self.0.at(isa, place, |gates| work(self.1.sort(gates)));
+    }
+
+    fn whole(self, isa: Isa, place: &Place, work: impl FnOnce([ArrayViewMut2<'_, f32>; 2])) {
+        let Sorted(products, order) = self;
+        products.whole(isa, place, |gates| work(order.sort(gates)));
+    }
+}
 
 /// What a step adds to products.
 #[derive(Clone, Copy)]
 pub(crate) struct GruStep<'a, E> {
     pub(crate) activations: Activations,
-    /// The reset gate's before the update gate's.
+    pub(crate) order: GruOrder,
+    /// In this order.
     pub(crate) b_ru: ArrayView1<'a, E>,
     pub(crate) b_c: ArrayView1<'a, E>,
     /// The bias of the candidate's product with the state, where the reset comes after it.
@@ -92,8 +129,8 @@ impl<E: Storage> GruStep<'_, E> {
     }
 
     fn gate_biases(&self, rows: usize) -> [ArrayView2<'_, E>; 2] {
-        let (b_r, b_u) = self.b_ru.split_at(Axis(0), self.b_ru.len() / 2);
-        [b_r, b_u].map(|b| every_row(b, rows))
+        let both = self.b_ru.split_at(Axis(0), self.b_ru.len() / 2);
+        self.order.sort(both.into()).map(|b| every_row(b, rows))
     }
 }
 
@@ -123,6 +160,7 @@ impl<E: Storage> TiledCell<E, 4, 1> for Gru<'_, '_, E> {
         let outputs = [r, u, c, hc, h];
         let [of_gates, of_candidate] = products.split(2 * h_prev.ncols());
         let gates = self.gates.after(Input::Products(of_gates), at.rows, Some(h_prev));
+        let gates = Sorted(gates, self.step.order);
         if let Some(b_hc) = self.step.b_hc {
             let products = (gates, self.candidate.of(at.rows, Some(h_prev)));
             let of_x = of_candidate.of_gate(h_prev.dim());
@@ -192,13 +230,15 @@ impl<E: Storage> GroupedCell<E, 4, 1> for GroupedGru<'_, '_, E> {
         let ([r, u, c, hc], [h]) = row.outputs(cells);
         let outputs = [r, u, c, hc, h];
         let all = h_prev.len();
-        let GruStep { activations, b_ru, b_c, b_hc } = self.step;
+        let GruStep { activations, order, b_ru, b_c, b_hc } = self.step;
         let b_ru = b_ru.to_slice().expect("a vector without gaps");
         let [b_c, b_hc] = [Some(b_c), b_hc]
             .map(|b| &b.and_then(|b| b.to_slice()).expect("a vector without gaps")[cells.clone()]);
-        let (b_r, b_u) = (&b_ru[cells.clone()], &b_ru[all..][cells.clone()]);
+        let [b_r, b_u] = order.sort([&b_ru[cells.clone()], &b_ru[all..][cells.clone()]]);
         let inputs = [&h_prev[cells.clone()], b_r, b_u, b_c, b_hc];
-        let f32_operands = gates(sums, cells.len());
+        let [first, second, hc, c] = gates(sums, cells.len());
+        let [r, u] = order.sort([first, second]);
+        let f32_operands = [r, u, hc, c];
         if activations.are_usual() {
             let equation = ResetAfter(Usual);
             simd.enter(Row { equation, inputs, outputs, f32_operands, sums: [] });

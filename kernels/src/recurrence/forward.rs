@@ -7,11 +7,11 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, s};
 
 use super::bands::{band_rows, cut, for_each_band, steps_of_slice};
 use super::cell::{Step, StepCell, TiledCell};
-use super::input::{self, InputWeights, context_of_x, pack_strips, worth_packing};
+use super::input::{self, InputWeights, WeightsFrom, context_of_x, pack_strips, worth_packing};
 use super::lengths::{At, Lengths, Rows};
 use super::product::InputProducts;
 use super::steps::{all_rows, at_step, clear_from, state_before, steps_at_once};
-use crate::gemm::{self, Right};
+use crate::gemm;
 use crate::ops::Sizes;
 use crate::tiles::{self, Tiling, parts};
 use crate::tuning::{BAND_INPUT_ROWS, BAND_SUMS_FLOATS};
@@ -72,8 +72,8 @@ where
 pub(crate) struct Sequence<'a, E, const N: usize> {
     pub(crate) lengths: Lengths<'a>,
     pub(crate) x: ArrayView3<'a, E>,
-    /// The weights of x, `[input_size, columns]`, whose columns are side by side. They may lie in memory as their
-    /// transposes. Without them x is added to the pre-activations of every gate.
+    /// The weights of x, `[input_size, columns]`, whose columns are side by side: those that a cell has, or a single
+    /// matrix. They may lie in memory as their transposes. Without them x is added to the pre-activations of every gate.
     pub(crate) w_x: Option<&'a [ArrayView2<'a, E>]>,
     /// The states that enter the first step.
     pub(crate) first: [ArrayView2<'a, E>; N],
@@ -272,7 +272,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         cell: &C,
         steps: Range<usize>,
         Sums { columns, pitch, at_once, .. }: &Sums,
-        (w_x, pairs): (Option<&[Right<'_, E>]>, bool),
+        (w_x, pairs): (Option<&[WeightsFrom<'_, E>]>, bool),
     ) {
         let rows = self.first[0].nrows();
         let len = pitch.map(|pitch| rows * pitch);
@@ -304,7 +304,7 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
         steps: Range<usize>,
         sums: [&mut [f32]; 2],
         columns: &[Vec<Range<usize>>; 2],
-        (w_x, pairs): (Option<&[Right<'_, E>]>, bool),
+        (w_x, pairs): (Option<&[WeightsFrom<'_, E>]>, bool),
     ) {
         if steps.is_empty() {
             return;
@@ -317,7 +317,11 @@ impl<E: Storage, const K: usize, const N: usize> Band<'_, E, K, N> {
             gemm::tile_in(context.isa, columns, sums, true, |tile| {
                 tile.set_pairs(pairs);
                 match w_x {
-                    Some(w_x) => tile.add_all(x.view(), w_x[n]),
+                    Some(w_x) => {
+                        let (weights, first) = w_x[n];
+                        tile.set_first(first);
+                        tile.add_all(x.view(), weights);
+                    }
                     None => tile.add_to_each(x.view()),
                 }
             });

@@ -59,22 +59,22 @@ pub(crate) struct GroupedProduct<'w, const G: usize> {
 }
 
 impl<'w, const G: usize> GroupedProduct<'w, G> {
-    /// Weights `[depth, G * cells]`, gate by gate, which may lie in memory as their transpose. They are packed:
+    /// Weights, gate by gate in these columns of a matrix, which may lie in memory as its transpose. They are packed:
     /// constants of the call once and for all, others into `memory`, of [`Product::memory`](super::Product::memory).
     pub(crate) fn new<'f: 'w, E: Storage>(
         context: &Context<'w>,
         grouping: Grouping,
-        weights: ArrayView2<'f, E>,
+        (weights, columns): (ArrayView2<'f, E>, Range<usize>),
         memory: &'w mut [f32],
     ) -> Self {
         let Grouping { tiling, most, .. } = grouping;
-        let ((depth, columns), right) = (weights.dim(), Right::of(weights));
+        let (depth, right) = (weights.nrows(), Right::of(weights));
         let context = &context.where_it_pays(depth >= PAIR_TERMS);
-        let cells = columns / G;
+        let cells = columns.len() / G;
         let width = gemm::block_width(context.isa, tiling.rows, G).expect("one of the widths");
         let width = width.min(most);
         let size = (depth, width, tiling.columns.next_multiple_of(width));
-        let strips = strips(cells, &(0..cells));
+        let strips = strips(columns.start, cells, &(0..cells));
         let weights = Interleaved::pack(context, size, right, &strips, memory);
         GroupedProduct { weights, tiling, depth, cells }
     }
@@ -106,7 +106,7 @@ impl<'w, const G: usize> GroupedProduct<'w, G> {
                 gates.for_each(|sums| sums.fill(0.0));
                 continue;
             };
-            for (columns, to) in strips::<G>(self.cells, cells).into_iter().zip(gates) {
+            for (columns, to) in strips::<G>(0, self.cells, cells).into_iter().zip(gates) {
                 copy_padded(simd, &known[columns], to);
             }
         }
@@ -114,10 +114,14 @@ impl<'w, const G: usize> GroupedProduct<'w, G> {
     }
 }
 
-/// The columns of `G` gates of `all` cells that belong to some of these.
+/// The columns of `G` gates of `all` cells, from column `first` on, that belong to some of these.
 #[inline(always)]
-pub(super) fn strips<const G: usize>(all: usize, cells: &Range<usize>) -> [Range<usize>; G] {
-    array::from_fn(|gate| gate * all + cells.start..gate * all + cells.end)
+pub(super) fn strips<const G: usize>(
+    first: usize,
+    all: usize,
+    cells: &Range<usize>,
+) -> [Range<usize>; G] {
+    array::from_fn(|gate| first + gate * all).map(|gate| gate + cells.start..gate + cells.end)
 }
 
 /// Copies some sums, filled up to whole vectors with zeros.

@@ -57,7 +57,8 @@ impl<'w, E: Storage> InputWeights<'w, E> {
         if let Some(kept) = plain.clone().map(|product| product.kept(context)).collect() {
             return InputWeights::Packed(kept);
         }
-        let Some(memory) = memories(w, memory) else { return InputWeights::Plain(w) };
+        let sizes = w.iter().map(ArrayView2::dim);
+        let Some(memory) = memories::<E>(sizes, memory) else { return InputWeights::Plain(w) };
         let packed = plain.zip(memory).map(|(product, memory)| product.packed(context, memory));
         InputWeights::Packed(packed.collect())
     }
@@ -99,30 +100,43 @@ impl<'w, E: Storage> InputWeights<'w, E> {
     }
 }
 
+/// Weights of x, and the column that stands for column 0 of a tile.
+pub(super) type WeightsFrom<'w, E> = (Right<'w, E>, usize);
+
 /// The weights of x of tiles of `rows` rows with all cells, `columns` of each side by side: packed as in
 /// [`InputWeights::new`].
 pub(super) fn pack_strips<'w, E: Storage>(
     context: &Context<'w>,
     rows: usize,
     w: &[ArrayView2<'w, E>],
-    columns: &[Vec<Range<usize>>],
+    columns: &[Vec<Range<usize>>; 2],
     memory: &'w mut [f32],
-) -> Vec<Right<'w, E>> {
-    let size = (rows, w[0].nrows());
-    let mut memory = memories(w, memory).map(Vec::into_iter);
-    let weights = w.iter().zip(columns).map(|(&w, columns)| {
+) -> Vec<WeightsFrom<'w, E>> {
+    let depth = w[0].nrows();
+    let [first, second] = columns.each_ref().map(|columns| columns.last().map_or(0, |c| c.end));
+    let both = match *w {
+        [all] => [(all, 0, first), (all, first, second)],
+        [w, other, ..] => [(w, 0, first), (other, 0, second)],
+        [] => return Vec::new(),
+    };
+    let sizes = both.iter().map(|&(_, _, columns)| (depth, columns));
+    let mut memory = memories::<E>(sizes, memory).map(Vec::into_iter);
+    let of_gates = both.into_iter().zip(columns).filter(|(_, columns)| !columns.is_empty());
+    let weights = of_gates.map(|((w, first, _), columns)| {
         let memory = memory.as_mut().and_then(Iterator::next);
-        gemm::packed_strips(context, size, Right::of(w), columns, memory)
+        let columns = columns.iter().map(|columns| first + columns.start..first + columns.end);
+        let columns: Vec<_> = columns.collect();
+        (gemm::packed_strips(context, (rows, depth), Right::of(w), &columns, memory), first)
     });
     weights.collect()
 }
 
-/// Parts of some memory for packed weights, if it has room for all.
-fn memories<'m, E: Storage>(
-    w: &[ArrayView2<'_, E>],
-    mut memory: &'m mut [f32],
-) -> Option<Vec<&'m mut [f32]>> {
-    let lens = w.iter().map(|w| Product::<E, 1>::memory(w.nrows(), w.ncols()));
+/// Parts of some memory for packed weights of these sizes, if it has room for all.
+fn memories<E: Storage>(
+    sizes: impl Iterator<Item = (usize, usize)>,
+    mut memory: &mut [f32],
+) -> Option<Vec<&mut [f32]>> {
+    let lens = sizes.map(|(depth, columns)| Product::<E, 1>::memory(depth, columns));
     lens.map(|len| memory.split_off_mut(..len)).collect()
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Product<'w, E, const G: usize> {
     weights: Factor<'w, E>,
     depth: usize,
     cells: usize,
+    /// The column of the weights at which those of the gates begin.
+    first: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -35,9 +37,17 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
 
     /// Weights `[depth, G * cells]`, gate by gate, which may lie in memory as their transpose, as they are.
     pub(crate) fn plain<'f: 'w>(tiling: Tiling, weights: ArrayView2<'f, E>) -> Self {
-        let (depth, columns) = weights.dim();
+        Product::of_columns(tiling, (weights, 0..weights.ncols()))
+    }
+
+    /// The same of some columns of the weights.
+    pub(crate) fn of_columns<'f: 'w>(
+        tiling: Tiling,
+        (weights, columns): (ArrayView2<'f, E>, Range<usize>),
+    ) -> Self {
+        let (depth, cells) = (weights.nrows(), columns.len() / G);
         let weights = Factor::Plain(Right::of(weights));
-        Product { tiling, weights, depth, cells: columns / G }
+        Product { tiling, weights, depth, cells, first: columns.start }
     }
 
     /// The same weights, packed: constants of the call once and for all, others into memory of [`Product::memory`].
@@ -51,10 +61,10 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
     }
 
     fn packed_in(&self, context: &Context<'w>, memory: Option<&'w mut [f32]>) -> Option<Self> {
-        let Product { tiling, depth, cells, .. } = *self;
+        let Product { tiling, depth, cells, first, .. } = *self;
         let Factor::Plain(right) = self.weights else { return None };
         let context = &context.where_it_pays(depth >= PAIR_TERMS);
-        let strips = |cells: &Range<usize>| self.strips(cells);
+        let strips = |of: &Range<usize>| grouped::strips::<G>(first, cells, of);
         let weights = PackedWeights::pack(context, tiling, (depth, cells), right, strips, memory)?;
         Some(Product { weights: Factor::Packed(weights), ..*self })
     }
@@ -79,9 +89,9 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         gemm::cost(self.tiling, G, self.depth)
     }
 
-    /// The columns of all gates that belong to some cells.
+    /// The columns of all gates that belong to some cells, from the first gate on.
     fn strips(&self, cells: &Range<usize>) -> [Range<usize>; G] {
-        grouped::strips(self.cells, cells)
+        grouped::strips(0, self.cells, cells)
     }
 
     /// The product with a left factor, or zeros without one: see [`Sum`].
@@ -108,7 +118,11 @@ impl<'w, E: Storage, const G: usize> Product<'w, E, G> {
         let left = place.rows_of(left);
         match self.weights {
             Factor::Packed(weights) => tile.add(left, weights.at(place)),
-            Factor::Plain(weights) => tile.add(left, weights),
+            Factor::Plain(weights) => {
+                tile.set_first(self.first);
+                tile.add(left, weights);
+                tile.set_first(0);
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use ndarray::{ArrayView1, ArrayViewMut3, Axis};
 
 use super::memory;
-use crate::block_gru::forward::{GruSequence, forward_scratch};
-use crate::gru::step::GruStep;
+use crate::block_gru::forward::{GruSequence, GruWeights, forward_scratch};
+use crate::gru::step::{GruOrder, GruStep};
 use crate::ops::{Keeps, Sizes, UNFUSED_GRU_CELL};
 use crate::recurrence::Lengths;
 use crate::{Activations, Context, Element, Error, Storage};
@@ -55,9 +55,9 @@ pub(crate) fn compute<E: Storage>(
         lengths: Lengths::new(ArrayView1::from(&lengths)),
         x: x.insert_axis(Axis(0)),
         h_prev,
-        w_x: Some([ru_x, c_x]),
-        w_h: [ru_h, c_h],
-        step: GruStep { activations, b_ru, b_c, b_hc: None },
+        w_x: Some(GruWeights::Apart([ru_x, c_x])),
+        w_h: GruWeights::Apart([ru_h, c_h]),
+        step: GruStep { activations, order: GruOrder::ResetFirst, b_ru, b_c, b_hc: None },
     };
     let hc = ArrayViewMut3::from_shape((1, batch, cell), &mut memory[..batch * cell]);
     let GruCellOutputs { r, u, c, h } = outputs;

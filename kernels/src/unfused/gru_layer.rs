@@ -4,8 +4,8 @@ use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
 use super::loops::{self, Loop, Numbers};
 use super::memory::{self, Pieces};
-use crate::block_gru::forward::{GruSequence, forward_scratch};
-use crate::gru::step::GruStep;
+use crate::block_gru::forward::{GruSequence, GruWeights, forward_scratch};
+use crate::gru::step::{GruOrder, GruStep};
 use crate::ops::{GRU_LAYER, Inferred, KnownSizes, Lists, Op, PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
 use crate::{Context, Element, Error, Storage};
@@ -115,9 +115,15 @@ pub(crate) fn compute<E: Storage>(
         lengths,
         x,
         h_prev,
-        w_x: Some([ru_x, c_x]),
-        w_h: [ru_h, c_h],
-        step: GruStep { activations: kind.activations, b_ru, b_c, b_hc: None },
+        w_x: Some(GruWeights::Apart([ru_x, c_x])),
+        w_h: GruWeights::Apart([ru_h, c_h]),
+        step: GruStep {
+            activations: kind.activations,
+            order: GruOrder::ResetFirst,
+            b_ru,
+            b_c,
+            b_hc: None,
+        },
     };
     let mut pieces = Pieces::new(memory);
     let [r, u, c, hc] = [(); 4].map(|()| pieces.take([1, batch, cell]));

@@ -1,13 +1,13 @@
 //! `BlockcellKerasGRU`: a loop over a sequence whose rounds are steps of Keras's GRU cell, which resets the state after
 //! its product.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, Zip, s};
+use ndarray::{ArrayView1, ArrayViewMut1, Axis, Zip, s};
 
 use super::keras::{self, Taken};
 use super::loops::{Loop, Numbers};
 use super::memory::{self, Pieces};
-use crate::block_gru::forward::{GruSequence, forward_scratch};
-use crate::gru::step::GruStep;
+use crate::block_gru::forward::{GruSequence, GruWeights, forward_scratch};
+use crate::gru::step::{GruOrder, GruStep};
 use crate::ops::{Inferred, KERAS_GRU, Lists, PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
 use crate::{Context, Element, Error, Storage};
@@ -37,9 +37,8 @@ pub fn keras_gru_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [u
     // First states, gates, and the outputs of all steps.
     let elements = states.saturating_mul(time.saturating_add(6));
     let x = time.saturating_mul(batch).saturating_mul(input_size);
-    let rows = input_size.saturating_add(cell_size).saturating_add(1);
-    let weights = rows.saturating_mul(cell_size).saturating_mul(3);
-    let elements = elements.saturating_add(x).saturating_add(weights);
+    let biases = cell_size.saturating_mul(2);
+    let elements = elements.saturating_add(x).saturating_add(biases);
     [forward_scratch(&sizes), elements]
 }
 
@@ -90,28 +89,19 @@ pub(crate) fn compute<E: Storage>(
     let x = taken.x(x, rounds, &mut pieces);
     let [r, u, c, hc] = [(); 4].map(|()| pieces.take([1, batch, cell]));
     let mut own = (!taken.in_place(kind)).then(|| pieces.take([rounds, batch, cell]));
-    // The products take matrices without gaps.
-    let mut parts = [w_x, w_h].map(|w| {
-        let part = |gates| pieces.take([1, w.nrows(), gates * cell]).index_axis_move(Axis(0), 0);
-        [2, 1].map(part)
-    });
-    for ([gates, candidate], w) in parts.iter_mut().zip([w_x, w_h]) {
-        swap_gates(w, gates.view_mut());
-        candidate.assign(&w.slice(s![.., 2 * cell..]));
-    }
-    let [w_x, w_h] = parts.each_ref().map(|both| both.each_ref().map(|part| part.view()));
     let mut b_ru = pieces.take([1, 1, 2 * cell]);
-    add_biases(b_x, b_h, b_ru.slice_mut(s![0, 0, ..]));
+    add_gate_biases(b_x, b_h, b_ru.slice_mut(s![0, 0, ..]));
     let [b_c, b_hc] = [b_x, b_h].map(|b| b.split_at(Axis(0), 2 * cell).1);
     let lengths = Lengths::new(ArrayView1::from(&taken.lengths));
     let sequence = GruSequence {
         lengths,
         x,
         h_prev,
-        w_x: Some(w_x),
-        w_h,
+        w_x: Some(GruWeights::Together(w_x)),
+        w_h: GruWeights::Together(w_h),
         step: GruStep {
             activations: kind.activations,
+            order: GruOrder::UpdateFirst,
             b_ru: b_ru.slice(s![0, 0, ..]),
             b_c,
             b_hc: Some(b_hc),
@@ -127,23 +117,12 @@ pub(crate) fn compute<E: Storage>(
     taken.spread((kind, numbers), before, own.as_ref().map(|own| own.view()), h);
 }
 
-/// The columns of the reset and of the update gate, in the order that `BlockGRU` has. Keras has the update gate first.
-fn swap_gates<E: Storage>(w: ArrayView2<'_, E>, mut swapped: ArrayViewMut2<'_, E>) {
-    let cell = swapped.ncols() / 2;
-    swapped.slice_mut(s![.., ..cell]).assign(&w.slice(s![.., cell..2 * cell]));
-    swapped.slice_mut(s![.., cell..]).assign(&w.slice(s![.., ..cell]));
-}
-
-/// The biases of these gates: nothing comes between the two products.
-fn add_biases<E: Storage>(
+/// The biases of the gates: nothing comes between their two products.
+fn add_gate_biases<E: Storage>(
     b_x: ArrayView1<'_, E>,
     b_h: ArrayView1<'_, E>,
-    mut b_ru: ArrayViewMut1<'_, E>,
+    b_ru: ArrayViewMut1<'_, E>,
 ) {
-    let cell = b_ru.len() / 2;
-    for (to, from) in [(0..cell, cell..2 * cell), (cell..2 * cell, 0..cell)] {
-        let (x, h) = (b_x.slice(s![from.clone()]), b_h.slice(s![from]));
-        let sum = |to: &mut E, x: &E, h: &E| *to = E::from_f32(x.to_f32() + h.to_f32());
-        Zip::from(b_ru.slice_mut(s![to])).and(x).and(h).for_each(sum);
-    }
+    let [x, h] = [b_x, b_h].map(|b| b.slice_move(s![..b_ru.len()]));
+    Zip::from(b_ru).and(x).and(h).for_each(|to, x, h| *to = E::from_f32(x.to_f32() + h.to_f32()));
 }

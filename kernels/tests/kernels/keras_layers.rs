@@ -5,7 +5,9 @@ use blockcell_kernels::unfused::{
     KerasGruInputs, KerasGruOutputs, KerasLstmInputs, KerasLstmOutputs, Loop, Numbers, keras_gru,
     keras_gru_scratch, keras_lstm, keras_lstm_scratch,
 };
-use blockcell_kernels::{Activations, Context, Element, Error, Isa, Serial};
+use blockcell_kernels::{
+    Activations, Constant, Constants, Context, Copies, Element, Error, Isa, Serial, Weights,
+};
 use half::f16;
 use ndarray::{Array1, Array3, ArrayD, Axis, Ix1, Ix2, Ix3, IxDyn, concatenate, s};
 
@@ -15,6 +17,7 @@ use crate::common::compare::{Failures, close_to_scale, same_bits, scale};
 use crate::common::data::{Data, Sizes};
 use crate::common::executors::executors;
 use crate::common::kernels::tensors::{restored, round, stored, typed, view, views_mut};
+use crate::constants::Number;
 
 #[derive(Clone, Copy, Debug)]
 enum Cell {
@@ -119,8 +122,23 @@ impl Call {
         self
     }
 
-    fn run<E: Element>(&self, context: &Context<'_>) -> Result<Tensors, Error> {
+    fn run<E: Number>(&self, context: &Context<'_>) -> Result<Tensors, Error> {
+        self.run_with_constants::<E>(context, &[])
+    }
+
+    /// The same, where the first of the weights are constants with these copies.
+    fn run_with_constants<E: Number>(
+        &self,
+        context: &Context<'_>,
+        copies: &[Copies],
+    ) -> Result<Tensors, Error> {
         let inputs: Vec<ArrayD<E>> = stored(&self.inputs);
+        let constants = inputs[2 + self.states()..].iter().zip(copies).map(|(weights, copies)| {
+            let elements = weights.as_slice().expect("a matrix without gaps");
+            Constant { bytes: bytemuck::cast_slice(elements), copies }
+        });
+        let constants: Vec<_> = constants.collect();
+        let context = &Context { constants: Constants(&constants), ..*context };
         let mut results: Vec<ArrayD<E>> = stored(&self.outputs);
         let mut numbers = vec![f32::NAN; self.scratch[0]];
         let mut elements = vec![E::from_f32(f32::NAN); self.scratch[1]];
@@ -253,7 +271,7 @@ fn calls<E: Element>(cell: Cell, sizes: Sizes, seed: u64) -> Vec<Call> {
     all
 }
 
-fn check<E: Element>(tolerance: f64) {
+fn check<E: Number>(tolerance: f64) {
     let mut failures = Failures::default();
     for cell in CELLS {
         for (seed, &[time, batch, input, size]) in SIZES.iter().enumerate() {
@@ -329,6 +347,73 @@ fn any_number_of_threads_gives_the_same() {
             let got = call.run::<f32>(&Context::new(Isa::get(), &**executor));
             for (got, want) in got.expect("it is right").iter().zip(&serial) {
                 same_bits("output", got, want).expect("the same");
+            }
+        }
+    }
+}
+
+/// As in the tests of [`crate::constants`]: two calls, the second with weights that change although they are said to be
+/// constants.
+fn twice(call: &Call, context: &Context<'_>, what: &str) -> Tensors {
+    let copies = <[Copies; 2]>::default();
+    let mut call = call.clone();
+    let first = call.run_with_constants::<f32>(context, &copies).expect("it is right");
+    let kept = copies.each_ref().map(Copies::bytes);
+    assert!(kept.iter().all(|&bytes| bytes > 0), "{what}: nothing is kept");
+    let weights = 2 + call.states();
+    call.inputs[weights..weights + 2].iter_mut().for_each(|weights| weights.fill(0.1));
+    let second = call.run_with_constants::<f32>(context, &copies).expect("it is right");
+    for (first, second) in first.iter().zip(&second) {
+        same_bits("output", first, second).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    assert_eq!(copies.each_ref().map(Copies::bytes), kept, "{what}");
+    first
+}
+
+const SIZES_OF_CONSTANTS: [Sizes; 4] = [
+    Sizes::new(20, 1, 40, 65),
+    Sizes::new(30, 3, 33, 130),
+    Sizes::new(12, 23, 67, 72),
+    Sizes::new(13, 40, 64, 257),
+];
+
+#[test]
+fn copies_of_constants_are_kept() {
+    for cell in CELLS {
+        for sizes in SIZES_OF_CONSTANTS {
+            let call = Call::new::<f32>(cell, sizes, 9);
+            for isa in Isa::available() {
+                for (name, executor) in executors() {
+                    let context = Context::new(isa, &**executor);
+                    let what = format!("{cell:?}, {sizes:?}, {}, {name}", isa.name());
+                    let got = twice(&call, &context, &what);
+                    let want = call.run::<f32>(&context).expect("it is right");
+                    for (got, want) in got.iter().zip(&want) {
+                        same_bits("output", got, want).unwrap_or_else(|_| panic!("{what}"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn constants_in_int8_are_close() {
+    for cell in CELLS {
+        for sizes in SIZES_OF_CONSTANTS {
+            let call = Call::new::<f32>(cell, sizes, 9);
+            let want = call.want::<f32>();
+            let in_float32 = call.run::<f32>(&Context::default()).expect("it is right");
+            for isa in Isa::choices() {
+                let weights = Weights::Int8;
+                let context = Context { weights, ..Context::new(isa, &Serial) };
+                let what = format!("{cell:?}, {sizes:?}, {}", isa.name());
+                let got = twice(&call, &context, &what);
+                for (got, want) in got.iter().zip(&want) {
+                    close_to_scale("output", got, want, 2e-2, scale(want))
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+                assert_ne!(got, in_float32, "{what}");
             }
         }
     }

@@ -5,11 +5,12 @@ use std::slice;
 use ndarray::{ArrayView1, s};
 
 use super::{LayerCell, Parameters, gru_weights, projection_len, rnn_weights_len};
+use crate::block_gru::forward::GruWeights;
 use crate::block_lstm::forward::Projection;
 use crate::cudnn_rnn::Mode;
 use crate::cudnn_rnn::memory::Arena;
 use crate::gemm::{self, StepShape};
-use crate::gru::step::GruStep;
+use crate::gru::step::{GruOrder, GruStep};
 use crate::lstm::step::{IFCO, LstmStep};
 use crate::recurrence::{self, Product};
 use crate::rnn::Rnn;
@@ -107,11 +108,17 @@ impl LayerCell<'_> {
     ) {
         let LayerCell { network, lengths, x, h_prev, parameters, .. } = self.reborrow();
         let units = network.layout.num_units;
-        let w_x = parameters.w_x.map(|w_x| gru_weights(w_x, units));
-        let w_h = gru_weights(parameters.w_h, units);
+        let w_x = parameters.w_x.map(|w_x| GruWeights::Apart(gru_weights(w_x, units)));
+        let w_h = GruWeights::Apart(gru_weights(parameters.w_h, units));
         let b_ru = b.slice_move(s![..2 * units]).reborrow();
         let [b_c, b_hc] = [0, 1].map(|n| parameters.biases.slice_move(s![n, 2 * units..]));
-        let step = GruStep { activations: Activations::default(), b_ru, b_c, b_hc: Some(b_hc) };
+        let step = GruStep {
+            activations: Activations::default(),
+            order: GruOrder::ResetFirst,
+            b_ru,
+            b_c,
+            b_hc: Some(b_hc),
+        };
         block_gru::forward::GruSequence { lengths, x, h_prev, w_x, w_h, step }.compute(
             context,
             self.parts_mut(saved),
