@@ -27,7 +27,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated version licences requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict bench-zoo lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated version licences requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict bench-zoo bench-int8 lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -213,6 +213,10 @@ bench-zoo: .venv/.complete .venv-1.15/.complete ## Time published architectures,
 bench-zoo-%:
 	@$(MAKE) --no-print-directory lib TF=$*
 	@$(call venv,$*)/bin/python -m bench.zoo --library build/tf-$*/libblockcell.so $(ZOO_FLAGS)
+
+bench-int8: .venv/.complete .venv-1.15/.complete lib ## Compare models in int8 with float32, and write the table of docs/int8.md (5 minutes)
+	@.venv-1.15/bin/python -m bench.zoo.write
+	@.venv/bin/python -m bench.int8 --library build/tf-2.21/libblockcell.so
 
 # Where whole training steps are timed, and flags for `examples/word_lm/run.py` or `run_tf2.py`, such as --rounds=4.
 STEPS_TF ?= 1.15 2.21

@@ -108,7 +108,8 @@ class BlockcellOp : public tf::OpKernel {
 
  private:
   static rust::Box<Kernel> MakeKernel(tf::OpKernelConstruction* context) {
-    return make_kernel(StrOf(context->def().op()), NodeAttributes(context));
+    return make_kernel(StrOf(context->def().op()), StrOf(context->def().name()),
+                       NodeAttributes(context));
   }
 
   const rust::Box<Kernel> kernel_;

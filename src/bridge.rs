@@ -9,6 +9,7 @@ mod block;
 mod constants;
 mod cudnn;
 mod info;
+mod int8_errors;
 mod kernels;
 mod lists;
 mod loops;
@@ -176,8 +177,8 @@ mod ffi {
         /// How the calls of a node are computed.
         type Kernel;
 
-        /// The kernel of a node. Its [`status`] tells whether there is one.
-        fn make_kernel(op: &str, attributes: &NodeAttributes) -> Box<Kernel>;
+        /// The kernel of a node with this name. Its [`status`] tells whether there is one.
+        fn make_kernel(op: &str, name: &str, attributes: &NodeAttributes) -> Box<Kernel>;
 
         /// Whether there is a kernel for the node's operation and attributes.
         fn status(self: &Kernel) -> Status;
@@ -288,4 +289,12 @@ mod ffi {
 pub extern "C" fn blockcell_float32_matmul_precision(place: i32) -> i32 {
     let place = switches::choose_precision(usize::try_from(place).ok());
     i32::try_from(place).unwrap_or_default()
+}
+
+/// For Python: begins to note errors of layers whose weights are in int8 if `wanted` is not zero, otherwise ends it.
+// As above.
+#[allow(unreachable_pub, unsafe_code)]
+#[unsafe(no_mangle)]
+pub extern "C" fn blockcell_note_int8_errors(wanted: i32) {
+    int8_errors::ask_for(wanted != 0);
 }

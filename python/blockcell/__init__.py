@@ -2,7 +2,8 @@
 
 `load` finds the library built for the running TensorFlow and loads it; from then on the stock ops
 run on its kernels, with gradients of first and second order. `info` tells what is in use.
-`set_float32_matmul_precision` chooses between precision and speed.
+`set_float32_matmul_precision` chooses between precision and speed; `int8_errors` tells what weights
+in int8 cost.
 `block_gru` and `block_gru_grad` are the library's own ops. The functions `..._from_keras` and
 `..._to_keras` turn the weights of Keras's layers into those of the ops, and back.
 `blockcell.keras.enable` runs Keras's layers on the kernels; `blockcell.rnn` has the block cells of
@@ -13,6 +14,7 @@ import importlib
 from typing import Any
 
 from blockcell.block_gru_ops import block_gru, block_gru_grad
+from blockcell.int8 import int8_errors
 from blockcell.keras_weights import gru_from_keras, gru_to_keras, lstm_from_keras, lstm_to_keras
 from blockcell.loader import LibraryError, LibraryNotFoundError, find_library, info, load
 from blockcell.precision import get_float32_matmul_precision, set_float32_matmul_precision
@@ -29,6 +31,7 @@ __all__ = [
     "gru_from_keras",
     "gru_to_keras",
     "info",
+    "int8_errors",
     "load",
     "lstm_from_keras",
     "lstm_to_keras",

@@ -3,7 +3,7 @@
 use super::kernels::{Operation, networks};
 use super::runs;
 use super::status::or_default;
-use super::{constants, cudnn};
+use super::{constants, cudnn, int8_errors};
 use crate::{graphs, switches};
 use blockcell_kernels::Isa;
 
@@ -39,6 +39,7 @@ pub(super) fn info(tensorflow_running: &str) -> String {
             "failed_passes": graphs::failed_passes(),
             "runs": runs::of_ops(),
             "runs_in_int8": runs::in_int8(),
+            "int8_errors": int8_errors::noted(),
             "labels": runs::of_labels(),
         })
         .to_string()

@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockcell_kernels::ops::{Inferred, Op, PartialShape};
-use blockcell_kernels::{Context, Error, Isa, Precision, Weights};
+use blockcell_kernels::{Constants, Context, Error, Isa, Precision, Weights};
 
 use super::attributes::{self, Attributes};
 use super::constants::{Kept, multiplies_weights};
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status, Tensors};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
-use super::{block, cudnn, loops, normalized, unfused};
+use super::{block, cudnn, int8_errors, loops, normalized, unfused};
 use crate::switches;
 
 /// An operation that has kernels.
@@ -107,6 +107,8 @@ pub(super) fn operations() -> Vec<OpInfo> {
 /// The kernel of a node, or why there is none.
 pub(super) struct Kernel {
     op: String,
+    /// What errors of int8 are noted for.
+    layer: String,
     node: Result<Box<dyn Node>, Status>,
     kept: Kept,
     /// If the node says so; otherwise that of the process holds.
@@ -117,7 +119,7 @@ pub(super) struct Kernel {
     runs: Runs,
 }
 
-pub(super) fn make_kernel(op: &str, attributes: &NodeAttributes) -> Box<Kernel> {
+pub(super) fn make_kernel(op: &str, name: &str, attributes: &NodeAttributes) -> Box<Kernel> {
     let mut node = None;
     let mut kept = Kept::default();
     let (mut label, mut precision, mut weights) = (None, None, Weights::default());
@@ -137,8 +139,9 @@ pub(super) fn make_kernel(op: &str, attributes: &NodeAttributes) -> Box<Kernel> 
         Ok(())
     });
     let runs = Runs::of(op, label.as_deref());
+    let layer = label.unwrap_or_else(|| name.to_owned());
     let (op, node, said) = (op.to_owned(), node.ok_or(status), AtomicBool::new(false));
-    Box::new(Kernel { op, node, kept, precision, weights, said, runs })
+    Box::new(Kernel { op, layer, node, kept, precision, weights, said, runs })
 }
 
 /// Whether an operation computes gradients.
@@ -196,7 +199,16 @@ impl Kernel {
                     ran_int8: Some(&ran_int8),
                     constants,
                 };
-                node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
+                node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })?;
+                if !int8_errors::are_asked_for() || !ran_int8.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let op = by_name(&self.op).expect("it has run").op();
+                let (weights, constants) = (Weights::Float32, Constants::default());
+                let context = &Context { weights, constants, ran_int8: None, ..*context };
+                int8_errors::note((op, &self.layer), outputs, |outputs| {
+                    node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
+                })
             })?;
             let ran_int8 = ran_int8.into_inner();
             self.runs.count(ran_int8);

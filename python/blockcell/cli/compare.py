@@ -11,12 +11,14 @@ from blockcell.cli.options import (
     COUNT,
     Listed,
     batch_option,
+    choose_weights,
     json_option,
     precision_option,
     quiet_option,
     report_option,
     target_option,
     time_option,
+    weights_option,
     write_json,
 )
 from blockcell.precision import VARIABLE
@@ -40,7 +42,9 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     help="Of a SavedModel, which is called.",
 )
 @click.option(
-    "--inputs", metavar="FILE", help="An .npz with a model's inputs by name (default: random)."
+    *("--inputs", "--data"),
+    metavar="FILE",
+    help="An .npz with a model's inputs by name (default: random).",
 )
 @click.option(
     "--threads",
@@ -62,6 +66,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     help="Of a program: switch Keras's layers on (default: yes).",
 )
 @precision_option
+@weights_option
 @click.option("--library", metavar="FILE", help="The libblockcell.so to compare with.")
 @click.option(
     "--check-ratio", type=_ABOVE_0, metavar="X", help="Fail if a step is not X times as fast."
@@ -80,9 +85,13 @@ def command(**options):
     turns, with random inputs. A program is run twice, with the ARGUMENTS that follow a --, and its
     steps are timed: batches of Keras, Session.run, and calls of a tf.function.
 
+    With --weights int8 it says what that costs: how far each layer is from the same in float32, and
+    how many answers of a classifier change. Give it --data, a sample of yours.
+
     The exit code is 1 if the numbers of both sides differ by more than rounding explains, or if a
     check fails, and 2 if it could not be compared.
     """
+    choose_weights(options["weights"])  # For the processes that measure.
     from blockcell_tools.bench.run import circumstances
     from blockcell_tools.bench.workers import WorkerError
     from blockcell_tools.comparison import report
@@ -167,14 +176,19 @@ def _use(found, options):
     """What to do to have the gain."""
     from blockcell_tools.comparison import models
 
-    level = options["precision"]
+    level, weights = options["precision"], options["weights"]
     more = f', and blockcell.set_float32_matmul_precision("{level}")' if level else ""
     if found.kind == "program":
         words = f"--precision {level} " if level else ""
+        words += f"--weights {weights} " if weights else ""
         keras = "" if options["keras"] else "--no-keras "
         return f"start it by: blockcell run {words}{keras}{options['target']}"
-    call = "blockcell.keras.enable()" if found.kind == models.KERAS else "blockcell.load()"
-    return f"call {call}{more} before the model is loaded"
+    in_int8 = weights not in (None, "float32")
+    keep_x = ', keep_x="float32"' if weights == "int8_except_x" else ""
+    calls = [f'blockcell.load(weights="int8"{keep_x})'] if in_int8 else []
+    if found.kind == models.KERAS:
+        calls.append("blockcell.keras.enable()")
+    return f"call {' and '.join(calls) or 'blockcell.load()'}{more} before the model is loaded"
 
 
 def _passes(found, least):

@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from blockcell.cli.console import CommandError, writing
-from blockcell.cli.options import json_option, precision_option, quiet_option, report_option
+from blockcell.cli.options import (
+    choose_weights,
+    json_option,
+    precision_option,
+    quiet_option,
+    report_option,
+    weights_option,
+)
 from blockcell_tools import hosting
 
 
@@ -16,13 +23,14 @@ from blockcell_tools import hosting
 )
 @click.option("--keras/--no-keras", default=True, help="Switch Keras's layers on (default: yes).")
 @precision_option
+@weights_option
 @json_option
 @report_option
 @quiet_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is the name of a module.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(keras, precision, as_json, report, quiet, is_module, script, arguments):
+def command(keras, precision, weights, as_json, report, quiet, is_module, script, arguments):
     """Run a Python program with the library loaded and Keras's layers on its kernels.
 
     The program needs no edit. As soon as it has imported TensorFlow, the library is loaded, and as
@@ -31,6 +39,7 @@ def command(keras, precision, as_json, report, quiet, is_module, script, argumen
     """
     if not is_module and not Path(script).exists():
         raise CommandError(f"there is no file {script}")
+    choose_weights(weights)
     # It runs when the command line is done with, so that errors of the program are not taken for
     # errors of the command.
     program = hosting.Program(script, arguments, is_module)

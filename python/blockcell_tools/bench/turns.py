@@ -142,6 +142,11 @@ class Sides:
         self.abouts[name] = answer["about"]
         return answer["seconds"]
 
+    def results(self, name):
+        """The results of a side that was set up last: arrays by name."""
+        with np.load(self._file(name)) as arrays:
+            return dict(arrays)
+
     def _file(self, name):
         return str(Path(self._folder.name) / (name + ".npz"))
 

@@ -1,5 +1,7 @@
 """A step of a graph from a file of TensorFlow 1.x: what is fetched, and what is fed."""
 
+import functools
+import inspect
 import os
 from typing import Any, Dict, List, NamedTuple
 
@@ -8,6 +10,7 @@ import tensorflow as tf
 from blockcell_tools import graph_nodes, graph_plan
 from blockcell_tools.comparison.models import Call, ModelError
 
+_SEEDS = ("seed", "seed2")
 _QUEUES = ("QueueDequeue", "IteratorGetNext", "OneShotIterator")
 """Beginnings of the names of ops from which a graph takes inputs that nobody can feed."""
 
@@ -76,9 +79,17 @@ def _set_seeds(graph_def: Any) -> None:
     bodies = [function.node_def for function in graph_def.library.function]
     nodes = [node for body in [graph_def.node, *bodies] for node in body]
     for number, node in enumerate(nodes, 1):
-        seeds = [node.attr[name].i for name in ("seed", "seed2") if name in node.attr]
-        if seeds == [0, 0]:
+        # A file may leave out attributes that have their defaults.
+        seeds = [node.attr[name].i if name in node.attr else 0 for name in _SEEDS]
+        if seeds == [0, 0] and _has_seeds(node.op):
             node.attr["seed2"].i = number
+
+
+@functools.lru_cache(maxsize=None)
+def _has_seeds(op: str) -> bool:
+    """Whether ops of this name take seeds."""
+    function = getattr(tf.raw_ops, op, None)
+    return function is not None and set(_SEEDS) <= set(inspect.signature(function).parameters)
 
 
 def _element(graph: Any, name: str) -> Any:

@@ -110,7 +110,7 @@ class Ours(WithLibrary, TensorFlow):
     def __init__(self, name, job):
         """Loads the library."""
         super().__init__(name, job)
-        self._ran, self._layers = {}, []
+        self._ran, self._layers, self._int8_errors = {}, [], {}
         try:
             blockcell.keras.enable()
         except (ImportError, RuntimeError):
@@ -120,13 +120,18 @@ class Ours(WithLibrary, TensorFlow):
 
     def about(self):
         """Also the precision of products, runs of kernels in a call, and the model's layers."""
-        runs = self._info()["float32_matmul_runs"]
-        return dict(super().about(), float32_matmul_runs=runs, ran=self._ran, layers=self._layers)
+        info = self._info()
+        return dict(
+            super().about(),
+            **{name: info[name] for name in ("float32_matmul_runs", "weights")},
+            **{"ran": self._ran, "layers": self._layers, "int8_errors": self._int8_errors},
+        )
 
     def _watched_run(self, call):
         """Finds out what runs on the kernels."""
         before = blockcell.info()["runs"]
-        super()._watched_run(call)
+        with blockcell.int8_errors() as self._int8_errors:
+            super()._watched_run(call)
         after = blockcell.info()["runs"]
         self._ran = {op: n - before.get(op, 0) for op, n in after.items() if n > before.get(op, 0)}
         if self._has_keras and keras_nodes.is_file(call.file):

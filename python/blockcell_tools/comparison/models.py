@@ -8,7 +8,7 @@ import numpy as np
 from blockcell_tools import graph_plan, keras_nodes
 from blockcell_tools.bench.report import at
 from blockcell_tools.bench.turns import at_all_threads
-from blockcell_tools.comparison.results import Difference, Found, row_of
+from blockcell_tools.comparison.results import Difference, Found, answers_of, row_of
 
 SIDES = ("ours", "tensorflow")
 KERAS, SAVED_MODEL, GRAPH = "file of Keras", "SavedModel", "graph"
@@ -125,11 +125,27 @@ def measure(call, threads, seconds, seed, library, told):
         ours, theirs = sides.abouts["ours"], sides.abouts["tensorflow"]
         step = ours["step"]
         rows.append(row_of(step, number, turns.seconds["tensorflow"], turns.seconds["ours"]))
-        differences.append(Difference(f"results on {at(number)}", turns.errors["tensorflow"]))
+        results = [sides.results(name) for name in SIDES]
+        mean = max((_mean(ours, theirs) for ours, theirs in _pairs(*results)), default=None)
+        largest = turns.errors["tensorflow"]
+        differences.append(Difference(f"results on {at(number)}", largest, mean))
         memory = {"without": theirs["memory"], "ours": ours["memory"]}
-        about["float32_matmul_runs"] = ours["float32_matmul_runs"]
+        about.update({name: ours[name] for name in ("float32_matmul_runs", "weights")})
     stays += [f"{layer}: {reason}" for layer, path, reason in ours["layers"] if path != "blockcell"]
-    return Found(about, kind, rows, memory, ours["ran"], stays, differences, {}, {})
+    layers = ours["int8_errors"]
+    answers = [answers_of(name, results[0][name], results[1][name]) for name in results[0]]
+    answers = [one for one in answers if one is not None] if layers else []
+    found = (about, kind, rows, memory, ours["ran"], stays, differences, {}, {}, layers, answers)
+    return Found(*found)
+
+
+def _pairs(ours, theirs):
+    return [(ours[name], theirs[name]) for name in ours if ours[name].size]
+
+
+def _mean(ours, theirs):
+    """The mean error, relative to the largest element."""
+    return float(np.mean(np.abs(ours - theirs)) / max(np.max(np.abs(theirs)), 1e-30))
 
 
 def _stays(call):

@@ -106,7 +106,7 @@ def _about() -> Dict[str, Any]:
 
     info = blockcell.info()
     found["versions"]["tensorflow"] = tf.__version__
-    found.update({key: info[key] for key in ("isa", "loaded", "float32_matmul_runs")})
+    found.update({key: info[key] for key in ("isa", "loaded", "float32_matmul_runs", "weights")})
     return found
 
 

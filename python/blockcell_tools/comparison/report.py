@@ -16,6 +16,8 @@ NOTE = (
 )
 _MOST_STAYS = 6
 """Reasons that the screen has room for."""
+_MOST_LAYERS = 12
+"""The same for layers."""
 
 
 def cells(found: Found) -> List[List[str]]:
@@ -63,13 +65,30 @@ def _of_numbers(found: Found) -> Iterator[str]:
     for name, sides in found.losses.items():
         ends = [f"{side[0]:.5g} to {side[-1]:.5g}" for side in (sides["without"], sides["ours"])]
         yield f"{name}: {ends[0]} without, {ends[1]} with."
+    yield from _of_int8(found)
     worst = found.worst
     if worst is not None:
         judged = "as rounding explains" if found.agrees else "MORE THAN ROUNDING EXPLAINS"
+        if found.in_int8:
+            judged = "as int8 explains" if found.agrees else "MORE THAN INT8 EXPLAINS"
+        mean = "" if worst.mean is None else f", {worst.mean:.1e} in the mean"
         yield (
-            f"Largest difference: {worst.largest:.1e} of the largest element ({worst.what}), "
-            f"{judged}."
+            f"Largest difference: {worst.largest:.1e} of the largest element{mean} "
+            f"({worst.what}), {judged}."
         )
+
+
+def _of_int8(found: Found) -> Iterator[str]:
+    for layer, errors in list(found.layers.items())[:_MOST_LAYERS]:
+        yield (
+            f"In int8: {layer} ({errors['op']}), off by {errors['largest']:.1e} of its largest "
+            f"element at most, {errors['mean']:.1e} in the mean."
+        )
+    more = len(found.layers) - _MOST_LAYERS
+    if more > 0:
+        yield f"... and {more} more layers: --json has them all."
+    for one in found.answers:
+        yield f"Answers that change: {one.changed:,} of {one.of:,} ({one.what})."
 
 
 def write_page(path: Path, title: str, found: Found) -> None:

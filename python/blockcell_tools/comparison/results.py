@@ -9,6 +9,8 @@ from blockcell_tools.bench.report import ratio_quartiles
 LIMITS = {"highest": 1e-3, "high": 3e-3, "medium": 3e-2}
 """How much results may differ by rounding, relative to the largest element, by the precision of
 products: many layers, or some steps of training, add it up."""
+INT8_LIMIT = 0.1
+"""The same where weights are in int8."""
 
 
 class CompareError(Exception):
@@ -45,6 +47,17 @@ class Difference(NamedTuple):
     what: str
     largest: float
     """Relative to the largest element."""
+    mean: Optional[float] = None
+    """The same of the mean, where it was computed."""
+
+
+class Answers(NamedTuple):
+    """How many answers of a classifier change."""
+
+    what: str
+    """The output with the probabilities."""
+    changed: int
+    of: int
 
 
 class Found(NamedTuple):
@@ -66,11 +79,20 @@ class Found(NamedTuple):
     """Of a program: what each of its steps returned that is one number, by name and side."""
     seconds: Dict[str, float]
     """Of a program: how long all of it took, by side."""
+    layers: Dict[str, Dict[str, Any]] = {}
+    """Of a model with weights in int8: what `blockcell.int8_errors` gives of each layer."""
+    answers: Sequence[Answers] = ()
+    """Of a model with weights in int8 that classifies."""
 
     @property
     def precision(self) -> str:
         """The level of the library's matrix products."""
         return str(self.about.get("float32_matmul_runs") or "highest")
+
+    @property
+    def in_int8(self) -> bool:
+        """Whether weights are to be in int8."""
+        return self.about.get("weights") not in (None, "float32")
 
     @property
     def worst(self) -> Optional[Difference]:
@@ -81,7 +103,8 @@ class Found(NamedTuple):
     @property
     def agrees(self) -> bool:
         """Whether no difference is larger than rounding explains."""
-        return all(one.largest <= LIMITS[self.precision] for one in self.differences)
+        limit = INT8_LIMIT if self.in_int8 else LIMITS[self.precision]
+        return all(one.largest <= limit for one in self.differences)
 
     def as_json(self) -> Dict[str, Any]:
         """The same for JSON, with what the screen says of it."""
@@ -90,6 +113,7 @@ class Found(NamedTuple):
         del content["about"]
         content["rows"] = [_plain(row) for row in self.rows]
         content["differences"] = [one._asdict() for one in self.differences]
+        content["answers"] = [one._asdict() for one in self.answers]
         content["largest_difference"] = None if worst is None else worst.largest
         content["agrees"] = self.agrees
         content["advice"] = self.advice()
@@ -117,6 +141,23 @@ class Found(NamedTuple):
             f"No gain shows: {main.ratio:.2f} times as fast, and the quartiles are on both sides "
             "of 1. A longer comparison may tell."
         )
+
+
+def answers_of(what: str, ours: Any, theirs: Any) -> Optional[Answers]:
+    """How many answers change, of an output whose last axis has the probabilities of classes.
+
+    Returns:
+      None if it has none: numbers from 0 to 1 that add up to 1, or a single one for two classes.
+    """
+    if theirs.ndim < 2 or theirs.size == 0 or not np.all((theirs >= 0) & (theirs <= 1)):
+        return None
+    if theirs.shape[-1] == 1:
+        chosen = [side[..., 0] > 0.5 for side in (ours, theirs)]
+    elif np.allclose(theirs.sum(-1), 1.0, atol=1e-3):
+        chosen = [side.argmax(-1) for side in (ours, theirs)]
+    else:
+        return None
+    return Answers(what, int(np.sum(chosen[0] != chosen[1])), int(chosen[0].size))
 
 
 def _plain(row: Row) -> Dict[str, Any]:

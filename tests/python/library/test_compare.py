@@ -50,6 +50,53 @@ def test_keras_file(tmp_path):
     assert "<svg" in page and found["advice"] in page and "src=" not in page
 
 
+@TF2_ONLY
+def test_weights_in_int8(tmp_path):
+    """What int8 costs, layer by layer, and in answers."""
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input([20, 40], name="x"),
+            layers.LSTM(64, return_sequences=True, name="first"),
+            layers.GRU(48, name="second"),
+            layers.Dense(3, activation="softmax"),
+        ]
+    )
+    model.save(str(tmp_path / "model.h5"))
+    x = np.random.RandomState(0).uniform(-1, 1, (300, 20, 40)).astype(np.float32)
+    np.savez(str(tmp_path / "sample.npz"), x=x)
+    words = ["compare", tmp_path / "model.h5", "--data", tmp_path / "sample.npz", *QUICK[:4]]
+    printed, _ = run(*words, "--weights", "int8", "--report", tmp_path / "all.json")
+    found = json.loads((tmp_path / "all.json").read_text())
+    assert found["weights"] == "int8" and found["agrees"]
+    assert list(found["layers"]) == ["first", "second"]
+    for errors in found["layers"].values():
+        assert errors["calls"] == 1 and 1e-5 < errors["mean"] < errors["largest"] < 5e-2
+    [answers] = found["answers"]
+    assert answers["of"] == 300 and 0 <= answers["changed"] < 30
+    assert "In int8: first (BlockcellKerasLSTM), off by" in printed
+    assert f"Answers that change: {answers['changed']} of 300" in printed
+    assert "as int8 explains" in printed
+    assert 'blockcell.load(weights="int8") and blockcell.keras.enable()' in found["advice"] or (
+        "gain" not in found["advice"]
+    )
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, changed",
+    [
+        ([[0.4, 0.6], [0.9, 0.1]], [[0.6, 0.4], [0.8, 0.2]], (1, 2)),
+        ([[0.4], [0.7], [0.2]], [[0.6], [0.8], [0.1]], (1, 3)),
+        ([[1.5, 0.2]], [[1.4, 0.1]], None),
+        ([0.1, 0.9], [0.2, 0.8], None),
+        ([[0.3, 0.3]], [[0.2, 0.3]], None),
+    ],
+)
+def test_answers(ours, theirs, changed):
+    found = results.answers_of("p", np.array(ours), np.array(theirs))
+    assert (found and found[1:]) == changed
+
+
 @pytest.mark.once
 def test_saved_model(tmp_path):
     with tarfile.open(str(KERAS_2 / "2.4-lstm.tar.xz")) as archive:

@@ -65,6 +65,15 @@ def test_node():
     assert "BlockLSTMV2: _blockcell_weights must be one of float32, int8" in message
 
 
+def test_noted_errors():
+    noted, error, same, is_over = run("noted_errors")
+    [(name, errors)] = noted.items()  # The weights of the other node are fed.
+    assert name == "constant/BlockLSTMV2" and errors["op"] == "BlockLSTMV2"
+    assert errors["calls"] == 2 and abs(errors["largest"] - error) < 1e-5
+    assert 1e-6 < errors["mean"] < errors["largest"]
+    assert same and is_over
+
+
 def test_loop():
     error, ran = run("of_a_loop", INT8)
     assert 1e-4 < error < LIMIT and ran.get("BlockcellLSTMLayer") == 1

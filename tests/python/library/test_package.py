@@ -49,6 +49,7 @@ def test_info():
         "kept_weight_bytes",
         "runs",
         "runs_in_int8",
+        "int8_errors",
         "labels",
     }
     assert answer["loaded"] and answer["problem"] is None
@@ -296,9 +297,9 @@ def symbols(path, *options):
     return {line.split()[0].split("@")[0]: line.split()[1] for line in listing.splitlines()}
 
 
-def test_one_function_is_exported():
+def test_only_functions_for_python_are_exported():
     exported = symbols(blockcell.find_library(), "--defined-only")
-    assert set(exported) == {"blockcell_float32_matmul_precision"}
+    assert set(exported) == {"blockcell_float32_matmul_precision", "blockcell_note_int8_errors"}
 
 
 def test_undefined_symbols_are_tensorflows_and_the_systems():

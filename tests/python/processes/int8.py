@@ -131,6 +131,30 @@ def of_a_node():
     return [not np.array_equal(*results[:2]), _runs("BlockLSTMV2"), results[2]]
 
 
+def noted_errors():
+    """What is noted of two nodes in two calls, the error of the first, and what follows."""
+    blockcell.load(weights="int8")
+    inputs = inputs_of("BlockLSTMV2", **SIZES, dtype=np.float32, seed=1)
+    with tf.Graph().as_default() as graph, labelled_calls.labelled():
+        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        x = tf.compat.v1.placeholder(np.float32, name="x")
+        with tf.name_scope("constant"):
+            constant = labelled_calls.call("BlockLSTMV2", {**tensors, "x": x})["h"]
+        with tf.name_scope("fed"):
+            fed = labelled_calls.call(
+                "BlockLSTMV2",
+                {**tensors, "x": x, "w": tf.compat.v1.placeholder(np.float32, name="w")},
+            )["h"]
+    with tf.compat.v1.Session(graph=graph) as session:
+        feeds = {"x:0": inputs["x"], "fed/w:0": inputs["w"]}
+        with blockcell.int8_errors() as noted:
+            for _ in range(2):
+                got, want = session.run([constant, fed], feeds)
+        again = session.run(constant, feeds)
+    after = blockcell.info()["int8_errors"]
+    return [noted, _error(got, want), bool(np.array_equal(again, got)), after == noted]
+
+
 def of_a_loop():
     """Of a loop that the passes make a layer of: the error, and what ran in int8."""
     blockcell.load()
