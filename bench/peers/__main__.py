@@ -4,9 +4,9 @@ import argparse
 import os
 import sys
 
-from bench.comparison import new_parser
+from bench.comparison import new_parser, positive
 from bench.nets import LARGEST_ERROR
-from bench.peers import nets, report
+from bench.peers import clients, nets, report
 from blockcell.cli.console import new_console
 from blockcell_tools.bench import machine, shapes
 from blockcell_tools.bench.report import at
@@ -22,6 +22,9 @@ def main():
     """Runs the comparison."""
     arguments = parse_arguments()
     console = new_console()
+    if arguments.clients:
+        clients.run(PROGRAM, arguments, console)
+        return
     try:
         found = measure(arguments, console)
     except (WorkerError, machine.MachineError, RowsError) as error:
@@ -61,9 +64,25 @@ def parse_arguments(words=None):
     add(
         "--rivals",
         nargs="+",
-        choices=list(dict.fromkeys(name for names in nets.RIVALS.values() for name in names)),
+        choices=list(dict.fromkeys([*sum(nets.RIVALS.values(), ()), *clients.RIVALS])),
         default=None,
         help="default: all",
+    )
+    add(
+        "--clients",
+        nargs="+",
+        type=positive(int),
+        metavar="K",
+        help="instead: inference by so many clients at once, each answer checked: calls a second, "
+        "p50 and p99 (sequences 50x8x256 and 50x1x128 unless told otherwise)",
+    )
+    add(
+        "--inter-op",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --clients: inter_op_parallelism_threads of TensorFlow's session; -1 runs each "
+        "call in its client's own thread (default: TensorFlow's)",
     )
     add(
         "--resume",

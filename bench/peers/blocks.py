@@ -28,6 +28,9 @@ ICFO = ("i", "c", "f", "o")
 WEIGHTS = "_blockcell_weights"
 """A node's attribute, of our kernels."""
 
+ATTRIBUTES = {"forget_bias": 0.0, "cell_clip": 0.0, "use_peephole": False, "reset_after": True}
+"""Of the ops, as the others have it."""
+
 SETTLING_SECONDS = 1.2
 """Kernels keep packed weights of a variable that calls have had for a second."""
 
@@ -56,16 +59,13 @@ class Blocks:
             if kernel.name not in self._checked and kernel.function is None:
                 self._sides.check_labels(kernel)
             self._checked.add(kernel.name)
-        values = {"LSTM": lstm_inputs, "GRU": gru_inputs}[net.kind](net, arrays)
-        values = {tensor.name: values[tensor.name] for tensor in op.inputs}
-        attributes = {"forget_bias": 0.0, "cell_clip": 0.0, "use_peephole": False}
-        attributes["reset_after"] = True
+        values = op_inputs(net, arrays)
         # A frozen graph has its weights in the graph, as ONNX Runtime has them in the model.
         weights = [tensor.name for tensor in op.inputs if tensor.kind == WEIGHT]
         constants = weights if net.work in (INFERENCE, INT8) else ()
         kept = weights if net.work == SERVING else ()
         nodes = {WEIGHTS: "int8"} if net.work == INT8 else {}
-        self._pair = graphs.Pair(self._sides, op, values, attributes, constants, kept, nodes)
+        self._pair = graphs.Pair(self._sides, op, values, ATTRIBUTES, constants, kept, nodes)
         # What the others return, and all that they compute.
         self._run = self._pair.chain(self._name, 1, None if net.work == TRAINING else ["h"])
         self.calls = 1
@@ -94,6 +94,12 @@ class Blocks:
             gradients = {"LSTM": lstm_gradients, "GRU": gru_gradients}[self._net.kind]
             found.update(gradients(self._net, outputs))
         return found
+
+
+def op_inputs(net, arrays):
+    """The inputs of a net's op."""
+    values = {"LSTM": lstm_inputs, "GRU": gru_inputs}[net.kind](net, arrays)
+    return {tensor.name: values[tensor.name] for tensor in net.case.op.inputs}
 
 
 def lstm_inputs(net, arrays):

@@ -19,6 +19,7 @@ from blockcell_tools.bench.report import (
     ratio_quartiles,
     rich_table,
     where_and_when,
+    with_quartiles,
 )
 
 TITLE = "Sequences: ours, TensorFlow's block op, Keras, PyTorch and ONNX Runtime"
@@ -67,8 +68,7 @@ class Row(NamedTuple):
         rivals = RIVALS[self.net.work]
         cells += [_milliseconds(self.seconds.get(rival)) for rival in rivals]
         for rival in rivals:
-            ratios = (self.ratio(rival), *self.quartiles(rival)) if rival in self.seconds else None
-            cells.append("{:.2f} ({:.2f} to {:.2f})".format(*ratios) if ratios else "")
+            cells.append(with_quartiles(*self.ratios[rival]) if rival in self.ratios else "")
         return [*cells, percent(self.share), others(self.neighbours, self.threads)]
 
 

@@ -23,7 +23,7 @@ from blockcell.cli.options import (
     write_json,
 )
 from blockcell.precision import VARIABLE
-from blockcell_tools.bench import files, machine, report, run, shapes
+from blockcell_tools.bench import client_rows, files, machine, report, run, shapes
 from blockcell_tools.bench.ops import DTYPES
 from blockcell_tools.bench.rows import RowsError
 from blockcell_tools.bench.tables import OPS, USUAL_OPS
@@ -42,9 +42,8 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 @click.option(
     "--ops",
     type=Listed(click.Choice([*OPS, "all"])),
-    default=",".join(USUAL_OPS),
     metavar="OP,...",
-    help=f"Of {', '.join(OPS)}; or all (default: all but the last two).",
+    help=f"Of {', '.join(OPS)}; or all (default: all but the last two; BlockLSTM with --clients).",
 )
 @click.option(
     "--shapes",
@@ -71,6 +70,13 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     "--linear",
     is_flag=True,
     help=f"Instead: from 1 to {shapes.MOST_ROWS:,} rows, in the batch and in time.",
+)
+@click.option(
+    "--clients",
+    type=Listed(COUNT),
+    metavar="K,...",
+    help="Instead: K callers at once, each with an input of its own and every answer checked: "
+    "calls a second, p50 and p99 (sequences 50x8x256 and 50x1x128 unless told otherwise).",
 )
 @batch_option
 @time_option
@@ -103,11 +109,17 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     help="Sizes of the intra-op pool.",
 )
 @click.option(
+    "--inter-op",
+    type=int,
+    default=0,
+    metavar="N",
+    help="With --clients: inter_op_parallelism_threads of the session; -1 runs each call in its "
+    "client's own thread (default: TensorFlow's).",
+)
+@click.option(
     "--seconds",
     type=_ABOVE_0,
-    default=1.0,
-    show_default=True,
-    help="Time for the rounds of a row.",
+    help="Time for the rounds of a row (default: 1; 4 with --clients).",
 )
 @click.option(
     "--seed",
@@ -159,8 +171,9 @@ def command(**options):
     choose_weights(options["weights"])
     wanted = _wanted(**options)
     console = new_console(wanted.quiet or wanted.as_json)
+    measuring, tables, written = [client_rows] * 3 if wanted.clients else [run, report, files]
     try:
-        found = run.measure(wanted, console)
+        found = measuring.measure(wanted, console)
     except (WorkerError, machine.MachineError, RowsError) as error:
         raise CommandError(str(error)) from error
     except KeyboardInterrupt:
@@ -174,10 +187,10 @@ def command(**options):
         console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")
     if not found.rows:
         raise CommandError("nothing to measure with these ops, dtypes and shapes")
-    report.print_tables(console, found)
+    tables.print_tables(console, found)
     with writing(wanted.output):
-        files.write(wanted.output, found, console)
-    write_json(report.as_json(found), wanted.as_json, wanted.report)
+        written.write(wanted.output, found, console)
+    write_json(tables.as_json(found), wanted.as_json, wanted.report)
     sys.exit(0 if _check(found, wanted, console) else 1)
 
 
@@ -185,11 +198,15 @@ def _wanted(**options):
     """The options, with what they mean where one depends on another."""
     wanted = SimpleNamespace(**options)
     wanted.shapes = wanted.__dict__.pop("steps")
-    modes = [name for name in ("random", "graph", "linear") if options[name]]
+    modes = [name for name in ("random", "graph", "linear", "clients") if options[name]]
     if len(modes) > 1:
         raise click.UsageError(f"--{modes[0]} and --{modes[1]} exclude each other.")
-    if modes and (wanted.shapes or wanted.sequences):
+    if modes and not wanted.clients and (wanted.shapes or wanted.sequences):
         raise click.UsageError(f"--{modes[0]} chooses the shapes itself.")
+    if wanted.clients:
+        _of_clients(wanted)
+    wanted.seconds = wanted.seconds or 1.0
+    wanted.ops = wanted.ops or list(USUAL_OPS)
     if "all" in wanted.ops:
         wanted.ops = list(OPS)
     wanted.threads = sorted(set(wanted.threads))
@@ -202,6 +219,17 @@ def _wanted(**options):
     if wanted.memory is None and not modes:
         wanted.memory = _MEMORY
     return wanted
+
+
+def _of_clients(wanted):
+    """The options of `--clients`, where they differ from the others'."""
+    forward = client_rows.FORWARD
+    wanted.clients = sorted(set(wanted.clients))
+    wanted.seconds = wanted.seconds or 4.0
+    wanted.ops = list(forward) if wanted.ops == ["all"] else wanted.ops or [client_rows.USUAL_OP]
+    other = [op for op in wanted.ops if op not in forward]
+    if other:
+        raise click.UsageError(f"--clients call {', '.join(forward)}, and not {other[0]}.")
 
 
 def _check(found, wanted, console):

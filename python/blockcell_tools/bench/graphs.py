@@ -19,11 +19,11 @@ class LabelError(Exception):
     """A side does not run the kernel that it should."""
 
 
-def configuration(tf, threads):
-    """Session options: so many intra-op threads, and a graph that is run as it was built."""
+def configuration(tf, threads, inter_op=1):
+    """Session options: so many threads of either pool, and a graph that is run as it was built."""
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=threads,
-        inter_op_parallelism_threads=1,
+        inter_op_parallelism_threads=inter_op,
         device_count={"GPU": 0},
     )
     # The repeated ops have the same inputs and unused outputs: any optimizer would merge them.
@@ -113,6 +113,58 @@ class Sides:
                     f"{kernel.name}: the side called {side} does not run that kernel: of a {name} "
                     f"with a column too many it says {said!r}"
                 )
+
+
+SESSION_RUN, CALLABLE = "Session.run", "make_callable"
+"""How a program calls a session's graph."""
+
+
+class Served:
+    """A session whose callers feed one tensor and fetch one; all else is in the graph.
+
+    Callers may be in several threads at once. Use it as a context manager.
+    """
+
+    def __init__(self, sides: Sides, op, arrays, attributes, side, fed="x", fetched="h"):
+        """Makes the graph.
+
+        Args:
+          sides: What runs either side.
+          op: A `blockcell_tools.bench.ops.Op`; None for a graph that returns what it is fed.
+          arrays: The op's inputs by name; of the one that is fed, the type and the shape count.
+          attributes: Values of attributes by name.
+          side: One of `SIDES`.
+          fed: The name of the input that is fed.
+          fetched: The name of the output that is fetched.
+        """
+        tf = sides.tf
+        with tf.Graph().as_default() as graph:
+            self._fed = tf.compat.v1.placeholder(arrays[fed].dtype, arrays[fed].shape)
+            if op is None:
+                self._fetched = tf.identity(self._fed)
+            else:
+                values = {name: tf.constant(array) for name, array in arrays.items() if name != fed}
+                outputs, _ = sides.add(graph, op, side, {**values, fed: self._fed}, attributes)
+                self._fetched = outputs[fetched]
+            self._session = tf.compat.v1.Session(graph=graph, config=sides.config)
+
+    def __enter__(self):
+        """Returns itself."""
+        return self
+
+    def __exit__(self, *exception):
+        """Closes the session."""
+        self._session.close()
+
+    def caller(self, how):
+        """A function that feeds its argument and returns what is fetched.
+
+        Args:
+          how: `SESSION_RUN` or `CALLABLE`.
+        """
+        if how == CALLABLE:
+            return self._session.make_callable(self._fetched, [self._fed])
+        return lambda array: self._session.run(self._fetched, {self._fed: array})
 
 
 class Pair:

@@ -119,6 +119,11 @@ def ratio_quartiles(rival, ours):
     return float(median), (float(low), float(high))
 
 
+def with_quartiles(ratio, quartiles):
+    """A cell: a ratio and its quartiles."""
+    return "{:.2f} ({:.2f} to {:.2f})".format(ratio, *quartiles)
+
+
 def make_row(case, threads, result, limits):
     """The row of what `blockcell_tools.bench.worker.measure` returns; `limits` may be None."""
     ratio, quartiles = ratio_quartiles(result["stock"], result["ours"])

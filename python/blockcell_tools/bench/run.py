@@ -55,10 +55,7 @@ def chosen_cases(arguments):
     single = arguments.shapes or shapes.USUAL[False]
     everything = "all" in single
     sequences = arguments.sequences or (["all"] if everything else shapes.USUAL[True])
-    lists = {
-        False: shapes.ALL[False] if everything else single,
-        True: shapes.ALL[True] if "all" in sequences else sequences,
-    }
+    lists = {False: shapes.named(single, False), True: shapes.named(sequences, True)}
     return "Stock and ours, side by side", "", shapes.cases(*chosen, lists)
 
 

@@ -65,6 +65,11 @@ ALL = _all_shapes()
 """The usual shapes and more: small and large batches and cells; by `Op.is_sequence`."""
 
 
+def named(chosen, is_sequence):
+    """The shapes that a list of them, or of "all", stands for."""
+    return ALL[is_sequence] if "all" in chosen else chosen
+
+
 def cell_shape(text):
     """Batch, input and cell size of `BxC` or `BxDxC`; ValueError if it is none."""
     sizes = _sizes(text, (2, 3), "20x200 or 20x100x200")

@@ -1,7 +1,8 @@
 """What the process of one side does, for one number of threads.
 
 It talks as `blockcell_tools.bench.worker` does. The parent writes the job, and the worker
-answers what runs there. Then the parent asks it to prepare a net, or to take a turn on it.
+answers what runs there. Then the parent asks it to prepare a net, or to take a turn on it, by calls
+one after the other or by those of several clients at once.
 """
 
 import gc
@@ -10,6 +11,7 @@ import time
 
 import numpy as np
 
+from blockcell_tools.bench import clients
 from blockcell_tools.bench.machine import Neighbours
 from blockcell_tools.bench.timing import LONG, seconds_of
 
@@ -19,8 +21,8 @@ def serve(sides, net_type):
 
     Args:
       sides: What runs each side, by name, made of the side's name and the job. It has `about`,
-        `prepare`, `run` and `results`. If a run is several calls, `calls` is their number. The
-        name is the program's argument.
+        `prepare`, `run` and `results`. If a run is several calls, `calls` is their number. If it
+        has `clients`, they are those of `clients.load`. The name is the program's argument.
       net_type: The named tuple that says what to prepare; its `arrays` makes inputs of a seed.
     """
 
@@ -32,6 +34,8 @@ def serve(sides, net_type):
             if "net" in message:
                 net = net_type(*message["net"])
                 yield prepare(side, net, message["seed"], message["results"])
+            elif "load" in message:
+                yield clients.load(side.clients, message["load"], message["warm"])
             else:
                 yield turn(side, message["repetitions"], message["warm"])
 

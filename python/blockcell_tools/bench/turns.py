@@ -20,6 +20,9 @@ WARM_SECONDS = 0.1
 PAUSE_SECONDS = 0.02
 """Between turns: idle threads of the side before are given up by then."""
 
+LOAD_SECONDS, FEWEST_CALLS, FEWEST_LOADS = 0.25, 8, 2
+"""How long the turn of several clients lasts, calls of each that it has room for, and turns."""
+
 
 class Turns(NamedTuple):
     """The rounds of a measurement."""
@@ -32,7 +35,7 @@ class Turns(NamedTuple):
     """The largest scaled difference of each rival's results from ours."""
 
 
-def at_all_threads(module, names, nets, threads, library, about):
+def at_all_threads(module, names, nets, threads, library, about, **job):
     """Starts the sides for each number of threads, and ends them.
 
     Args:
@@ -42,12 +45,13 @@ def at_all_threads(module, names, nets, threads, library, about):
       threads: Numbers of threads.
       library: The library's file, or None.
       about: A description, to which what runs is added.
+      job: What else each side is told first.
 
     Yields:
       Each net, with each number of threads and the `Sides` that run.
     """
     for number in threads:
-        with Sides(module, names, {"threads": number, "library": library}) as sides:
+        with Sides(module, names, {"threads": number, "library": library, **job}) as sides:
             sides.describe(about)
             for net in nets:
                 yield net, number, sides
@@ -111,29 +115,45 @@ class Sides:
         Raises:
           WorkerError: The sides disagree, or one ended.
         """
+        estimates, errors = self._prepared(net, sides, seed, largest_error)
+        turns = Turns({name: [] for name in estimates}, [], errors)
+
+        def take_turn(name):
+            estimate = estimates[name]
+            repetitions = max(1, round(TURN_SECONDS / estimate))
+            warm = WARM_SECONDS if estimate < 5 * TURN_SECONDS else 0.0
+            found = self._workers[name].ask({"repetitions": repetitions, "warm": warm})
+            turns.seconds[name].append(found["seconds"])
+            turns.spent.append(found["spent"])
+
+        _rounds(list(estimates), take_turn, fewest_rounds(max(estimates.values())), seconds, told)
+        return turns
+
+    def serve(self, net, sides, seconds, seed, largest_error):
+        """The same, where each turn is that of several clients at once, as many as the net says.
+
+        Returns:
+          What `blockcell_tools.bench.clients.load` returned in each round, by side; and `errors` as
+          of `Turns`.
+        """
+        estimates, errors = self._prepared(net, sides, seed, largest_error)
+        loads = {name: [] for name in estimates}
+
+        def take_turn(name):
+            # Of a short measurement, turns are short, too.
+            short = min(LOAD_SECONDS, seconds / len(estimates) / FEWEST_LOADS)
+            length = max(short, FEWEST_CALLS * estimates[name])
+            message = {"load": length, "warm": min(WARM_SECONDS, length)}
+            loads[name].append(self._workers[name].ask(message))
+
+        _rounds(list(estimates), take_turn, FEWEST_LOADS, seconds)
+        return loads, errors
+
+    def _prepared(self, net, sides, seed, largest_error):
+        """About how long a call takes on each side that was started, and `errors` of `Turns`."""
         names = [name for name in self._workers if name in sides]
         estimates = {name: self._prepare(name, net, seed) for name in names}
-        errors = self._compare(names, net, largest_error)
-        turns = Turns({name: [] for name in names}, [], errors)
-        fewest = fewest_rounds(max(estimates.values()))
-        end = time.perf_counter() + seconds
-        number = 0
-        while number < fewest or (number < MOST_ROUNDS and time.perf_counter() < end):
-            # Each side is first in some rounds, and comes after each of the others.
-            first = number % len(names)
-            order = names[first:] + names[:first]
-            for name in order if number // len(names) % 2 == 0 else reversed(order):
-                time.sleep(PAUSE_SECONDS)
-                estimate = estimates[name]
-                repetitions = max(1, round(TURN_SECONDS / estimate))
-                warm = WARM_SECONDS if estimate < 5 * TURN_SECONDS else 0.0
-                message = {"repetitions": repetitions, "warm": warm}
-                found = self._workers[name].ask(message)
-                turns.seconds[name].append(found["seconds"])
-                turns.spent.append(found["spent"])
-            number += 1
-            told(min(1.0, 1.0 - (end - time.perf_counter()) / seconds))
-        return turns
+        return estimates, self._compare(names, net, largest_error)
 
     def _prepare(self, name, net, seed):
         """Sets a net up on a side; returns about how long a call takes."""
@@ -151,9 +171,9 @@ class Sides:
         return str(Path(self._folder.name) / (name + ".npz"))
 
     def _compare(self, names, net, largest_error):
-        """The largest scaled difference of each rival's results from ours."""
+        """The largest scaled difference of each rival's results from ours, the first side's."""
         errors = {}
-        with np.load(self._file("ours")) as ours:
+        with np.load(self._file(names[0])) as ours:
             for name in names[1:]:
                 with np.load(self._file(name)) as theirs:
                     if set(theirs) != set(ours):
@@ -168,3 +188,26 @@ class Sides:
                     )
                 errors[name] = found[worst]
         return errors
+
+
+def _rounds(names, take_turn, fewest, seconds, told=lambda share: None):
+    """Lets sides take turns until the time has passed.
+
+    Args:
+      names: The sides.
+      take_turn: Given a name, takes that side's turn.
+      fewest: The fewest rounds.
+      seconds: Time to spend, as far as the limits on the number of rounds allow.
+      told: Called with the share of the time that has passed, after each round.
+    """
+    end = time.perf_counter() + seconds
+    number = 0
+    while number < fewest or (number < MOST_ROUNDS and time.perf_counter() < end):
+        # Each side is first in some rounds, and comes after each of the others.
+        first = number % len(names)
+        order = names[first:] + names[:first]
+        for name in order if number // len(names) % 2 == 0 else reversed(order):
+            time.sleep(PAUSE_SECONDS)
+            take_turn(name)
+        number += 1
+        told(min(1.0, 1.0 - (end - time.perf_counter()) / seconds))

@@ -50,7 +50,8 @@ def start(job):
     """Starts TensorFlow and loads the library.
 
     Args:
-      job: A dictionary with the number of `threads`, and the `library`'s file or None.
+      job: A dictionary with the number of `threads`, and the `library`'s file or None. If it has
+        `inter_op`, so many steps of sessions run at once.
 
     Returns:
       The `Sides`, and what the parent is told about what runs here.
@@ -58,7 +59,7 @@ def start(job):
     import tensorflow as tf
 
     module = blockcell.load(job["library"])
-    config = configuration(tf, job["threads"])
+    config = configuration(tf, job["threads"], job.get("inter_op", 1))
     info = library_info(tf, module, config)
     if info["taken_over"]:
         raise LabelError(f"the library has replaced stock kernels: {info['taken_over']}")
