@@ -2,7 +2,7 @@
 
 `python -m bench.int8 --library FILE` trains small Keras models on text of the standard library, and
 runs `blockcell compare --weights int8` with text that they have not seen. It does the same with the
-graphs of `bench.zoo.write` and random inputs, and writes the table of docs/int8.md.
+graphs of `bench.zoo.write`, and writes the table of docs/int8.md.
 """
 
 import argparse
@@ -75,8 +75,12 @@ MODELS = {
 }
 
 
-def frozen(net, file):
-    """Writes a published architecture with its first weights; None if it keeps states, too."""
+def freeze(net, file, inputs):
+    """Writes a published architecture with its first weights, and inputs for it.
+
+    Returns:
+      False if the graph keeps states, too.
+    """
     import tensorflow as tf
 
     v1 = tf.compat.v1
@@ -86,10 +90,15 @@ def frozen(net, file):
         session.run("initialize")
         convert = v1.graph_util.convert_variables_to_constants
         made = convert(session, graph.as_graph_def(), ["results"])
+        given = [node for node in made.node if node.op == "PlaceholderWithDefault"]
+        np.savez(str(inputs), **session.run({node.name: node.name + ":0" for node in given}))
     if any(node.op.startswith("Assign") for node in made.node):
-        return None
+        return False
+    for node in given:  # Defaults that nobody feeds are constants, and TensorFlow folds them.
+        node.op = "Placeholder"
+        del node.input[:]
     file.write_bytes(made.SerializeToString())
-    return file
+    return True
 
 
 def compared(file, library, *words):
@@ -137,15 +146,16 @@ def main():
             about = compared(file, library, "--data", str(arrays))
             rows.append([words, *cells(about)])
         for net in nets.NETS:
-            file = net.work == nets.INFERENCE and frozen(net, Path(folder) / "graph.pb")
-            if file:
-                found = compared(file, library, "--target", "results")
+            file = Path(folder) / "graph.pb"
+            if net.work == nets.INFERENCE and freeze(net, file, arrays):
+                words = ("--target", "results", "--data", str(arrays))
+                found = compared(file, library, *words)
                 rows.append([net.words, *(cells(found) if found else ["none", *[""] * 5])])
     where = (
         f"By `make bench-int8`: {about['date']}, {about['machine']['cpu']}, instruction set "
         f"{about['isa']}, TensorFlow {about['versions']['tensorflow']}. Errors are relative to the "
         "largest element in float32. Trained models read text that they have not seen; the graphs "
-        "of published architectures have weights that are not trained, and random inputs."
+        "of published architectures have weights that are not trained."
     )
     text = PAGE.read_text(encoding="utf-8")
     part = f"{where}\n\n{markdown_table(HEADS, rows, 1)}"

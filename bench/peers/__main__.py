@@ -14,6 +14,7 @@ from blockcell_tools.bench.rows import RowsError, open_rows
 from blockcell_tools.bench.run import between_limits, circumstances, has
 from blockcell_tools.bench.turns import Turns, at_all_threads
 from blockcell_tools.bench.workers import WorkerError
+from blockcell_tools.reference.inputs import scaled_error
 
 PROGRAM = "bench.peers"
 
@@ -164,7 +165,13 @@ def _measured(rows_file, sides, net, threads, arguments):
     def measure():
         largest = nets.LARGEST_ERROR_OF_INT8 if net.work == nets.INT8 else LARGEST_ERROR
         options = (arguments.seconds, arguments.seed, largest)
-        return sides.take_turns(net, net.sides, *options)._asdict()
+        turns = sides.take_turns(net, net.sides, *options)._asdict()
+        if net.work == nets.INT8 and net.kind == "LSTM":
+            want = nets.lstm_in_float64(net, net.arrays(arguments.seed))
+            for side in turns["seconds"]:
+                error = scaled_error(sides.results(side)["h"], want)
+                turns["errors"][f"{side} from float64"] = error
+        return turns
 
     return Turns(**rows_file.measured([list(net), threads], measure))
 

@@ -8,6 +8,7 @@ import numpy as np
 from bench.peers.nets import INT8, RIVALS, Net
 from blockcell_tools.bench import machine, plots
 from blockcell_tools.bench.report import (
+    at,
     geometric_mean,
     grouped,
     json_limits,
@@ -136,12 +137,26 @@ def _mean_cells(mean):
     return [f"{value:.2f}" if isinstance(value, float) else str(value) for value in mean.values()]
 
 
+def _accuracies(rows):
+    """A line for each row that was compared with float64."""
+    ending = " from float64"
+    for row in rows:
+        errors = {name: error for name, error in row.errors.items() if name.endswith(ending)}
+        if errors:
+            each = ", ".join(
+                f"{name[: -len(ending)]} {error:.2e}" for name, error in errors.items()
+            )
+            yield f"Largest error against float64, {row.net}, {at(row.threads)}: {each}."
+
+
 def print_tables(console, found):
     """Prints the results and their means."""
     for rivals, rows in by_rivals(found.rows).items():
         sections = [(row.net.kind, row.net.work, row.threads) for row in rows]
         lines = [row.cells() for row in rows]
         console.print(rich_table(TITLE, columns(rivals), lines, 2, NOTE, sections=sections))
+    for line in _accuracies(found.rows):
+        console.print(line)
     lines = [_mean_cells(mean) for mean in means(found.rows)]
     console.print(rich_table("Ratios over all shapes", MEAN_COLUMNS, lines, 3))
 
@@ -154,7 +169,7 @@ def write(folder, stem, found):
     parts = [f"# {TITLE}", *where_and_when(found.about), f"![{names[2]}]({names[2]})"]
     for rivals, rows in by_rivals(found.rows).items():
         parts += [markdown_table(columns(rivals), [row.cells() for row in rows], 2)]
-    parts += [NOTE]
+    parts += [NOTE, *_accuracies(found.rows)]
     parts += [markdown_table(MEAN_COLUMNS, [_mean_cells(m) for m in means(found.rows)], 3)]
     if found.left_out:
         parts += [f"Left out, as the library has no kernel: {', '.join(found.left_out)}."]
