@@ -17,6 +17,9 @@ REQUIRE_KERAS_2 ?=
 REQUIRE_JAVA ?=
 REQUIRE_HOST ?=
 export REQUIRE_HOST
+# So does this: the wheel's test fails, instead of leaving out a TensorFlow whose package cannot be
+# downloaded or whose Python is not found.
+REQUIRE_WHEEL ?=
 
 # With BLOCKCELL_WHOLE=1 in the environment, the tests take the whole grids of sizes instead of a
 # sample.
@@ -152,11 +155,13 @@ $(java_tests): test-java-%:
 matrix: $(environment) ## Build, load and test with every supported TensorFlow whose Python is found
 	@$(PYTHON) scripts/matrix.py
 
+wheel_flags = $(if $(MINORS),--minors $(MINORS)) $(if $(REQUIRE_WHEEL),--require)
+
 wheel: .venv-wheel/.complete ## Make one wheel with libraries for TensorFlow 1.15 and 2.4 to 2.21 (MINORS="2.18 2.21": only these)
-	@.venv-wheel/bin/python scripts/make_wheel.py $(if $(MINORS),--minors $(MINORS))
+	@.venv-wheel/bin/python scripts/make_wheel.py $(wheel_flags)
 
 wheel-test: .venv-wheel/.complete ## Install the wheel beside each TensorFlow alone, and run blockcell verify --quick
-	@.venv-wheel/bin/python scripts/test_wheel.py $(if $(MINORS),--minors $(MINORS))
+	@.venv-wheel/bin/python scripts/test_wheel.py $(wheel_flags)
 
 reproducible: $(environment) ## Build the library twice, in two places, and compare the bytes (10 minutes)
 	@$(PYTHON) scripts/reproducible.py

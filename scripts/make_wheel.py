@@ -104,8 +104,11 @@ def build_library(minor, package, python):
     subprocess.run(["strip", "--strip-all", "-o", str(stripped), str(library)], check=True)
 
 
-def build_libraries(minors):
-    """Builds the libraries of these minor releases; returns the minors that have one now."""
+def build_libraries(minors, require=False):
+    """Builds the libraries of these minor releases; returns the minors that have one now.
+
+    Where all are required, one whose package cannot be downloaded ends the program.
+    """
     shutil.rmtree(str(WORK / "lib"), ignore_errors=True)
     built = []
     for minor, package, python, _ in releases():
@@ -115,7 +118,10 @@ def build_libraries(minors):
         try:
             build_library(minor, package, python)
         except Unavailable as error:
-            print(f"TensorFlow {minor}: LEFT OUT, {error}", file=sys.stderr, flush=True)
+            said = f"TensorFlow {minor}: LEFT OUT, {error}"
+            if require:
+                sys.exit(said)
+            print(said, file=sys.stderr, flush=True)
         else:
             built.append(minor)
     return built
@@ -128,9 +134,9 @@ def check_platform(name):
         sys.exit(f"{name} is not for {symbol_versions.NAME}: `auditwheel show` tells why")
 
 
-def make(minors):
+def make(minors, require=False):
     """Makes the wheel with libraries for these minor releases; returns its path."""
-    minors = build_libraries(minors)
+    minors = build_libraries(minors, require)
     if not minors:
         sys.exit("no TensorFlow could be downloaded")
     symbol_versions.check(sorted(WORK.glob("lib/*/" + building.LIBRARY)))
@@ -164,8 +170,10 @@ def main():
     known = [release[0] for release in releases()]
     parser = argparse.ArgumentParser(description=make.__doc__)
     parser.add_argument("--minors", nargs="+", choices=known, default=known)
+    parser.add_argument("--require", action="store_true", help="leave none out")
+    arguments = parser.parse_args()
     try:
-        make(parser.parse_args().minors)
+        make(arguments.minors, arguments.require)
     except building.BuildError as error:
         sys.exit(f"blockcell: {error}")
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_java.sh PYTHON: tests the library for the TensorFlow in PYTHON in the Java program of that
-# TensorFlow (examples/java). PYTHON computes what the program has to find.
+# TensorFlow (examples/java). PYTHON computes what the program has to find. The program takes the library
+# out of a wheel, here one that has nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,6 +23,11 @@ values=build/java/$minor
 "$python" examples/java/make_values.py "$values"
 "$python" examples/java/make_losses.py "$values"
 
+wheel=$(realpath "$values")/blockcell.whl
+(cd build && "$python" -c 'import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as wheel:
+    wheel.write(sys.argv[2], "blockcell/lib/" + sys.argv[2])' "$wheel" "$minor/libblockcell.so")
+
 echo "Java: $module, on build/$minor/libblockcell.so"
 exec mvn --quiet --batch-mode --no-transfer-progress --file examples/java --projects "$module" \
-  compile exec:exec -Dlibrary="build/$minor/libblockcell.so" -Dvalues="$values"
+  compile exec:exec -Dlibrary="$wheel" -Dvalues="$values"

@@ -29,7 +29,7 @@ MODULES = {
 """Where the options are of the modules that commands run by `python -m`: folders and files."""
 CHECKED = ("raised by", "printed by", "printed like")
 """Marks of blocks whose text is compared with what something says."""
-FOREIGN = ("apt-get", "cd", "docker", "git", "mvn", "pip", "rustup")
+FOREIGN = ("apt-get", "cd", "docker", "git", "gunicorn", "mvn", "pip", "rustup", "unzip")
 """Commands of others, of which only the files that they name are checked."""
 
 

@@ -191,6 +191,23 @@ def test_a_release_that_cannot_be_had_is_left_out(tmp_path, monkeypatch, capsys)
     assert make_wheel.build_libraries(["2.18", "2.19"]) == ["2.18"]
     said = capsys.readouterr().err
     assert "TensorFlow 2.19: LEFT OUT, ERROR: No matching distribution found" in said
+    with pytest.raises(SystemExit, match=r"2\.19: LEFT OUT"):
+        make_wheel.build_libraries(["2.18", "2.19"], require=True)
+
+
+def test_a_python_that_is_missing_fails_where_all_are_required(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import test_wheel
+
+    monkeypatch.setattr(test_wheel, "FOLDER", tmp_path)
+    monkeypatch.setattr(test_wheel, "find_python", lambda version: None)
+    for words, code in (([], 0), (["--require"], 1)):
+        argv = ["test_wheel.py", "--minors", "2.21", "--wheel", str(tmp_path), *words]
+        monkeypatch.setattr(sys, "argv", argv)
+        with pytest.raises(SystemExit) as raised:
+            test_wheel.main()
+        assert raised.value.code == code
+        assert "left out: no such Python" in capsys.readouterr().out
 
 
 def test_releases_of_the_wheel(monkeypatch):

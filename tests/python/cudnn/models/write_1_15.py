@@ -7,8 +7,10 @@
 * `contrib_lstm.ckpt.*`: a checkpoint in canonical form for its saver. `CudnnCompatibleLSTMCell`,
   the cell that TensorFlow has for CPUs, wrote it.
 * `cudnn_gru.h5`: a model of Keras with `tf.keras.layers.CuDNNGRU`.
-* `values_1_15.npz`: inputs of both, and the outputs that TensorFlow computes without cuDNN: of the
-  compatible cells, and of `GRU(reset_after=True)` layers, to which Keras converts the weights.
+* `cudnn_lstm.h5`: one with `tf.keras.layers.CuDNNLSTM`, alone and in `Bidirectional`.
+* `values_1_15.npz`, `values_cudnn_lstm.npz`: inputs of all, and the outputs that TensorFlow
+  computes without cuDNN: of the compatible cells, and of `GRU(reset_after=True)` and `LSTM` layers,
+  to which Keras converts the weights.
 """
 
 import gzip
@@ -101,7 +103,7 @@ def write_checkpoint():
 # Keras.
 
 
-def keras_model(layer, **options):
+def gru_model(layer, **options):
     """Two GRU layers and one on top."""
     return tf.keras.Sequential(
         [
@@ -112,31 +114,47 @@ def keras_model(layer, **options):
     )
 
 
+def lstm_model(layer, **options):
+    """An LSTM layer, one in both directions, and one on top."""
+    inputs = tf.keras.Input((None, INPUT_SIZE))
+    hidden = layer(UNITS, return_sequences=True, **options)(inputs)
+    hidden = tf.keras.layers.Bidirectional(layer(UNITS - 1, **options))(hidden)
+    return tf.keras.Model(inputs, tf.keras.layers.Dense(1)(hidden))
+
+
 def without_cudnn(layer, inputs, initial_state):
-    """Stands in for the part of `CuDNNGRU` that makes the op: outputs of the same shapes."""
+    """Stands in for the part of a layer that makes cuDNN's op: outputs of the same shapes."""
     state = initial_state[0]
     if not layer.return_sequences:
-        return state, [state]
-    return tf.zeros([tf.shape(inputs)[0], tf.shape(inputs)[1], layer.units]), [state]
+        return state, list(initial_state)
+    shape = [tf.shape(inputs)[0], tf.shape(inputs)[1], layer.units]
+    return tf.zeros(shape), list(initial_state)
 
 
-def write_keras():
-    """Returns the model's inputs and outputs."""
+def write_keras(name, make, cudnn, layer, **options):
+    """Writes a model; returns its inputs and outputs.
+
+    Args:
+      name: Of the file.
+      make: Makes the model of a class of layers.
+      cudnn: The class of cuDNN's layers.
+      layer: The class that computes the same.
+      options: Its options.
+    """
     # A session looks for kernels of all ops of its graph, also if it only reads weights.
-    tf.keras.layers.CuDNNGRU._process_batch = without_cudnn
-    path = str(FOLDER / "cudnn_gru.h5")
+    cudnn._process_batch = without_cudnn
+    path = str(FOLDER / name)
     x, y = random(BATCH, TIME, INPUT_SIZE), random(BATCH, 1)
     with tf.Graph().as_default(), tf.Session().as_default() as session:
         tf.keras.backend.set_session(session)
         tf.set_random_seed(SEED)
-        model = keras_model(tf.keras.layers.CuDNNGRU)
+        model = make(cudnn)
         model.compile("adam", "mse")
         model.set_weights([random(*w.shape, seed=k) / 2 for k, w in enumerate(model.get_weights())])
         model.save(path, include_optimizer=False)
     with tf.Graph().as_default(), tf.Session().as_default() as session:
         tf.keras.backend.set_session(session)
-        cpu = {"reset_after": True, "recurrent_activation": "sigmoid"}
-        model = keras_model(tf.keras.layers.GRU, **cpu)
+        model = make(layer, recurrent_activation="sigmoid", **options)
         model.load_weights(path)
         outputs = model.predict(x)
     return {"inputs": x, "targets": y, "outputs": outputs}
@@ -146,8 +164,13 @@ def main():
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
     write_meta_graph()
     arrays = {f"contrib_lstm/{name}": value for name, value in write_checkpoint().items()}
-    arrays.update({f"cudnn_gru/{name}": value for name, value in write_keras().items()})
+    layers = tf.keras.layers
+    gru = (gru_model, layers.CuDNNGRU, layers.GRU)
+    found = write_keras("cudnn_gru.h5", *gru, reset_after=True)
+    arrays.update({f"cudnn_gru/{name}": value for name, value in found.items()})
     np.savez(str(FOLDER / "values_1_15.npz"), **arrays)
+    found = write_keras("cudnn_lstm.h5", lstm_model, layers.CuDNNLSTM, layers.LSTM)
+    np.savez(str(FOLDER / "values_cudnn_lstm.npz"), **found)
 
 
 if __name__ == "__main__":

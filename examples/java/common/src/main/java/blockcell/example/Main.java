@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import org.tensorflow.TensorFlow;
 
 /** Shows the library at work in an API of TensorFlow, and checks what it computes. */
 public final class Main {
@@ -20,8 +19,8 @@ public final class Main {
   /**
    * Exits with 0 if all is well.
    *
-   * @param args libblockcell.so for the TensorFlow that runs, the folder of the values, the folder
-   *     of the training graphs
+   * @param args a wheel, or libblockcell.so for the TensorFlow that runs; the folder of the values;
+   *     the folder of the training graphs
    */
   public static void main(String[] args) throws IOException {
     Main program = new Main(Path.of(args[1]));
@@ -39,7 +38,7 @@ public final class Main {
     Case peepholes = Case.find(cases, "LSTMBlockCellGrad");
     Set<String> weights = Set.of("wci", "wcf", "wco");
     checks.wrong("TensorFlow's kernel", peepholes, GraphCall.run(peepholes, weights));
-    TensorFlow.loadLibrary(library.toAbsolutePath().toString());
+    Wheel.load(library);
     checks.outputs("graph, computed weights", peepholes, GraphCall.run(peepholes, weights));
 
     checks.takenOver(GraphCall.info());
