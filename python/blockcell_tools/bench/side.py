@@ -34,6 +34,8 @@ def serve(sides, net_type):
             if "net" in message:
                 net = net_type(*message["net"])
                 yield prepare(side, net, message["seed"], message["results"])
+            elif "about" in message:
+                yield side.about()
             elif "load" in message:
                 yield clients.load(side.clients, message["load"], message["warm"])
             else:

@@ -162,6 +162,10 @@ class Sides:
         self.abouts[name] = answer["about"]
         return answer["seconds"]
 
+    def about(self, name):
+        """What a side says of itself by now."""
+        return self._workers[name].ask({"about": True})
+
     def results(self, name):
         """The results of a side that was set up last: arrays by name."""
         with np.load(self._file(name)) as arrays:

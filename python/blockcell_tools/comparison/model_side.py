@@ -9,7 +9,7 @@ from blockcell_tools.bench.side import serve
 from blockcell_tools.bench.tensorflow_side import TensorFlowSide, WithLibrary
 from blockcell_tools.bench.worker import answer
 from blockcell_tools.comparison import graph_step, models
-from blockcell_tools.comparison.models import Call, ModelError
+from blockcell_tools.comparison.models import OF_INFO, Call, ModelError
 
 
 class TensorFlow(TensorFlowSide):
@@ -123,7 +123,7 @@ class Ours(WithLibrary, TensorFlow):
         info = self._info()
         return dict(
             super().about(),
-            **{name: info[name] for name in ("float32_matmul_runs", "weights")},
+            **{name: info[name] for name in OF_INFO},
             **{"ran": self._ran, "layers": self._layers, "int8_errors": self._int8_errors},
         )
 

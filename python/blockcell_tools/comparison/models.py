@@ -11,6 +11,8 @@ from blockcell_tools.bench.turns import at_all_threads
 from blockcell_tools.comparison.results import Difference, Found, answers_of, row_of
 
 SIDES = ("ours", "tensorflow")
+OF_INFO = ("float32_matmul_runs", "weights", "kept_weight_bytes")
+"""What is told of `blockcell.info()`."""
 KERAS, SAVED_MODEL, GRAPH = "file of Keras", "SavedModel", "graph"
 _SUFFIXES = {
     **dict.fromkeys(keras_nodes.SUFFIXES, KERAS),
@@ -122,7 +124,7 @@ def measure(call, threads, seconds, seed, library, told):
 
         advance(0.0)
         turns = sides.take_turns(call, SIDES, seconds, seed, np.inf, advance)
-        ours, theirs = sides.abouts["ours"], sides.abouts["tensorflow"]
+        ours, theirs = map(sides.about, SIDES)
         step = ours["step"]
         rows.append(row_of(step, number, turns.seconds["tensorflow"], turns.seconds["ours"]))
         results = [sides.results(name) for name in SIDES]
@@ -130,7 +132,7 @@ def measure(call, threads, seconds, seed, library, told):
         largest = turns.errors["tensorflow"]
         differences.append(Difference(f"results on {at(number)}", largest, mean))
         memory = {"without": theirs["memory"], "ours": ours["memory"]}
-        about.update({name: ours[name] for name in ("float32_matmul_runs", "weights")})
+        about.update({name: ours[name] for name in OF_INFO})
     stays += [f"{layer}: {reason}" for layer, path, reason in ours["layers"] if path != "blockcell"]
     layers = ours["int8_errors"]
     answers = [answers_of(name, results[0][name], results[1][name]) for name in results[0]]

@@ -45,6 +45,9 @@ def lines(found: Found) -> Iterator[str]:
     yield "Peak memory of the process: {without:,.0f} MiB without, {ours:,.0f} MiB with.".format(
         **memory
     )
+    kept = found.about.get("kept_weight_bytes")
+    if kept:
+        yield f"Packed weights that are kept: {kept / 2**20:,.1f} MiB."
     yield from _of_kernels(found)
     yield from _of_numbers(found)
     yield from found.about.get("notes", [])

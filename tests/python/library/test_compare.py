@@ -77,6 +77,8 @@ def test_weights_in_int8(tmp_path):
     assert "In int8: first (BlockcellKerasLSTM), off by" in printed
     assert f"Answers that change: {answers['changed']} of 300" in printed
     assert "as int8 explains" in printed
+    assert 0 < found["kept_weight_bytes"] < 0.3 * sum(4 * w.size for w in model.get_weights())
+    assert "Packed weights that are kept: " in printed
     assert 'blockcell.load(weights="int8") and blockcell.keras.enable()' in found["advice"] or (
         "gain" not in found["advice"]
     )
@@ -189,7 +191,7 @@ def test_program(tmp_path):
     words = ["compare", tmp_path / "train.py", "--json", "--", "--epochs", "2"]
     found = json.loads(run(*words)[0])
     assert found["agrees"] and found["kind"] == "program"
-    assert set(found) == documented("compare") - {"call"}
+    assert set(found) == documented("compare") - {"call", "kept_weight_bytes"}
     rows = {row["step"]: row["steps"] for row in found["rows"]}
     assert rows["Session.run of mean:0"] == 3
     assert found["ran"]["GRUBlockCell"] == 4
