@@ -133,10 +133,13 @@ HEADS = (
 
 def main():
     """Writes the table."""
+    import tensorflow as tf
+
     parser = argparse.ArgumentParser(prog="python -m bench.int8", description=__doc__)
     parser.add_argument("--library", required=True, help="The libblockcell.so.")
     library = str(Path(parser.parse_args().library).resolve())
     rows, about = [], None
+    tf.keras.utils.set_random_seed(1)
     with tempfile.TemporaryDirectory() as folder:
         for words, make in MODELS.items():
             model, sample = make()
