@@ -1,7 +1,7 @@
 # What docs/figures.md is made of: all benchmarks in a short form, one after the other. Nothing else may
 # run meanwhile. Each part can be run alone; `make figures` then writes the page anew.
 
-figures_parts = steps keras predict inference peers cudnn ops random
+figures_parts = steps keras predict inference peers clients cudnn ops random
 figures_output = build/figures
 word_lm = examples/word_lm/run.py
 classifier = examples/keras_classifier/run.py --data standard_library digits --epochs 4
@@ -26,7 +26,7 @@ bench-figures-steps:
 	@$(MAKE) --no-print-directory lib TF=1.15
 	@.venv/bin/python $(word_lm) --library $(call library,2.21) --rounds $(FIGURES_ROUNDS) --output $(figures_output)/steps-2
 	@.venv-1.15/bin/python $(word_lm) --library $(call library,1.15) --rounds 2 --sizes medium --output $(figures_output)/steps-2
-	@.venv/bin/python $(word_lm) --library $(call library,2.21) --rounds $(FIGURES_ROUNDS) --sizes small --threads 1 --output $(figures_output)/steps-1
+	@.venv/bin/python $(word_lm) --library $(call library,2.21) --rounds 2 --threads 1 --output $(figures_output)/steps-1
 
 bench-figures-keras: .venv-keras/.complete
 	@scripts/build_lib.sh .venv-keras/bin/python
@@ -47,6 +47,11 @@ bench-figures-peers: .venv-peers/.complete
 	@.venv-peers/bin/python -m bench.peers --sequences 50x1x128 50x1x512 50x8x256 20x20x200 35x20x650 \
 	    --seconds $(FIGURES_SECONDS) --output $(figures_output)/peers
 
+bench-figures-clients: .venv-peers/.complete
+	@scripts/build_lib.sh .venv-peers/bin/python
+	@.venv-peers/bin/python -m bench.peers --clients 1 2 4 --threads 2 --inter-op -1 \
+	    --seconds $(FIGURES_SECONDS) --output $(figures_output)/clients
+
 bench-figures-cudnn: .venv-1.15/.complete .venv-peers/.complete
 	@for python in .venv-1.15/bin/python .venv-peers/bin/python; do \
 	  scripts/build_lib.sh $$python && \
@@ -54,7 +59,7 @@ bench-figures-cudnn: .venv-1.15/.complete .venv-peers/.complete
 
 bench-figures-ops:
 	@$(MAKE) --no-print-directory lib TF=2.21
-	@PYTHONPATH=python .venv/bin/python -m blockcell bench --dtypes float32 --seconds 0.2 --memory off \
+	@PYTHONPATH=python .venv/bin/python -m blockcell bench --dtypes float32,half --seconds 0.2 \
 	    --output $(figures_output)/ops
 
 bench-figures-random:

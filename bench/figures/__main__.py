@@ -9,7 +9,14 @@ from pathlib import Path
 from bench.figures import readme
 from bench.figures.rows import pivot, read
 from bench.figures.sections import SECTIONS
-from blockcell_tools.bench.report import at, geometric_mean, grouped, markdown_table
+from blockcell_tools.bench.machine import in_words
+from blockcell_tools.bench.report import (
+    at,
+    geometric_mean,
+    grouped,
+    markdown_table,
+    with_quartiles,
+)
 
 HOW = """\
 One machine and one build; `make bench-figures` measures all of it and writes this page.
@@ -18,7 +25,12 @@ One machine and one build; `make bench-figures` measures all of it and writes th
 The sides take turns. *ratio* is how many times as fast blockcell is: the median of the ratios of
 single rounds, with their quartiles. Times are of the median round, in milliseconds. A row during
 which other processes left too few processors is marked by !, and tells little. *mean* is the
-geometric mean of the rows, *lowest* the worst of them."""
+geometric mean of the rows, *lowest* the worst of them. Where some rows have batches of 1 to 8, as
+in inference, and others larger ones, these have means of their own. Means of several numbers of
+threads are of the same rows."""
+
+FEW = 8
+"""The largest batch that is not averaged with those of training."""
 
 COMMANDS = "What the targets above have called, with the options of this page:"
 
@@ -54,7 +66,7 @@ def write_page(arguments):
         for path in sorted(arguments.input.glob(section.files)):
             rows, about = read(path, section.reader)
             found[section] += rows
-            abouts += [about] if about else []
+            abouts += [about] if about and about not in abouts else []
     processors = {about["machine"]["cpu"] for about in abouts}
     if len(processors) > 1:
         sys.exit(f"bench.figures: files of several machines: {', '.join(sorted(processors))}")
@@ -80,7 +92,7 @@ def page(found, abouts):
             parts += [NOTHING.format(target=section.target)]
         else:
             parts += [f"`make {section.target}`"]
-            parts += tables(rows) if section.whole else [below(rows)]
+            parts += tables(rows, section) if section.whole else [below(rows)]
     commands = [about["command"] for about in abouts]
     if commands:
         parts += ["## Commands", COMMANDS, "\n".join(["```sh", *commands, "```"])]
@@ -88,7 +100,7 @@ def page(found, abouts):
 
 
 def machine(abouts):
-    """A paragraph on the machine and the versions, as a list; empty if nothing is known."""
+    """A paragraph on machine, commit and versions, as a list; empty if nothing is known."""
     if not abouts:
         return []
     versions = OrderedDict()
@@ -96,29 +108,59 @@ def machine(abouts):
         for name, version in about["versions"].items():
             versions.setdefault(name, OrderedDict())[version] = True
     named = "; ".join(f"{name} {', '.join(all_)}" for name, all_ in versions.items())
-    where = abouts[0]["machine"]
-    dates = sorted(about["date"] for about in abouts)
-    return [
-        f"{dates[0]} to {dates[-1]}: {where['cpu']}, {where['cores']} cores, {where['system']}, "
-        f"instruction set {abouts[0]['isa']}. {named}."
-    ]
+    where = dict(abouts[0]["machine"])
+    measured = [cores for about in abouts for cores in real_cores(about.get("limits") or [])]
+    if measured:  # Better than the measurement of a moment.
+        where["real_cores"] = max(measured)
+    commits = OrderedDict.fromkeys(about["commit"] for about in abouts if about.get("commit"))
+    named += f"; commit {', '.join(commits)}" if commits else ""
+    dates, isa = sorted(about["date"] for about in abouts), abouts[0]["isa"]
+    return [f"{dates[0]} to {dates[-1]}: {in_words(where)}, instruction set {isa}. {named}."]
+
+
+def real_cores(limits):
+    """How many times the multiply-adds of one thread all have, as a list; empty if not known."""
+    rates = {one["threads"]: one["flops_per_second"] for one in limits}
+    return [rates[max(rates)] / rates[1]] if 1 in rates and len(rates) > 1 else []
 
 
 def mean_lines(rows):
     """Cells of the overview: of each group, rival and number of threads."""
-    by_threads = sorted(rows, key=lambda row: row.threads)
-    groups = grouped(by_threads, lambda row: (row.group, row.rival, row.threads))
-    order = list(grouped(rows, lambda row: (row.group, row.rival)))
-    for key, some in sorted(groups.items(), key=lambda item: order.index(item[0][:2])):
-        lowest = min(some, key=lambda row: row.ratio)
-        yield [
-            *map(str, key),
-            *(str(len(some)), f"{geometric_mean([row.ratio for row in some]):.2f}"),
-            *(f"{lowest.ratio:.2f}", f"{lowest.case} {lowest.shape}".strip()),
-        ]
+    for key, some in grouped(by_batch(rows), lambda row: (row.group, row.rival)).items():
+        for threads, comparable in on_all_threads(some).items():
+            lowest = min(comparable, key=lambda row: row.ratio)
+            yield [
+                *(*key, str(threads), str(len(comparable))),
+                f"{geometric_mean([row.ratio for row in comparable]):.2f}",
+                *(f"{lowest.ratio:.2f}", f"{lowest.case} {lowest.shape}".strip()),
+            ]
 
 
-def tables(rows):
+def by_batch(rows):
+    """The rows; where a group has batches of a few and of more, these are groups of their own."""
+    found = []
+    for some in grouped(rows, lambda row: (row.group, row.rival)).values():
+        kinds = {row.batch is not None and row.batch <= FEW for row in some}
+        for row in some:
+            few = row.batch is not None and row.batch <= FEW
+            words = f", batches of 1 to {FEW}" if few else ", larger batches"
+            found.append(row._replace(group=row.group + words) if len(kinds) > 1 else row)
+    return found
+
+
+def on_all_threads(rows):
+    """By the number of threads, the rows of cases that were measured on all of these numbers.
+
+    Where there is no such case, all rows.
+    """
+    cases = grouped(rows, lambda row: (row.case, row.shape), lambda row: row.threads)
+    counts = sorted({row.threads for row in rows})
+    common = {case for case, threads in cases.items() if sorted(set(threads)) == counts}
+    comparable = [row for row in rows if (row.case, row.shape) in common] or rows
+    return grouped(sorted(comparable, key=lambda row: row.threads), lambda row: row.threads)
+
+
+def tables(rows, section):
     """A table of each group and rival, all numbers of threads side by side."""
     threads = sorted({row.threads for row in rows})
     groups = grouped(
@@ -129,34 +171,34 @@ def tables(rows):
         shaped = any(shape for _, shape, _ in lines)
         heads = ["", *(["shape"] if shaped else [])]
         for count in threads:
-            heads += [f"{at(count)}: {rival} ms", "blockcell ms", "ratio"]
+            heads += [f"{at(count)}: {rival} {section.unit}", f"blockcell {section.unit}", "ratio"]
         cells = [
-            [case, *([shape] if shaped else []), *side_by_side(by_threads, threads)]
+            [case, *([shape] if shaped else []), *side_by_side(by_threads, threads, section.scale)]
             for case, shape, by_threads in lines
         ]
         parts += [f"**{group}, against {rival}**", markdown_table(heads, cells, 1 + shaped)]
     return parts
 
 
-def side_by_side(by_threads, threads):
-    """Times and ratios at each number of threads, empty where nothing was measured."""
+def side_by_side(by_threads, threads, scale):
+    """Numbers and ratios at each number of threads, empty where nothing was measured."""
     cells = []
     for count in threads:
         row = by_threads.get(count)
-        cells += 3 * [""] if row is None else [milliseconds(row.theirs), *ours(row)]
+        if row is None:
+            cells += 3 * [""]
+        else:
+            ratio = (
+                with_quartiles(row.ratio, row.quartiles) if row.quartiles else f"{row.ratio:.2f}"
+            )
+            cells += [digits(row.theirs * scale), digits(row.ours * scale)]
+            cells += [ratio + "!" * row.disturbed]
     return cells
 
 
-def ours(row):
-    """Our time, and the ratio with its quartiles."""
-    mark = "!" if row.disturbed else ""
-    low, high = row.quartiles
-    return [milliseconds(row.ours), f"{row.ratio:.2f} ({low:.2f} to {high:.2f}){mark}"]
-
-
-def milliseconds(seconds):
-    """A time with three digits."""
-    return f"{seconds * 1e3:,.3g}" if seconds < 1.0 else f"{seconds * 1e3:,.0f}"
+def digits(number):
+    """A number with three digits, or more before the point."""
+    return f"{number:,.3g}" if number < 1000.0 else f"{number:,.0f}"
 
 
 def below(rows):

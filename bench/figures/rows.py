@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from typing import NamedTuple, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -19,13 +19,15 @@ class Row(NamedTuple):
     rival: str
     threads: int
     theirs: float
-    """Seconds, of the median round."""
+    """Seconds, of the median round; or bytes."""
     ours: float
     ratio: float
-    """How many times as fast ours is: the median of rounds."""
-    quartiles: Tuple[float, float]
+    """How many times as fast ours is: the median of rounds. Or how much less it takes."""
+    quartiles: Optional[Tuple[float, float]]
     disturbed: bool
     """Whether other processes left fewer cores than the row has threads."""
+    batch: Optional[int] = None
+    """If the case has one that is known."""
 
 
 def of_training(content):
@@ -46,7 +48,8 @@ def _row(group, case, shape, rival, entry, theirs, ours):
     """A row of the seconds of rounds. How busy the machine was is not known."""
     ratio, quartiles = ratio_quartiles(theirs, ours)
     medians = float(np.median(theirs)), float(np.median(ours))
-    return Row(group, case, shape, rival, entry["threads"], *medians, ratio, quartiles, False)
+    about = (group, case, shape, rival, entry["threads"])
+    return Row(*about, *medians, ratio, quartiles, False, entry.get("batch"))
 
 
 def of_turns(content):
@@ -69,6 +72,7 @@ def of_turns(content):
             *(group, case, "x".join(map(str, sizes)), _name(row["rival"]), row["threads"]),
             *(row["theirs"], row["ours"], row["ratio"], tuple(row["quartiles"])),
             disturbed(row["neighbours"], row["threads"]),
+            row["batch"],
         )
 
 
@@ -83,19 +87,49 @@ def of_peers(content):
             yield Row(
                 *(f"{row['kind']}, {row['work']}", row["kind"], _shape(row), _name(rival)),
                 *(row["threads"], row["seconds"][rival], row["seconds"]["ours"]),
-                *(ratio, tuple(row["quartiles"][rival]), bool(row["disturbed"])),
+                *(ratio, tuple(row["quartiles"][rival]), bool(row["disturbed"]), row["batch"]),
             )
+
+
+def of_clients(content):
+    """The rows of `bench.peers --clients`: what a call takes of the time of all, and p99."""
+    for row in content["rows"]:
+        ours = row["services"]["ours"]
+        for rival, ratio in row["ratios"].items():
+            theirs = row["services"][rival]
+            about = (f"{row['clients']} clients", _shape(row), _name(rival), row["threads"])
+            rates = [1.0 / one["calls_per_second"] for one in (theirs, ours)]
+            quartiles = tuple(row["quartiles"][rival])
+            busy = bool(row["disturbed"])
+            group = f"{row['kind']}, 1 / calls per second"
+            yield Row(group, *about, *rates, ratio, quartiles, busy)
+            late = (theirs["p99"], ours["p99"])
+            yield Row(f"{row['kind']}, p99", *about, *late, late[0] / late[1], None, busy)
 
 
 def of_ops(content):
     """The rows of `blockcell bench`."""
     for row in content["rows"]:
         peephole = ", peephole" if row["use_peephole"] else ""
+        half = ", half" if row["dtype"] == "half" else ""
         yield Row(
-            *(row["op"], row["dtype"] + peephole, _shape(row), "TensorFlow", row["threads"]),
+            *(row["op"] + half, row["dtype"] + peephole, _shape(row), "TensorFlow", row["threads"]),
             *(row["stock"], row["ours"], row["ratio"], tuple(row["quartiles"])),
-            bool(row["disturbed"]),
+            *(bool(row["disturbed"]), row["batch"]),
         )
+
+
+def of_memory(content):
+    """What `blockcell bench` says of the memory of a training step, in bytes."""
+    peaks = {(one["side"], one["shape"], one["threads"]): one for one in content["memory"]}
+    for (side, shape, threads), ours in peaks.items():
+        if side != "ours":
+            continue
+        stock = peaks["stock", shape, threads]
+        for name, words in (("peak", "resident"), ("allocated", "of TensorFlow's allocator")):
+            if ours[name] and stock[name]:
+                about = ("BlockLSTM+Grad", words, shape, "TensorFlow", threads)
+                yield Row(*about, stock[name], ours[name], stock[name] / ours[name], None, False)
 
 
 def _shape(row):
@@ -109,11 +143,12 @@ def _shape(row):
 def _name(side):
     """What people call a side."""
     names = {"stock": "TensorFlow", "tensorflow": "TensorFlow", "keras": "Keras"}
-    names.update(torch="PyTorch", onnxruntime="ONNX Runtime", cells="cells of TensorFlow 1.15")
+    names.update(torch="PyTorch", onnxruntime="ONNX Runtime", openvino="OpenVINO")
+    names.update(onnxruntime_int8="ONNX Runtime in int8", cells="cells of TensorFlow 1.15")
     return names[side]
 
 
-_ABOUT = ("machine", "versions", "isa", "date", "command")
+_ABOUT = ("machine", "versions", "isa", "date", "command", "commit", "limits")
 
 
 def read(path, reader):

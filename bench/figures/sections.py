@@ -18,6 +18,9 @@ class Section(NamedTuple):
     """What is measured."""
     whole: bool = True
     """Whether the page has a table of all rows, not of means alone."""
+    unit: str = "ms"
+    scale: float = 1e3
+    """Of the numbers of both sides: what they are shown in, and by what they are multiplied."""
 
 
 SECTIONS = (
@@ -66,6 +69,15 @@ SECTIONS = (
         "session. Shapes are time, batch, and input and cell size.",
     ),
     Section(
+        "Several clients at once",
+        "clients/clients-*.json",
+        rows.of_clients,
+        "bench-figures-clients",
+        "Inference of one layer, called by several threads of one process, each answer checked; "
+        "TensorFlow by make_callable. Milliseconds by calls a second of all clients together, and "
+        "those within which 99 of 100 calls were answered, which have no quartiles.",
+    ),
+    Section(
         "Networks made for cuDNN",
         "cudnn/cudnn-*.json",
         rows.of_turns,
@@ -88,6 +100,17 @@ SECTIONS = (
         "bench-figures-random",
         "The same at shapes that are drawn at random, odd ones included.",
         whole=False,
+    ),
+    Section(
+        "Memory of a training step",
+        "ops/tf-*.json",
+        rows.of_memory,
+        "bench-figures-ops",
+        "The most that the process had resident above what it had before, and the most that "
+        "TensorFlow's allocator had given out. The ratio is how many times as much TensorFlow's "
+        "kernels take.",
+        unit="MiB",
+        scale=2.0**-20,
     ),
 )
 """Whole models first, single ops last."""

@@ -102,7 +102,7 @@ def run(program, arguments, console):
     lines = [cells for row in rows for cells in _cells(row)]
     sections = [cells[:3] for cells in lines]
     console.print(rich_table(TITLE, COLUMNS, lines, 1, NOTE, sections=sections))
-    stem = f"peers-clients-{about['isa']}"
+    stem = f"clients-{about['isa']}"
     arguments.output.mkdir(parents=True, exist_ok=True)
     content = json.dumps(dict(about, title=TITLE, rows=rows), indent=1) + "\n"
     (arguments.output / (stem + ".json")).write_text(content, encoding="utf-8")

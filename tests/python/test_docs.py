@@ -103,6 +103,15 @@ def test_all_marks_are_used():
         assert count == sum(len(block.marks) for block in pages.blocks(page)), page
 
 
+def test_output_on_the_front_page_is_that_of_the_page_on_the_command_line():
+    """The latter is compared with what the command prints."""
+    mark = "docs/command-line.md has the same"
+    front, page = pages.blocks("README.md"), pages.blocks("docs/command-line.md")
+    shown = [one.code for one in front if one.marks.get("not run", "").startswith(mark)]
+    tested = [one.code for one in page if "printed like" in one.marks]
+    assert len(shown) == 1 and shown[0] in tested
+
+
 # Commands.
 
 

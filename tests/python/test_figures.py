@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 from bench.comparison import row_of  # noqa: E402
 from bench.cudnn.nets import Net as CudnnNet  # noqa: E402
 from bench.figures import readme, rows  # noqa: E402
+from bench.figures.__main__ import machine as page_of_machine  # noqa: E402
 from bench.figures.__main__ import page  # noqa: E402
 from bench.figures.sections import SECTIONS  # noqa: E402
 from bench.inference.nets import Net as InferenceNet  # noqa: E402
@@ -23,9 +24,9 @@ from blockcell_tools.bench.turns import Turns  # noqa: E402
 ROUNDS = {"ours": [1e-3, 2e-3, 1e-3], "tensorflow": [2e-3, 4e-3, 3e-3], "layer": [1e-3] * 3}
 
 
-def inference(threads):
+def inference(threads, batch=1):
     turns = Turns(dict(ROUNDS), [(0.0, 1.0)] * 6, {"tensorflow": 0.0, "layer": 0.0})
-    net = InferenceNet("lstm", "plain", 50, 1, 64, 128)
+    net = InferenceNet("lstm", "plain", 50, batch, 64, 128)
     found = [row_of(net, threads, rival, turns) for rival in ("layer", "tensorflow")]
     return {"versions": {"tensorflow": "2.21.0"}, "rows": found}
 
@@ -81,12 +82,58 @@ def test_page_has_threads_side_by_side_and_the_worst_row_beside_the_mean():
     section = next(section for section in SECTIONS if section.title == "Inference")
     found = {one: [] for one in SECTIONS}
     found[section] = [row for count in (1, 2) for row in rows.of_turns(inference(count))]
-    worst = found[section][0]._replace(case="LSTM, lengths", ratio=0.5)
-    text = page({**found, section: [*found[section], worst]}, [])
+    worst = [row._replace(case="LSTM, lengths", ratio=0.5) for row in found[section]]
+    text = page({**found, section: [*found[section], *worst]}, [])
     assert "| LSTM, plain | 50x1x64x128 | 3 | 1 | 2.00 (2.00 to 2.50) | 3 | 1 | 2.00" in text
     means = "| Inference | TensorFlow 2.21.0 | TensorFlow | 1 | 2 | 1.00 | 0.50 | LSTM, lengths"
     assert means in text
     assert "Not measured yet: `make bench-figures-ops`." in text
+
+
+def test_overview_keeps_small_batches_and_rows_of_one_number_of_threads_apart():
+    section = next(section for section in SECTIONS if section.title == "Inference")
+    found = {one: [] for one in SECTIONS}
+    for count, batch, ratio in [(1, 1, 1.0), (2, 1, 2.0), (2, 8, 50.0), (1, 32, 3.0), (2, 32, 4.0)]:
+        (row,) = rows.of_turns(inference(count, batch))
+        found[section].append(row._replace(ratio=ratio))
+    text = page(found, []).partition("## Training steps")[0]
+    few, more = "TensorFlow 2.21.0, batches of 1 to 8", "TensorFlow 2.21.0, larger batches"
+    for group, threads, mean in [(few, 1, 1), (few, 2, 2), (more, 1, 3), (more, 2, 4)]:
+        start = f"| Inference | {group} | TensorFlow | {threads} | 1 | {mean:.2f} | {mean:.2f} |"
+        assert start in text, text
+
+
+def test_half_memory_and_clients():
+    sizes = {"time": 50, "batch": 1, "input_size": 64, "cell_size": 64, "threads": 2}
+    op = dict(sizes, op="BlockLSTM", dtype="half", stock=1.0, use_peephole=False, ours=2.0)
+    op.update(ratio=0.5, quartiles=[0.4, 0.6], disturbed=False)
+    assert next(rows.of_ops({"rows": [op]})).group == "BlockLSTM, half"
+    peak = {"shape": "35x20x1500", "threads": 1, "allocated": None}
+    peaks = [dict(peak, side="stock", peak=3 << 20), dict(peak, side="ours", peak=1 << 20)]
+    found = {one: [] for one in SECTIONS}
+    memory = next(one for one in SECTIONS if one.unit == "MiB")
+    found[memory] = list(rows.of_memory({"memory": peaks}))
+    assert "| resident | 35x20x1500 | 3 | 1 | 3.00 |" in page(found, [])
+    service = {"calls": 9, "p50": 0.001, "p99": 0.004}
+    fast, slow = dict(service, calls_per_second=200.0), dict(service, calls_per_second=100.0)
+    client = dict(sizes, kind="LSTM", clients=4, services={"ours": fast, "openvino": slow})
+    client.update(ratios={"openvino": 2.0}, quartiles={"openvino": [1.0, 3.0]}, disturbed=True)
+    rate, late = rows.of_clients({"rows": [client]})
+    assert rate[:5] == ("LSTM, 1 / calls per second", "4 clients", "50x1x64", "OpenVINO", 2)
+    assert (rate.theirs, rate.ours, rate.ratio) == (0.01, 0.005, 2.0)
+    assert (late.group, late.ratio, late.quartiles) == ("LSTM, p99", 1.0, None)
+    assert rate.disturbed and late.disturbed
+
+
+def test_page_names_machine_and_commit():
+    machine = {"cpu": "a", "is_virtual": True, "cores": 2, "real_cores": 1.2, "system": "Linux x"}
+    about = {"machine": machine, "versions": {}, "isa": "avx2", "date": "", "command": "x"}
+    (text,) = page_of_machine([dict(about, commit="abc1234")])
+    start = "a, a virtual machine, 2 cores with 1.2 times the multiply-adds of one, Linux x, "
+    assert start + "instruction set avx2. ; commit abc1234." in text
+    limits = [{"threads": n, "flops_per_second": rate} for n, rate in ((1, 100.0), (2, 190.0))]
+    (text,) = page_of_machine([about, dict(about, limits=limits)])
+    assert "2 cores with 1.9 times the multiply-adds of one" in text
 
 
 def test_page_names_the_commands():
@@ -110,13 +157,18 @@ def test_table_of_the_front_page():
     found = {one: [] for one in SECTIONS}
     before = "a\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nb\n"
     assert readme.updated(before, page(found, [])) == before
-    found[section] = [row for count in (1, 2) for row in rows.of_turns(inference(count))]
+    found[section] = [
+        row
+        for count in (1, 2)
+        for batch in (1, 32)
+        for row in rows.of_turns(inference(count, batch))
+    ]
     about = {"machine": {"cpu": "a processor", "cores": 2, "system": "Linux"}, "isa": "avx2"}
     about.update(versions={}, date="2026-11-28 02:51 UTC", command="x")
     after = readme.updated(before, page(found, [about]))
     assert "Measured on 2026-11-28 on a processor, 2 cores (avx2)." in after
     assert after.startswith("a\n") and after.endswith("\nb\n") and "old" not in after
-    row = "| Frozen graphs and SavedModels | TensorFlow | 2.00 (2.00) | 2.00 (2.00) |"
+    row = "| Frozen graphs, small batches | TensorFlow | 2.00 (2.00) | 2.00 (2.00) |"
     assert row in after
     assert readme.updated(after, page(found, [about])) == after
 

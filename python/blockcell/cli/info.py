@@ -15,6 +15,7 @@ from blockcell.cli.console import (
 )
 from blockcell.cli.options import json_option, report_option, write_json
 from blockcell.version import __version__
+from blockcell_tools.bench import machine
 
 _WORDS = (
     ("version", "blockcell"),
@@ -27,6 +28,7 @@ _WORDS = (
     ("override", "stock kernels are taken over by"),
     ("taken_over", "ops taken over"),
     ("ops", "ops with a kernel"),
+    ("machine", "machine"),
 )
 
 
@@ -41,7 +43,7 @@ def command(as_json, report):
     quiet_tensorflow()
     console = new_console(as_json)
     with waiting(console, "asking the library"):
-        answer = _ask()
+        answer = dict(_ask(), machine=machine.describe())
     lines = [[words, _text(answer[key])] for key, words in _WORDS]
     console.print(table(None, ("what", "value"), lines, 2))
     write_json(answer, as_json, report)
@@ -71,4 +73,6 @@ def _without_tensorflow(problem):
 def _text(value):
     if isinstance(value, list):
         return ", ".join(value) or "none"
+    if isinstance(value, dict):
+        return machine.in_words(value)
     return "-" if value is None else str(value)

@@ -5,13 +5,13 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Dict, NamedTuple
 
-import numpy as np
-
 from blockcell import building
+from blockcell_tools.bench.workers import environment_of
 
 
 class MachineError(Exception):
@@ -27,6 +27,8 @@ class Limits(NamedTuple):
 
     def bandwidth(self, working_set):
         """Bytes a second at a working set; between those measured, on a line through them."""
+        import numpy as np  # Not above: `blockcell info` works without it.
+
         sizes = sorted(self.bytes_per_second)
         rates = [self.bytes_per_second[size] for size in sizes]
         return float(np.interp(np.log(working_set), np.log(sizes), rates))
@@ -142,22 +144,57 @@ def resident():
 
 def describe():
     """What tells this machine from another: processor, cores, system, and how busy it is."""
+    fields = _cpu_fields()
     return {
-        "cpu": _cpu_model(),
+        "cpu": _cpu_model(fields),
+        "is_virtual": "hypervisor" in fields.get("flags", "").split(),
         "cores": len(os.sched_getaffinity(0)),
+        "real_cores": real_cores(),
         "system": f"{platform.system()} {platform.machine()}",
         "load_average": round(os.getloadavg()[0], 2),
     }
 
 
-def _cpu_model():
+def in_words(machine):
+    """A line on a machine as `describe` describes it, or did in files that are older."""
+    virtual = ", a virtual machine" if machine.get("is_virtual") else ""
+    words = f"{machine['cpu']}{virtual}, {machine['cores']} cores"
+    if machine.get("real_cores"):
+        words += f" with {machine['real_cores']:.1f} times the multiply-adds of one"
+    return f"{words}, {machine['system']}"
+
+
+def real_cores():
+    """How many times the arithmetic of one thread all processors do, if NumPy can tell."""
+    one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+    command = [sys.executable, "-m", "blockcell_tools.bench.cores"]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    done = subprocess.run(command, env=environment_of(**one), **options)
+    return float(done.stdout) if done.returncode == 0 else None
+
+
+def commit():
+    """The commit of the source tree that this package is used from, if it is one of git's."""
+    tree = building.source_tree()
+    if tree is None or not (tree / ".git").exists() or shutil.which("git") is None:
+        return None
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "cwd": str(tree)}
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], **options)
+    return done.stdout.decode().strip() or None
+
+
+def _cpu_fields():
+    """What the system says of the last processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        lines = []
-    fields = dict(line.split(":", 1) for line in lines if ":" in line)
-    found = {key.strip(): value.strip() for key, value in fields.items()}
-    model = found.get("model name", platform.processor() or "unknown")
-    numbers = [f"{key} {found[key]}" for key in ("cpu family", "model") if key in found]
+        return {}
+    pairs = (line.split(":", 1) for line in lines if ":" in line)
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def _cpu_model(fields):
+    model = fields.get("model name", platform.processor() or "unknown")
+    numbers = [f"{key} {fields[key]}" for key in ("cpu family", "model") if key in fields]
     # Virtual machines often hide the model's name, but not its number.
     return f"{model} ({', '.join(numbers)})" if numbers else model

@@ -10,6 +10,7 @@ import numpy as np
 
 from blockcell.cli.console import table
 from blockcell_tools.bench import page
+from blockcell_tools.bench.machine import in_words
 from blockcell_tools.bench.ops import Workload
 
 NOTE = (
@@ -325,8 +326,10 @@ def where_and_when(about):
     """A paragraph: date, machine and versions; and the command."""
     machine, versions = about["machine"], about["versions"]
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
+    if about.get("commit"):
+        named += f", commit {about['commit']}"
     return [
-        f"{about['date']}: {machine['cpu']}, {machine['cores']} cores, {machine['system']}, "
+        f"{about['date']}: {in_words(machine)}, "
         f"instruction set {about['isa']}, load average {machine['load_average']:.1f} at the start. "
         f"{named}.",
         f"`{about['command']}`",

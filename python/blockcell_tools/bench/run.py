@@ -32,12 +32,13 @@ class Found(NamedTuple):
 
 
 def circumstances(*program):
-    """When, by which command and where a measurement is made."""
+    """When, by which command, of which commit and where a measurement is made."""
     given = sys.argv[2:] if program[-1] == "bench" else sys.argv[1:]
     words = [*program, *given]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "command": " ".join(map(shlex.quote, words)),  # shlex.join is not in Python 3.7
+        "commit": machine.commit(),
         "machine": machine.describe(),
     }
 
