@@ -17,6 +17,8 @@ from bench.figures.__main__ import machine as page_of_machine  # noqa: E402
 from bench.figures.__main__ import page  # noqa: E402
 from bench.figures.sections import SECTIONS  # noqa: E402
 from bench.inference.nets import Net as InferenceNet  # noqa: E402
+from bench.peers import clients  # noqa: E402
+from bench.peers.__main__ import parse_arguments  # noqa: E402
 from bench.predict.nets import Net as PredictNet  # noqa: E402
 
 from blockcell_tools.bench.turns import Turns  # noqa: E402
@@ -123,6 +125,20 @@ def test_half_memory_and_clients():
     assert (rate.theirs, rate.ours, rate.ratio) == (0.01, 0.005, 2.0)
     assert (late.group, late.ratio, late.quartiles) == ("LSTM, p99", 1.0, None)
     assert rate.disturbed and late.disturbed
+
+
+def test_clients_of_peers():
+    arguments = parse_arguments(["--clients", "1", "4", "--layers", "GRU", "--inter-op", "-1"])
+    assert arguments.clients == [1, 4] and arguments.inter_op == -1
+    for kind, sides in (("LSTM", ("ours", "stock")), ("GRU", ("ours",))):
+        net = clients.Calls(kind, 5, 2, 3, 3, clients=4)
+        assert net.sides == (*sides, "onnxruntime", "openvino")
+        arrays = net.arrays(1)
+        assert (
+            arrays["clients"].shape == (4, 5, 2, 3) and len(set(map(bytes, arrays["clients"]))) == 4
+        )
+        assert set(net.values(arrays)) == {tensor.name for tensor in net.op.inputs}
+        assert net._replace(is_nothing=True).op is None
 
 
 def test_page_names_machine_and_commit():
