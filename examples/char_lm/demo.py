@@ -51,6 +51,15 @@ def arguments():
         "--models", nargs="+", choices=names, default=list(names), help="which ones (default: all)"
     )
     parser.add_argument(
+        "--precision",
+        choices=(models.HIGHEST, *models.LOWER),
+        default=models.HIGHEST,
+        help="how precise blockcell's products are (default: highest)",
+    )
+    parser.add_argument(
+        "--plot", type=pathlib.Path, help="file for the losses of all models (.svg or .png)"
+    )
+    parser.add_argument(
         "--verbose",
         action="store_true",
         help="add a table for each model, and what shows which kernel ran",
@@ -63,13 +72,14 @@ def arguments():
 
 
 @contextlib.contextmanager
-def started(model, library, logs):
+def started(model, library, precision, logs):
     """Starts a worker for each setting of a model, and ends them in any case."""
     with contextlib.ExitStack() as stack:
         workers = []
         for setting in model.settings:
             name = f"{model.name}-{setting.name}"
-            worker = Worker(name, logs / f"{name}.log", Trainer, model, setting, library)
+            level = precision if setting == model.blockcell else models.HIGHEST
+            worker = Worker(name, logs / f"{name}.log", Trainer, model, setting, library, level)
             workers.append(stack.enter_context(worker))
         yield workers
 
@@ -81,7 +91,7 @@ def refusal_of(model, logs):
         return worker.ask("refusal")
 
 
-def compare(console, model, batches, library, steps, logs):
+def compare(console, model, batches, library, options, logs):
     """Trains a model in all its settings.
 
     Args:
@@ -89,7 +99,7 @@ def compare(console, model, batches, library, steps, logs):
       model: The `models.Model`.
       batches: What each step is fed; they are used again when they are used up.
       library: Path of libblockcell.so.
-      steps: How many steps to train.
+      options: How many steps to train, and the precision of blockcell's products.
       logs: Folder for what the processes write.
 
     Returns:
@@ -97,6 +107,7 @@ def compare(console, model, batches, library, steps, logs):
     """
     from report import Comparison, Training  # not for the workers, which import this file too
 
+    steps, precision = options.steps, options.precision
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -107,7 +118,7 @@ def compare(console, model, batches, library, steps, logs):
         refresh_per_second=4,
     )
     refusal = refusal_of(model, logs) if model.refused else None
-    with progress, started(model, library, logs) as workers:
+    with progress, started(model, library, precision, logs) as workers:
         task = progress.add_task(model.title, total=steps + TRACED, state="starting TensorFlow")
         ready = [worker.ask("ready") for worker in workers]
         progress.update(task, state="first step")
@@ -127,7 +138,7 @@ def compare(console, model, batches, library, steps, logs):
             progress.update(task, advance=1, state=f"loss {loss:.3f}")
     for training in trainings:
         del training.traced[0]  # it pays for setting the tracing up
-    return Comparison(model, *trainings, refusal=refusal)
+    return Comparison(model, *trainings, refusal=refusal, precision=precision)
 
 
 def run(console, options):
@@ -146,13 +157,15 @@ def run(console, options):
     library = str(options.library.resolve())
     for model in options.models:
         batches = lines if model.lines else windows
-        comparison = compare(console, model, batches, library, options.steps, logs)
+        comparison = compare(console, model, batches, library, options, logs)
         comparisons.append(comparison)
         report.picture(comparison, options.output / f"{model.name}.png")
         if options.verbose:
             console.print(report.table(comparison))
             console.print(escape(report.proof(comparison)), style="dim")
             console.print()
+    if options.plot:
+        report.curves(comparisons, options.plot)
     if options.verbose:
         console.print(EXPLANATION, style="dim")
     console.print(f"Plots and logs: {escape(str(options.output))}", soft_wrap=True)

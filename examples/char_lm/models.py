@@ -43,6 +43,9 @@ GRAPH_SEED = 20191018
 SEEDS = {"embedding": 1, "recurrent": 2, "logits": 3}
 """Seeds of initial values, where a committed graph has to have those of a program."""
 
+HIGHEST, LOWER = "highest", ("high", "medium")
+"""How precise the library's products may be."""
+
 INPUTS = "char_lm/inputs"
 """Collection of a placeholder: symbols read, int32 [BATCH, TIME or LINE_TIME]."""
 TARGETS = "char_lm/targets"

@@ -6,6 +6,7 @@ that is the point. All else is the same code.
 
 import contextlib
 import functools
+import os
 import time
 from typing import NamedTuple, Tuple
 
@@ -76,14 +77,16 @@ class Alone:
 class Trainer:
     """A model in a session. Use it in a `with` statement, which closes the session."""
 
-    def __init__(self, model, setting, library):
+    def __init__(self, model, setting, library, precision=models.HIGHEST):
         """Loads what the setting says, builds the graph and sets the initial values.
 
         Args:
           model: The `models.Model`.
           setting: The `models.Setting`.
           library: Path of libblockcell.so.
+          precision: How precise the library's products are.
         """
+        os.environ["BLOCKCELL_FLOAT32_MATMUL_PRECISION"] = precision
         import tensorflow as tf
 
         sessions.quiet(tf)
