@@ -523,19 +523,20 @@ def test_options_of_clients(bench, monkeypatch):
 
 
 def test_bench_of_clients(tmp_path):
-    words = ["--clients", "3", "--ops", "BlockLSTM,GRUBlockCell", "--inter-op", "-1"]
+    words = ["--clients", "3", "--ops", "BlockLSTM,LSTMBlockCell", "--inter-op", "-1"]
     words += ["--sequences", "3x2x5", "--shapes", "3x4x5", "--threads", 2, "--seconds", "0.01"]
+    words += ["--dtypes", "half", "--peephole", "on"]
     words += ["--output", tmp_path / "results", "--report", tmp_path / "report.json"]
     printed = run("bench", *words)[0]
-    assert "GRUBlockCell 3x4x5" in printed and "Several clients at once" in printed
+    assert "LSTMBlockCell half" in printed and "Several clients at once" in printed
     answer = json.loads((tmp_path / "report.json").read_text())
     assert set(answer) == documented("bench --clients")
     found = [(row["op"], row["caller"], row["clients"]) for row in answer["rows"]]
     callers = ("Session.run", "make_callable")
-    ops = ("BlockLSTM", "GRUBlockCell")
+    ops = ("BlockLSTM", "LSTMBlockCell")
     assert found == [(op, caller, 3) for op in ops for caller in callers]
     for row in answer["rows"]:
-        assert row["error"] < 1e-5 and row["quartiles"][0] <= row["ratio"] <= row["quartiles"][1]
+        assert row["error"] < 3e-2 and row["quartiles"][0] <= row["ratio"] <= row["quartiles"][1]
         assert set(row["services"]) == {"stock", "ours", "nothing"}
         for one in row["services"].values():
             assert one["calls"] >= row["clients"] and 0 < one["p50"] <= one["p99"]
