@@ -1,4 +1,4 @@
-"""Several clients at once: what `blockcell bench --clients` measures, and how answers are checked."""
+"""Several clients at once: what `blockcell bench --clients` measures, and what is checked."""
 
 import json
 
