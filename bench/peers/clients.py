@@ -4,6 +4,7 @@ import json
 import sys
 from typing import NamedTuple
 
+from bench.nets import LARGEST_ERROR
 from bench.peers.blocks import ATTRIBUTES, op_inputs
 from bench.peers.nets import INFERENCE, Net
 from blockcell.cli.console import new_progress
@@ -55,6 +56,11 @@ class Calls(NamedTuple):
     def net(self):
         """The layer."""
         return Net(self.kind, INFERENCE, *self[1:5])
+
+    @property
+    def largest_error(self):
+        """How much answers of different sides may differ, relative to the largest element."""
+        return LARGEST_ERROR
 
     @property
     def op(self):

@@ -18,8 +18,6 @@ from blockcell_tools.bench.turns import at_all_threads
 
 TITLE = "Several clients at once, stock and ours"
 MODULE, SIDES = "blockcell_tools.bench.client_side", ("ours", "stock")
-LARGEST_ERROR = 1e-4
-"""How much answers of different kernels may differ, relative to the largest element."""
 NAMES = ("library", "seconds", "seed", "inter_op")
 """Arguments that have to be the same for rows to be comparable."""
 CALLERS = (SESSION_RUN, CALLABLE)
@@ -61,6 +59,11 @@ class Calls(NamedTuple):
     def op(self):
         """The `blockcell_tools.bench.ops.Op`, or None."""
         return None if self.is_nothing else decode(self.case).op
+
+    @property
+    def largest_error(self):
+        """How much answers of different kernels may differ, relative to the largest element."""
+        return decode(self.case).largest_error
 
     @property
     def attributes(self):
@@ -205,9 +208,9 @@ def measured(sides, net, names, seconds, seed):
     Returns:
       What `Sides.serve` returns, with `NOTHING` among the loads.
     """
-    loads, errors = sides.serve(net, names, seconds, seed, LARGEST_ERROR)
+    loads, errors = sides.serve(net, names, seconds, seed, net.largest_error)
     nothing = net._replace(is_nothing=True)
-    alone, _ = sides.serve(nothing, ("stock",), seconds / 4, seed, LARGEST_ERROR)
+    alone, _ = sides.serve(nothing, ("stock",), seconds / 4, seed, 0.0)
     return {"loads": {**loads, NOTHING: alone["stock"]}, "errors": errors}
 
 

@@ -1,7 +1,7 @@
 """The process of one side whose graph several clients call: see `blockcell_tools.bench.side`."""
 
 import blockcell
-from blockcell_tools.bench.client_rows import LARGEST_ERROR, Calls
+from blockcell_tools.bench.client_rows import Calls
 from blockcell_tools.bench.clients import AnswerError, Client
 from blockcell_tools.bench.graphs import SIDES, LabelError, Served
 from blockcell_tools.bench.side import serve
@@ -11,8 +11,8 @@ from blockcell_tools.bench.worker import answer, start
 class Clients:
     """What sides have in common: clients with an input each, and what they get alone."""
 
-    largest_error = LARGEST_ERROR
-    """How much answers may differ from these, relative to the largest element."""
+    is_exact = False
+    """Whether an answer must be the same bit for bit, however many others call."""
 
     def prepare(self, net, arrays):
         """Makes the clients, by `callers` of the side."""
@@ -21,7 +21,8 @@ class Clients:
             (lambda caller=caller, one=one: caller(one))
             for caller, one in zip(self.callers(net, arrays), inputs)
         ]
-        self.clients = [Client(call, call(), self.largest_error) for call in calls]
+        largest_error = 0.0 if self.is_exact else net.largest_error
+        self.clients = [Client(call, call(), largest_error) for call in calls]
 
     def run(self):
         """A call of the first client."""
@@ -38,8 +39,7 @@ class OpSide(Clients):
     def __init__(self, name, job):
         """Starts TensorFlow, and loads the library."""
         # Ours are bit-identical for any number of threads, and so for any number of callers.
-        if name == "ours":
-            self.largest_error = 0.0
+        self.is_exact = name == "ours"
         self._name = name
         self._sides, self._about = start(job)
         self._served = None
