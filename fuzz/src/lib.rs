@@ -28,7 +28,7 @@ use choices::Choices;
 /// If the bytes stand for no call that is small enough.
 pub fn call(bytes: &[u8]) -> arbitrary::Result<()> {
     let mut choices = Choices::new(bytes);
-    let kind = choices.below(17);
+    let kind = choices.below(19);
     if choices.flag() {
         call_of::<f16>(kind, &mut choices)
     } else {
@@ -55,6 +55,8 @@ fn call_of<E: Element + tensor::Held>(
         13 => keras_layers::call::<E>(choices),
         14 => normalized::cell(choices),
         15 => normalized::layer(choices),
+        16 => normalized::norm(choices),
+        17 => normalized::norm_grad(choices),
         _ => unfused::gru_cell::<E>(choices),
     }
 }

@@ -1,10 +1,14 @@
-//! Calls of the steps of LSTM cells with layer normalization, whose states broadcast, and of loops of them.
+//! Calls of the steps of LSTM cells with layer normalization, whose states broadcast, of loops of them, and of normalizations.
 
 use arbitrary::Result;
-use blockcell_kernels::ops::{Lists, NORMALIZED_LSTM_CELL};
+use blockcell_kernels::ops::{LAYER_NORM, LAYER_NORM_GRAD, Lists, NORMALIZED_LSTM_CELL};
 use blockcell_kernels::unfused::{
     self, Loop, NormalizedAttributes, NormalizedLstmCellInputs, NormalizedLstmCellOutputs,
     NormalizedLstmLayerInputs, NormalizedLstmLayerOutputs,
+};
+use blockcell_kernels::unfused::{LayerNormAttributes, LayerNormInputs, LayerNormOutputs};
+use blockcell_kernels::unfused::{
+    LayerNormGradAttributes, LayerNormGradInputs, LayerNormGradOutputs,
 };
 
 use crate::choices::Choices;
@@ -65,6 +69,69 @@ pub(crate) fn cell(choices: &mut Choices<'_>) -> Result<()> {
         let outputs = NormalizedLstmCellOutputs { cs: cs.view_mut(), h: h.view_mut() };
         let memory = scratch.elements_mut();
         let ended = unfused::normalized_lstm_cell(context, &attributes, inputs, outputs, memory);
+        assert!(found.is_ok() || ended.is_err(), "{found:?}");
+        ended
+    })
+}
+
+/// `BlockcellLayerNorm`.
+pub(crate) fn norm(choices: &mut Choices<'_>) -> Result<()> {
+    let [rows, cell] = [(); 2].map(|()| choices.size());
+    let x = broadcasting(choices, [rows, cell]);
+    let mut shapes = vec![x, vec![cell], vec![cell]];
+    choices.disturb(4, &mut shapes);
+    let (epsilon, bias, over_last_axis) = (choices.float(), choices.float(), choices.flag());
+    let attributes = LayerNormAttributes { epsilon, over_last_axis, bias };
+    let lists: Vec<_> = shapes.chunks(1).collect();
+    let infer = |shapes: &Lists<'_, _>| unfused::layer_norm_shapes(&attributes, shapes);
+    let found = known_outputs(with_lists(&LAYER_NORM, &lists, &[1], infer));
+    let mut wanted = found.clone().unwrap_or_else(|_| vec![vec![rows, cell]]);
+    choices.disturb(16, &mut wanted);
+    let inputs = Tensor::all::<f32>(choices, &shapes)?;
+    twice(choices, outputs::<f32>(&wanted)?, |context, written| {
+        let [y] = written else { unreachable!("as many") };
+        let [x, gamma, beta] = &inputs[..] else { unreachable!("as many") };
+        let inputs = LayerNormInputs::<f32> { x: x.view(), gamma: gamma.view(), beta: beta.view() };
+        let outputs = LayerNormOutputs { y: y.view_mut() };
+        let ended = unfused::layer_norm(context, &attributes, inputs, outputs);
+        assert!(found.is_ok() || ended.is_err(), "{found:?}");
+        ended
+    })
+}
+
+/// `BlockcellLayerNormGrad`.
+pub(crate) fn norm_grad(choices: &mut Choices<'_>) -> Result<()> {
+    let [rows, cell] = [(); 2].map(|()| choices.size());
+    let columns = if choices.once_in(4) { 1 } else { cell };
+    let rows_of_dy = if choices.once_in(4) { 1 } else { rows };
+    let mut shapes = vec![vec![rows, columns], vec![cell], vec![rows_of_dy, cell]];
+    choices.disturb(4, &mut shapes);
+    let known = choices.flag().then_some(rows);
+    let attributes = LayerNormGradAttributes { epsilon: choices.float(), rows: known };
+    let lists: Vec<_> = shapes.chunks(1).collect();
+    let infer = |shapes: &Lists<'_, _>| unfused::layer_norm_grad_shapes(&attributes, shapes);
+    let found = known_outputs(with_lists(&LAYER_NORM_GRAD, &lists, &[1; 3], infer));
+    let mut wanted =
+        found.clone().unwrap_or_else(|_| vec![vec![rows, cell], vec![cell], vec![cell]]);
+    choices.disturb(16, &mut wanted);
+    let inputs = Tensor::all::<f32>(choices, &shapes)?;
+    let mut written = outputs::<f32>(&wanted)?;
+    let needed = match &found {
+        Ok(_) => unfused::layer_norm_grad_scratch(shapes[0][0], shapes[1][0]),
+        Err(_) => 0,
+    };
+    written.push(scratch::<f32>(choices, needed)?);
+    twice(choices, written, |context, written| {
+        let [dx, dgamma, dbeta, scratch] = written else { unreachable!("as many") };
+        let [x, gamma, dy] = &inputs[..] else { unreachable!("as many") };
+        let inputs = LayerNormGradInputs::<f32> { x: x.view(), gamma: gamma.view(), dy: dy.view() };
+        let outputs = LayerNormGradOutputs {
+            dx: dx.view_mut(),
+            dgamma: dgamma.view_mut(),
+            dbeta: dbeta.view_mut(),
+        };
+        let memory = scratch.elements_mut();
+        let ended = unfused::layer_norm_grad(context, &attributes, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })

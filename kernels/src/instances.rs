@@ -188,6 +188,21 @@ instances! {
         memory: &mut [Self],
     ) = unfused::compute_normalized_lstm_layer;
 
+    fn unfused_layer_norm(
+        context: &Context<'_>,
+        attributes: &unfused::LayerNormAttributes,
+        inputs: unfused::LayerNormInputs<'_, Self>,
+        outputs: unfused::LayerNormOutputs<'_, Self>,
+    ) = unfused::compute_layer_norm;
+
+    fn unfused_layer_norm_grad(
+        context: &Context<'_>,
+        attributes: &unfused::LayerNormGradAttributes,
+        inputs: unfused::LayerNormGradInputs<'_, Self>,
+        outputs: unfused::LayerNormGradOutputs<'_, Self>,
+        scratch: &mut [f32],
+    ) = unfused::compute_layer_norm_grad;
+
     fn unfused_gru_cell(
         context: &Context<'_>,
         activations: Activations,

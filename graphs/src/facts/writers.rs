@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::memory::{Memory, variable};
-use crate::graph::{Graph, NodeId, Output};
+use crate::graph::{Graph, Node, NodeId, Output};
 
 /// How many nodes to follow a variable's memory through before giving up.
 const MOST_VISITS: usize = 1000;
@@ -96,7 +96,10 @@ fn before(graph: &Graph, id: NodeId) -> Vec<bool> {
     while let Some(next) = open.pop() {
         let node = graph.node(next);
         if node.op == "Merge" {
-            // Either input may be missing.
+            // Either input may be missing, but no round of a loop comes before what enters it.
+            if let Some(enter) = entered(graph, node) {
+                visit(enter, &mut open);
+            }
             continue;
         }
         node.sources().for_each(|id| visit(id, &mut open));
@@ -109,4 +112,11 @@ fn before(graph: &Graph, id: NodeId) -> Vec<bool> {
         }
     }
     seen
+}
+
+/// What enters a loop, if a merge is where a variable of one begins a round.
+fn entered(graph: &Graph, merge: &Node) -> Option<NodeId> {
+    let &[enter, next] = &merge.inputs[..] else { return None };
+    let is_loop = graph.op(enter.node) == "Enter" && graph.op(next.node) == "NextIteration";
+    is_loop.then_some(enter.node)
 }

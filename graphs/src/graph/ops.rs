@@ -35,7 +35,11 @@ names! {
     GRU_CELL_GRAD_RU = UNFUSED_GRU_CELL_GRAD_RU;
     /// The forward step of an LSTM cell with layer normalization.
     NORMALIZED_LSTM_CELL = NORMALIZED_LSTM_CELL;
-    /// A loop around it.
+    /// A normalization alone.
+    LAYER_NORM = LAYER_NORM;
+    /// Its gradient.
+    LAYER_NORM_GRAD = LAYER_NORM_GRAD;
+    /// A loop around such a cell.
     NORMALIZED_LSTM_LAYER = NORMALIZED_LSTM_LAYER;
     /// A loop around a plain LSTM cell.
     LSTM_LAYER = LSTM_LAYER;
@@ -128,7 +132,8 @@ static TABLE: &[Row] = &[
     row("BiasAdd", 2, &["T", "data_format"], COMPUTES | OWNS),
     row("BiasAddGrad", 1, &["T", "data_format"], COMPUTES | OWNS),
     row("BroadcastGradientArgs", 2, NONE, COMPUTES),
-    row("Cast", 1, NONE, 0),
+    row("BroadcastTo", 2, T, COMPUTES),
+    row("Cast", 1, NONE, COMPUTES),
     row("ConcatV2", 3, T, COMPUTES | OWNS),
     row("Const", 0, &["value"], COMPUTES),
     row("ControlTrigger", 0, NONE, APART),
@@ -136,11 +141,13 @@ static TABLE: &[Row] = &[
     row("CudnnRNNBackprop", 0, NONE, NEW),
     row("CudnnRNNBackpropV3", 0, NONE, NEW),
     row("CudnnRNNV3", 0, NONE, NEW),
+    row("DynamicStitch", 0, NONE, COMPUTES),
     row("EmptyTensorList", 2, NONE, COMPUTES),
     row("Enter", 1, &["frame_name", "is_constant"], COMPUTES | APART),
     row("Exit", 1, NONE, APART),
     row("ExpandDims", 2, NONE, 0),
     row("Fill", 2, T, COMPUTES),
+    row("FloorDiv", 2, NONE, COMPUTES),
     row("GatherV2", 0, NONE, OWNS),
     row("Greater", 2, NONE, 0),
     row("GreaterEqual", 2, T, COMPUTES),
@@ -169,6 +176,7 @@ static TABLE: &[Row] = &[
     row("Placeholder", 0, &["shape"], 0),
     row("Print", 0, NONE, PROMPT),
     row("PrintV2", 0, NONE, PROMPT),
+    row("Prod", 2, NONE, COMPUTES),
     row("Range", 0, NONE, 0),
     row("RealDiv", 2, T, COMPUTES | OWNS),
     row("ReadVariableOp", 1, NONE, PROMPT),
@@ -183,6 +191,7 @@ static TABLE: &[Row] = &[
     row("ReluGrad", 2, T, COMPUTES | OWNS),
     row("Reshape", 2, T, COMPUTES),
     row("Rsqrt", 1, T, COMPUTES | OWNS),
+    row("RsqrtGrad", 2, T, COMPUTES | OWNS),
     row("Select", 3, T, COMPUTES),
     row("SelectV2", 3, T, COMPUTES),
     row("Shape", 1, T, COMPUTES),
@@ -217,6 +226,7 @@ static TABLE: &[Row] = &[
     row("TensorListReserve", 2, NONE, 0),
     row("TensorListSetItem", 3, &["resize_if_index_out_of_bounds"], 0),
     row("TensorListStack", 2, &["num_elements"], 0),
+    row("Tile", 2, T, COMPUTES),
     row("Unpack", 1, &["axis", "num"], 0),
     row("VarHandleOp", 0, &["shape"], PROMPT),
     row("Variable", 0, &["shape", "shared_name"], PROMPT),
@@ -238,6 +248,8 @@ static TABLE: &[Row] = &[
     declared(&ops::GRU_LAYER, OWNS | NEW),
     declared(&ops::KERAS_GRU, OWNS | NEW),
     declared(&ops::KERAS_LSTM, OWNS | NEW),
+    declared(&ops::LAYER_NORM, OWNS | NEW),
+    declared(&ops::LAYER_NORM_GRAD, OWNS | NEW),
     declared(&ops::LSTM_BLOCK_CELL, OWNS | STEP),
     declared(&ops::LSTM_BLOCK_CELL_GRAD, OWNS | GRADIENT),
     declared(&ops::LSTM_LAYER, OWNS | NEW),

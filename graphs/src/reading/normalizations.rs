@@ -28,6 +28,24 @@ pub(crate) struct Normalization {
     /// A number that is added to it.
     pub(crate) bias: Option<f32>,
     pub(crate) nodes: Vec<NodeId>,
+    /// What it is computed by, if that is a sum with `mean * inverse`.
+    pub(crate) inner: Option<Inner>,
+}
+
+/// The tensors between x and a normalized tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Inner {
+    pub(crate) mean: Output,
+    /// `Rsqrt(variance + epsilon)`
+    pub(crate) scale: Output,
+    /// `scale * gamma`
+    pub(crate) inverse: Output,
+    /// Of the shape of x.
+    pub(crate) like_x: Vec<Output>,
+    /// With one number for each mean.
+    pub(crate) like_mean: Vec<Output>,
+    /// Of the shape of y.
+    pub(crate) like_y: Vec<Output>,
 }
 
 /// The operation that is a whole normalization.
@@ -42,7 +60,8 @@ struct Scale {
     axis: i64,
     epsilon: f32,
     scale: Output,
-    nodes: Vec<NodeId>,
+    /// The mean, what stands for it in `squares`, `squares`, the variance, its sum with epsilon, and `scale`.
+    nodes: [NodeId; 6],
 }
 
 /// A summand: a tensor, or its negative.
@@ -82,7 +101,29 @@ impl Normalization {
         };
         let (scaled, offset) = (product(x)?, product(scale.mean)?);
         let nodes = [inverse.node, scaled.node, offset.node];
-        Some(with_sums(graph, scale, gamma, (&[(false, scaled), (true, offset)], &nodes)))
+        let [mean, copy, squares, variance, sum, _] = scale.nodes.map(of);
+        let inner = Inner {
+            mean: scale.mean,
+            scale: scale.scale,
+            inverse,
+            like_x: vec![x, squares],
+            like_mean: vec![mean, copy, variance, sum, scale.scale],
+            like_y: nodes.map(of).into(),
+        };
+        let mut found =
+            with_sums(graph, scale, gamma, (&[(false, scaled), (true, offset)], &nodes));
+        for one in &mut found {
+            let mut inner = inner.clone();
+            // A sum with a summand that is as large as y is so, too.
+            for &sum in (0..MOST_SUMS).flat_map(|_| &one.nodes) {
+                let inputs = &graph.node(sum).inputs;
+                if inputs.iter().any(|input| inner.like_y.contains(input)) {
+                    inner.like_y.push(of(sum));
+                }
+            }
+            one.inner = Some(inner);
+        }
+        Some(found)
     }
 
     /// `(x - mean) * scale * gamma + beta`, from its first product.
@@ -117,7 +158,8 @@ fn fused(graph: &Graph, x: Output) -> Vec<Normalization> {
             return Vec::new();
         }
         let (y, axis, bias, nodes) = (of(id), -1, None, vec![id]);
-        let plain = Normalization { y, gamma, beta, epsilon, axis, bias, nodes };
+        let inner = None;
+        let plain = Normalization { y, gamma, beta, epsilon, axis, bias, nodes, inner };
         let sums = ["Add", "AddV2"].into_iter().flat_map(|op| takers(graph, y, op));
         let with_bias = sums.filter_map(|sum| {
             let &[left, right] = &graph.node(sum).inputs[..] else { return None };
@@ -157,7 +199,12 @@ fn with_sums(
             epsilon: scale.epsilon,
             axis: scale.axis,
             bias: numbers.first().copied(),
-            nodes: [&scale.nodes[..], nodes, &sums].concat(),
+            nodes: {
+                let mut all = [&scale.nodes[..], nodes, &sums].concat();
+                all.dedup();
+                all
+            },
+            inner: None,
         })
     });
     found.collect()
@@ -185,7 +232,7 @@ impl Scale {
                 let variances = takers(graph, of(squares), "Mean").filter(own);
                 variances
                     .filter_map(move |variance| {
-                        let nodes = vec![mean.node, copy, squares, variance];
+                        let nodes = [mean.node, copy, squares, variance];
                         Scale::of_variance(graph, (mean, axis), of(variance), nodes)
                     })
                     .collect::<Vec<_>>()
@@ -198,7 +245,7 @@ impl Scale {
         graph: &Graph,
         (mean, axis): (Output, i64),
         variance: Output,
-        mut nodes: Vec<NodeId>,
+        [mean_node, copy, squares, variance_node]: [NodeId; 4],
     ) -> Option<Scale> {
         let sums = ["Add", "AddV2"].into_iter().flat_map(|op| takers(graph, variance, op));
         let (sum, epsilon) = sums
@@ -209,8 +256,7 @@ impl Scale {
             })
             .next()?;
         let root = takers(graph, of(sum), "Rsqrt").next()?;
-        nodes.extend([sum, root]);
-        nodes.dedup();
+        let nodes = [mean_node, copy, squares, variance_node, sum, root];
         Some(Scale { mean, axis, epsilon, scale: of(root), nodes })
     }
 }
@@ -223,7 +269,7 @@ fn axis(graph: &Graph, mean: NodeId) -> Option<i64> {
 }
 
 /// All sums that a tensor is part of, as far as there are no more nodes than a normalization has.
-fn sums_of(graph: &Graph, tensor: Output) -> Vec<Output> {
+pub(crate) fn sums_of(graph: &Graph, tensor: Output) -> Vec<Output> {
     let (mut found, mut open) = (Vec::new(), vec![(tensor, 0)]);
     while let Some((next, depth)) = open.pop() {
         if depth == MOST_SUMS {

@@ -4,7 +4,7 @@ use crate::common::rewriting::rewriting;
 use crate::mutations::{Pattern, check, replaced};
 
 /// `tf.nn.batch_normalization` of a tensor, as `y`.
-fn norm(y: &str, x: &str) -> String {
+pub(super) fn norm(y: &str, x: &str) -> String {
     format!(
         "{y}_mean = Mean({x}, axes) keep_dims=true
         {y}_squares = SquaredDifference({x}, {y}_mean)

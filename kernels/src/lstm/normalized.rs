@@ -182,12 +182,12 @@ impl<E: Storage, F: Functions> WithSimd for Row<'_, E, F> {
 #[derive(Clone, Copy)]
 pub(crate) struct Moments {
     mean: f32,
-    inverse: f32,
+    pub(crate) inverse: f32,
 }
 
 impl Moments {
     #[inline(always)]
-    fn of<S: Simd, E: Storage>(simd: S, values: &[E], epsilon: f32) -> Moments {
+    pub(crate) fn of<S: Simd, E: Storage>(simd: S, values: &[E], epsilon: f32) -> Moments {
         let count = values.len() as f32;
         let mean = values.chunks(S::LANES).map(|part| E::load(simd, part));
         let mean = simd.sum(mean.fold(simd.splat(0.0), |sum, part| sum + part)) / count;
@@ -199,17 +199,22 @@ impl Moments {
             let centered = E::load(simd, part) - simd.splat(mean);
             simd.mul_add(centered, centered, sum)
         });
-        Moments::new(mean, (simd.sum(squares) + rest) / count, epsilon)
+        let variance = (simd.sum(squares) + rest) / count;
+        Moments { mean, inverse: 1.0 / (variance + epsilon).sqrt() }
     }
 
-    pub(crate) fn new(mean: f32, variance: f32, epsilon: f32) -> Moments {
-        Moments { mean, inverse: 1.0 / (variance + epsilon).sqrt() }
+    /// The same of numbers one by one.
+    pub(crate) fn of_numbers(values: impl Iterator<Item = f32> + Clone, epsilon: f32) -> Moments {
+        let count = values.clone().count() as f32;
+        let mean = values.clone().sum::<f32>() / count;
+        let squares = values.map(|value| (value - mean).powi(2)).sum::<f32>();
+        Moments { mean, inverse: 1.0 / (squares / count + epsilon).sqrt() }
     }
 
     /// Some of the values, normalized, scaled and moved. The vectors for that are those of all values, of which these are
     /// the ones from `from` on.
     #[inline(always)]
-    fn normalized<S: Simd, E: Storage>(
+    pub(crate) fn normalized<S: Simd, E: Storage>(
         self,
         simd: S,
         values: &[E],
@@ -218,8 +223,13 @@ impl Moments {
     ) -> S::F32 {
         let at = from..from + values.len();
         let [gamma, beta] = [gamma, beta].map(|all| E::load(simd, &all[at.clone()]));
-        let centered = E::load(simd, values) - simd.splat(self.mean);
-        simd.mul_add(centered * simd.splat(self.inverse), gamma, beta)
+        simd.mul_add(self.all_centered(simd, E::load(simd, values)), gamma, beta)
+    }
+
+    /// Some values, normalized.
+    #[inline(always)]
+    pub(crate) fn all_centered<S: Simd>(self, simd: S, values: S::F32) -> S::F32 {
+        (values - simd.splat(self.mean)) * simd.splat(self.inverse)
     }
 
     /// One value, normalized.

@@ -31,7 +31,7 @@ pub use gru::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD};
 pub use lists::{Inferred, KnownSizes, Lengths, Lists};
 pub use loops::{GRU_LAYER, KERAS_GRU, KERAS_LSTM, LSTM_LAYER};
 pub use lstm::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD};
-pub use normalized::{NORMALIZED_LSTM_CELL, NORMALIZED_LSTM_LAYER};
+pub use normalized::{LAYER_NORM, LAYER_NORM_GRAD, NORMALIZED_LSTM_CELL, NORMALIZED_LSTM_LAYER};
 pub use partial::PartialShape;
 pub use products::{BIAS_ADD_GRAD_ADD_N, MAT_MUL_ADD_N, MAT_MUL_SLICE};
 pub(crate) use table::Word;
@@ -56,13 +56,15 @@ pub static BLOCK: [&Op; 10] = [
 ];
 
 /// The operations that this library puts into graphs.
-pub static GRAPH: [&Op; 14] = [
+pub static GRAPH: [&Op; 16] = [
     &MAT_MUL_ADD_N,
     &MAT_MUL_SLICE,
     &BIAS_ADD_GRAD_ADD_N,
     &UNFUSED_LSTM_CELL,
     &UNFUSED_LSTM_CELL_GRAD,
     &NORMALIZED_LSTM_CELL,
+    &LAYER_NORM,
+    &LAYER_NORM_GRAD,
     &UNFUSED_GRU_CELL,
     &UNFUSED_GRU_CELL_GRAD_C,
     &UNFUSED_GRU_CELL_GRAD_RU,

@@ -1,8 +1,7 @@
-//! The operations of [`crate::unfused`] on LSTM cells that normalize their gates and their state.
+//! The operations of [`crate::unfused`] on LSTM cells that normalize their gates and their state, and on normalizations alone.
 
-use ndarray::{
-    ArrayView1, ArrayView2, ArrayView3, ArrayViewD, ArrayViewMut2, ArrayViewMut3, ArrayViewMutD,
-};
+use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewD};
+use ndarray::{ArrayViewMut1, ArrayViewMut2, ArrayViewMut3, ArrayViewMutD};
 
 op! {
     /// One step of an LSTM cell whose gates and state are normalized: `LayerNormBasicLSTMCell`.
@@ -140,5 +139,87 @@ op! {
         h_last: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// Cell state after each row's last step.
         cs_last: ArrayViewMut2<'a, E> = [Batch, Cell],
+    }
+}
+
+op! {
+    /// Layer normalization with a scale and an offset.
+    ///
+    /// ```text
+    /// y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * gamma + (beta + bias)
+    /// ```
+    ///
+    /// Means are those over `axis`. It is what graphs get in place of the small operations of `tf.nn.moments` and
+    /// `tf.nn.batch_normalization`, where gradients are taken of them.
+    static LAYER_NORM = {
+        name: "BlockcellLayerNorm", types: [Float], is_stock: false,
+        attributes: {
+            /// Added to variances.
+            epsilon: "float",
+            /// Over which axis means are taken, 1 or -1.
+            axis: "int = -1",
+            /// Added to `beta`.
+            bias: "float = 0.0",
+        }
+    };
+
+    /// Inputs of [`layer_norm`](crate::unfused::layer_norm).
+    #[derive(Clone, Debug)]
+    struct LayerNormInputs<'a, E> {
+        /// What is normalized, of a shape that broadcasts with `[cell_size]`.
+        x: ArrayViewD<'a, E> = Checked [],
+        /// What the normalized numbers are multiplied by.
+        gamma: ArrayView1<'a, E> = [Cell],
+        /// What is added to them.
+        beta: ArrayView1<'a, E> = [Cell],
+    }
+
+    /// Outputs of [`layer_norm`](crate::unfused::layer_norm). Previous contents do not matter.
+    struct LayerNormOutputs<'a, E> {
+        /// Of the shape that `x` and `[cell_size]` broadcast to.
+        y: ArrayViewMutD<'a, E> = Checked [],
+    }
+}
+
+op! {
+    /// The gradient of a layer normalization of the rows of a matrix.
+    ///
+    /// ```text
+    /// n  = (x - mean(x)) * r        r = 1 / sqrt(mean((x - mean(x))^2) + epsilon)
+    /// dx = r * (dy * gamma - mean(dy * gamma) - n * mean(dy * gamma * n))
+    /// dgamma = sum_B dy * n         dbeta = sum_B dy
+    /// ```
+    ///
+    /// It is what graphs get in place of the small operations of that gradient.
+    static LAYER_NORM_GRAD = {
+        name: "BlockcellLayerNormGrad", types: [Float], is_stock: false,
+        attributes: {
+            /// Added to variances.
+            epsilon: "float",
+            /// How many rows `x` must have, -1 for any. If that is given, `dx` is `[batch, cell_size]`, and one row of `dy`
+            /// may stand for all. Otherwise `dx` has the shape of `x`.
+            rows: "int = -1",
+        }
+    };
+
+    /// Inputs of [`layer_norm_grad`](crate::unfused::layer_norm_grad).
+    #[derive(Clone, Debug)]
+    struct LayerNormGradInputs<'a, E> {
+        /// What was normalized, `[batch, cell_size]`; or one column, which stands for all; or a matrix, if `cell_size` is 1.
+        x: ArrayView2<'a, E> = Checked [Any("batch"), Any("columns")],
+        /// What the normalized numbers were multiplied by.
+        gamma: ArrayView1<'a, E> = [Cell],
+        /// Gradient with respect to the result.
+        dy: ArrayView2<'a, E> = Checked [Any("batch"), Any("columns")],
+    }
+
+    /// Outputs of [`layer_norm_grad`](crate::unfused::layer_norm_grad). Previous contents do not matter.
+    struct LayerNormGradOutputs<'a, E> {
+        /// With respect to `x`.
+        dx: ArrayViewMut2<'a, E> = Checked [Any("batch"), Any("columns")],
+        /// With respect to `gamma`.
+        dgamma: ArrayViewMut1<'a, E> = [Cell],
+        /// With respect to `beta`.
+        dbeta: ArrayViewMut1<'a, E> = [Cell],
     }
 }

@@ -12,6 +12,8 @@
 //!
 //! For a GRU cell: the equations of [`crate::gru`] backward, without the products, which are operations of
 //! their own in a graph. The forward step is `GRUBlockCell`, or in half [`gru_cell`].
+//!
+//! And the normalizations of cells whose gradient somebody takes, each for itself.
 
 mod columns;
 mod gru;
@@ -20,6 +22,7 @@ mod gru_layer;
 mod keras;
 mod keras_gru;
 mod keras_lstm;
+mod layer_norm;
 mod loops;
 mod lstm;
 mod lstm_grad;
@@ -42,6 +45,10 @@ pub use keras_gru::{KerasGruInputs, KerasGruOutputs};
 pub use keras_gru::{keras_gru, keras_gru_scratch, keras_gru_shapes};
 pub use keras_lstm::{KerasLstmInputs, KerasLstmOutputs};
 pub use keras_lstm::{keras_lstm, keras_lstm_scratch, keras_lstm_shapes};
+pub use layer_norm::{LayerNormAttributes, LayerNormInputs, LayerNormOutputs};
+pub use layer_norm::{LayerNormGradAttributes, LayerNormGradInputs, LayerNormGradOutputs};
+pub use layer_norm::{layer_norm, layer_norm_shapes};
+pub use layer_norm::{layer_norm_grad, layer_norm_grad_scratch, layer_norm_grad_shapes};
 pub use loops::{Loop, Numbers, copied_x};
 pub use lstm::{LstmCellInputs, LstmCellOutputs};
 pub use lstm::{lstm_cell, lstm_cell_scratch, lstm_cell_shapes};
@@ -66,6 +73,9 @@ pub(crate) use gru_grad::{
 pub(crate) use gru_layer::compute as compute_gru_layer;
 pub(crate) use keras_gru::compute as compute_keras_gru;
 pub(crate) use keras_lstm::compute as compute_keras_lstm;
+pub(crate) use layer_norm::{
+    compute as compute_layer_norm, compute_grad as compute_layer_norm_grad,
+};
 pub(crate) use lstm::compute as compute_lstm_cell;
 pub(crate) use lstm_grad::compute as compute_lstm_cell_grad;
 pub(crate) use lstm_layer::compute as compute_lstm_layer;

@@ -200,10 +200,7 @@ fn normalize<E: Storage>(
     axis: Axis,
 ) {
     for mut lane in values.lanes_mut(axis) {
-        let count = lane.len() as f32;
-        let mean = lane.iter().map(|value| value.to_f32()).sum::<f32>() / count;
-        let squares = lane.iter().map(|value| (value.to_f32() - mean).powi(2)).sum::<f32>();
-        let moments = Moments::new(mean, squares / count, step.epsilon);
+        let moments = Moments::of_numbers(lane.iter().map(|value| value.to_f32()), step.epsilon);
         lane.mapv_inplace(|value| E::from_f32(moments.centered(value.to_f32())));
     }
     let [gamma, beta] = &step.norms[n];

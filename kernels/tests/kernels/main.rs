@@ -15,6 +15,7 @@ mod errors;
 mod guards;
 mod int8;
 mod keras_layers;
+mod layer_norm;
 mod normalized;
 mod oracle_gradients;
 mod overflow;

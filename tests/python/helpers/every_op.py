@@ -184,6 +184,21 @@ def _of_lists(sizes):
             ("layer_norm_lstm_cell", dict(normalized, cs_prev=[some(*gate)])),
             ("layer_norm_lstm_cell", dict(normalized, cs_prev=[some(1, cell)])),
             (
+                "layer_norm",
+                dict(x=some(*gate), gamma=some(cell), beta=some(cell)),
+                dict(epsilon=1e-3, axis=1, bias=0.5),
+            ),
+            (
+                "layer_norm_grad",
+                dict(x=some(*gate), gamma=some(cell), dy=some(*gate)),
+                dict(epsilon=1e-3),
+            ),
+            (
+                "layer_norm_grad",
+                dict(x=some(batch, 1), gamma=some(cell), dy=some(1, cell)),
+                dict(epsilon=1e-3, rows=batch),
+            ),
+            (
                 "layer_norm_lstm_layer",
                 dict(sequence, **norms, w=weights, cs_prev=some(*gate), sequence_length=[ended]),
             ),

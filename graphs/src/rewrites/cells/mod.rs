@@ -5,10 +5,11 @@
 //! | the forward step of `BasicLSTMCell` or `LSTMCell` | `BlockcellLSTMCell` |
 //! | its backward step | `BlockcellLSTMCellGrad` |
 //! | the forward step of `LayerNormBasicLSTMCell` | `BlockcellLayerNormLSTMCell` |
+//! | a normalization whose gradient is taken, and that gradient | `BlockcellLayerNorm` and `BlockcellLayerNormGrad` |
 //! | the forward step of `GRUCell` | `GRUBlockCell` |
 //! | its backward step | `BlockcellGRUCellGradC` and `BlockcellGRUCellGradRU` |
 //!
-//! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `normalized.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
+//! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `normalized.rs`, `layer_norm.rs`, `layer_norm_grad.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
 //!
 //! * All nodes of a step are on one CPU of this process, float or half: [`step::Step::check`].
 //! * All outputs of the new node have a value at the same time. So whoever takes an inner tensor waits
@@ -22,6 +23,9 @@ mod added_biases;
 mod broadcasts;
 mod gru;
 mod gru_grad;
+mod layer_norm;
+mod layer_norm_grad;
+mod layer_norm_shapes;
 mod lstm;
 mod lstm_grad;
 mod lstm_grad_parts;
@@ -40,7 +44,8 @@ use crate::graph::{Graph, NodeId};
 pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let places_of = [lstm::is_place, gru::is_place, normalized::is_place];
     let [lstm, gru, normalized] = places_of.map(|is_place| places(graph, is_place));
-    if lstm.is_empty() && gru.is_empty() && normalized.is_empty() {
+    let norms = layer_norm::all(graph);
+    if lstm.is_empty() && gru.is_empty() && normalized.is_empty() && norms.is_empty() {
         return;
     }
     let shapes = LazyShapes::default();
@@ -67,8 +72,13 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
                 usize::from(gru_grad::rewrite(graph, &mut context, (&shapes, &known), id, report));
         }
     }
-    if replaced > 0 {
+    let norms = layer_norm_grad::rewrite(graph, &mut context, (&shapes, norms), report);
+    if replaced > 0 || !norms.is_empty() {
         context.remove_unused_stacks(graph);
+    }
+    for norm in norms {
+        let step = (norm.norm.y.node, layer_norm::step(graph, &norm));
+        step::replace(graph, &mut context, step, report);
     }
     for id in lstm {
         let step = lstm::Forward::read(graph, &shapes, id).and_then(|forward| forward.step(graph));

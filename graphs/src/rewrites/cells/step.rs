@@ -205,10 +205,15 @@ impl Step {
         Ok(awaited)
     }
 
-    /// What the nodes of the step wait for.
+    /// What the nodes of the step wait for. What waits for nothing but them waits for the new node.
     fn waits(&self, graph: &Graph) -> BTreeSet<NodeId> {
+        let is_own = |id: &NodeId| {
+            let node = graph.node(*id);
+            node.op == "NoOp" && node.sources().all(|before| self.nodes.contains(&before))
+        };
         let mut waits: BTreeSet<_> =
             self.nodes.iter().flat_map(|&id| waits_for(graph, id)).collect();
+        waits.retain(|id| !is_own(id));
         for id in self.nodes.iter().copied().chain(self.tensors().map(|input| input.node)) {
             waits.remove(&id);
         }
