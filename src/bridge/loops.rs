@@ -164,6 +164,7 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
         broadcasts_rows: flag("broadcasts_rows", false)?,
         activations: activations(attributes)?,
         adds_x: flag("adds_x", false)?,
+        reset_after: flag("reset_after", true)?,
     })
 }
 

@@ -1,5 +1,5 @@
 //! `BlockcellKerasGRU`: a loop over a sequence whose rounds are steps of Keras's GRU cell, which resets the state after
-//! its product.
+//! its product, or before.
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, Zip, s};
 
@@ -43,7 +43,7 @@ pub fn keras_gru_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [u
     [forward_scratch(&sizes), elements]
 }
 
-/// `BlockcellKerasGRU`: the steps of `BlockGRU` with `reset_after` in a loop.
+/// `BlockcellKerasGRU`: the steps of `BlockGRU` in a loop.
 ///
 /// A row keeps its state in steps that are masked.
 ///
@@ -100,9 +100,11 @@ pub(crate) fn compute<E: Storage>(
         candidate.assign(&w.slice(s![.., 2 * cell..]));
     }
     let [w_x, w_h] = parts.each_ref().map(|both| both.each_ref().map(|part| part.view()));
-    let mut b_ru = pieces.take([1, 1, 2 * cell]);
-    add_biases(b_x, b_h, b_ru.slice_mut(s![0, 0, ..]));
-    let [b_c, b_hc] = [b_x, b_h].map(|b| b.split_at(Axis(0), 2 * cell).1);
+    let mut both = pieces.take([1, 1, 3 * cell]);
+    add_biases(b_x, b_h, both.slice_mut(s![0, 0, ..]));
+    let (b_ru, b_c) = both.slice(s![0, 0, ..]).split_at(Axis(0), 2 * cell);
+    let [b_xc, b_hc] = [b_x, b_h].map(|b| b.split_at(Axis(0), 2 * cell).1);
+    let (b_c, b_hc) = if kind.reset_after { (b_xc, Some(b_hc)) } else { (b_c, None) };
     let lengths = Lengths::new(ArrayView1::from(&taken.lengths));
     let sequence = GruSequence {
         lengths,
@@ -110,12 +112,7 @@ pub(crate) fn compute<E: Storage>(
         h_prev,
         w_x: Some(w_x),
         w_h,
-        step: GruStep {
-            activations: kind.activations,
-            b_ru: b_ru.slice(s![0, 0, ..]),
-            b_c,
-            b_hc: Some(b_hc),
-        },
+        step: GruStep { activations: kind.activations, b_ru, b_c, b_hc },
     };
     let outputs_of_steps = own.as_mut().map_or_else(|| h.view_mut(), |own| own.view_mut());
     sequence.compute(context, [r, u, c, hc, outputs_of_steps], scratch);
@@ -134,16 +131,18 @@ fn swap_gates<E: Storage>(w: ArrayView2<'_, E>, mut swapped: ArrayViewMut2<'_, E
     swapped.slice_mut(s![.., cell..]).assign(&w.slice(s![.., ..cell]));
 }
 
-/// The biases of these gates: nothing comes between the two products.
+/// The biases of both products, with those of the gates in this order, too. A gate takes nothing else, and the candidate does
+/// not where the state is reset before the product.
 fn add_biases<E: Storage>(
     b_x: ArrayView1<'_, E>,
     b_h: ArrayView1<'_, E>,
-    mut b_ru: ArrayViewMut1<'_, E>,
+    mut both: ArrayViewMut1<'_, E>,
 ) {
-    let cell = b_ru.len() / 2;
-    for (to, from) in [(0..cell, cell..2 * cell), (cell..2 * cell, 0..cell)] {
+    let cell = both.len() / 3;
+    let part = |number: usize| number * cell..(number + 1) * cell;
+    for (to, from) in [(part(0), part(1)), (part(1), part(0)), (part(2), part(2))] {
         let (x, h) = (b_x.slice(s![from.clone()]), b_h.slice(s![from]));
         let sum = |to: &mut E, x: &E, h: &E| *to = E::from_f32(x.to_f32() + h.to_f32());
-        Zip::from(b_ru.slice_mut(s![to])).and(x).and(h).for_each(sum);
+        Zip::from(both.slice_mut(s![to])).and(x).and(h).for_each(sum);
     }
 }

@@ -212,6 +212,8 @@ def _keras_calls():
             ({**masked, "x": (time, 1, width)}, {"needs_h": False}),
         ):
             yield Call(op, {**call, **more}, attributes, [{*call, "h"}])
+        if op == "BlockcellKerasGRU":
+            yield Call(op, {**call, **masked}, {"reset_after": False}, [{*call, "h"}])
 
 
 CALLS = list(_calls())

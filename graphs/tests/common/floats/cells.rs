@@ -477,6 +477,13 @@ fn keras_gru(
     let of_h = h_prev.product(w_h, [false; 2])?.plus(b_h)?.split(1.0, 3)?;
     let z = of_x[0].plus(&of_h[0])?.map(of_gates(node));
     let r = of_x[1].plus(&of_h[1])?.map(of_gates(node));
-    let c = of_x[2].plus(&r.times(&of_h[2])?)?.map(of_state(node));
+    let reset = match attribute(node, "reset_after") {
+        Some(Attribute::Bool(false)) => {
+            let of_reset = r.times(h_prev)?.product(w_h, [false; 2])?.plus(b_h)?;
+            of_reset.split(1.0, 3)?[2].clone()
+        }
+        _ => r.times(&of_h[2])?,
+    };
+    let c = of_x[2].plus(&reset)?.map(of_state(node));
     Some(vec![z.times(h_prev)?.plus(&rest(&z).times(&c)?)?])
 }
