@@ -45,9 +45,9 @@ impl Given {
         let whole = i32::try_from(time).unwrap_or(i32::MAX);
         let size = if choices.once_in(8) { choices.short_steps(time) } else { whole };
         let rounds = choices.short_steps(time);
-        let [last_only, repeats] = [(); 2].map(|()| choices.flag());
+        let [last_only, repeats, reset_after] = [(); 3].map(|()| choices.flag());
         let kind = any_loop(choices, [batch, input], [batch, cell]);
-        let kind = Loop { lists: true, last_only, repeats, ..kind };
+        let kind = Loop { lists: true, last_only, repeats, reset_after, ..kind };
         let [valid, before] = mask;
         let mask = has_mask.then(|| {
             let flags = (0..number_of(&valid)?).map(|_| choices.flag().into());

@@ -155,6 +155,9 @@ pub(crate) fn layer(choices: &mut Choices<'_>) -> Result<()> {
     }
     choices.disturb(16, &mut wanted);
     let needed = unfused::normalized_lstm_layer_scratch([time, batch, input, cell]);
+    let widths = [shapes[1].last().copied().unwrap_or(0), cell];
+    let other = unfused::other_width_scratch([batch, input, cell], widths);
+    let needed = [0, 1].map(|kind| needed[kind].saturating_add(other[kind]));
     let inputs = Tensor::all::<f32>(choices, &shapes)?;
     let [gamma, beta] = [gamma, beta].map(|all| Tensor::all::<f32>(choices, &all));
     let (gamma, beta) = (gamma?, beta?);

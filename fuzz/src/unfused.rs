@@ -93,10 +93,10 @@ pub(crate) fn lstm_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<
             w_h: w_h.first().map(Tensor::view),
         };
         let outputs = LstmCellOutputs {
-            i: two(i),
+            i: i.view_mut(),
             cs: cs.view_mut(),
-            f: two(f),
-            o: two(o),
+            f: f.view_mut(),
+            o: o.view_mut(),
             ci: two(ci),
             co: co.view_mut(),
             h: h.view_mut(),
@@ -127,24 +127,28 @@ fn two<E: Held>(tensor: &mut Tensor) -> ndarray::ArrayViewMut2<'_, E> {
 pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     let [batch, cell] = [(); 2].map(|()| choices.size());
     let mut gates = vec![vec![batch, cell]; 4];
-    let sums_to_gates = choices.flag();
+    let has_peepholes = choices.flag();
+    let sums @ [sums_to_gates, sums_to_cs_prev, sums_to_product] =
+        [(); 3].map(|()| choices.flag());
     let mut co =
         vec![if choices.flag() { vec![batch, cell] } else { broadcasting(choices, [batch, cell]) }];
     let state = [co[0].first().copied().unwrap_or(1), co[0].last().copied().unwrap_or(1)];
     let counts = [choices.below(2), choices.below(3), choices.below(3)];
     let mut lists =
         counts.map(|count| (0..count).map(|_| broadcasting(choices, state)).collect::<Vec<_>>());
-    let has_peepholes = choices.flag();
     let count = count_of_peepholes(choices, has_peepholes, counts[0] > 0);
+    if count == 3 {
+        gates[..3].fill(co[0].clone());
+    }
     let mut peepholes = vec![vec![cell]; count];
-    let mut cs = vec![vec![batch, cell]; usize::from(has_peepholes && choices.flag())];
+    let mut cs = vec![gates[0].clone(); usize::from(has_peepholes && choices.flag())];
     let summands = lists.iter_mut().flatten();
     let more = summands.chain(&mut peepholes).chain(&mut cs);
     choices.disturb(4, gates.iter_mut().chain(&mut co).chain(more));
     let summands = lists.iter().map(Vec::as_slice);
     let all: Vec<_> =
         gates.chunks(1).chain([&co[..]]).chain(summands).chain([&peepholes[..], &cs]).collect();
-    let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_grad_shapes(sums_to_gates, shapes);
+    let infer = |shapes: &Lists<'_, _>| unfused::lstm_cell_grad_shapes(sums, shapes);
     let counts = [1, 1, through(count), count];
     let found = known_outputs(with_lists(&UNFUSED_LSTM_CELL_GRAD, &all, &counts, infer));
     let mut wanted = found.clone().unwrap_or_else(|_| any_lstm_grads([batch, cell], &co[0], count));
@@ -152,7 +156,7 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let needed = lists.each_ref().map(|list| list.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let needed = needed.each_ref().map(Vec::as_slice);
     let needed = found.as_ref().map_or(0, |_| {
-        unfused::lstm_cell_grad_scratch((gates[0][0], gates[0][1]), &co[0], needed, count)
+        unfused::lstm_cell_grad_scratch((gates[3][0], gates[3][1]), &co[0], needed, count)
     });
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<E>(choices, needed)?);
@@ -163,7 +167,14 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let (peepholes, cs) = (Tensor::all::<E>(choices, &peepholes)?, Tensor::all::<E>(choices, &cs)?);
     let (cell_clip, columns) = (choices.float(), choices.gate_columns());
     let activations = choices.activations();
-    let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip, columns, activations };
+    let attributes = LstmCellGradAttributes {
+        sums_to_gates,
+        sums_to_cs_prev,
+        sums_to_product,
+        cell_clip,
+        columns,
+        activations,
+    };
     twice(choices, written, |context, written| {
         let [cs_prev_grad, dicfo, rest @ .., scratch] = written else { unreachable!("as many") };
         let inputs = LstmCellGradInputs::<E> {
@@ -182,7 +193,7 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
         let outputs = LstmCellGradOutputs {
             cs_prev_grad: cs_prev_grad.view_mut(),
             dicfo: two(dicfo),
-            through_peepholes: of_states.iter_mut().map(two).collect(),
+            through_peepholes: of_states.iter_mut().map(Tensor::view_mut).collect(),
             peephole_grads: of_weights.iter_mut().map(Tensor::view_mut).collect(),
         };
         let scratch = scratch.elements_mut();

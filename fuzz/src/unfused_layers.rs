@@ -93,6 +93,15 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
             shapes[at][1 - at] = 1;
         }
     }
+    if is_lstm && choices.once_in(8) {
+        // In a loop of one round.
+        let own = choices.size();
+        shapes[1][1] = own;
+        match w_h.first_mut() {
+            Some(w_h) => w_h[0] = own,
+            None => shapes[3][0] = input.wrapping_add(own),
+        }
+    }
     choices.disturb(4, shapes.iter_mut().chain(&mut w_h).chain(&mut projection));
     let steps = Steps::new(choices, time, batch);
     let kind = any_loop(choices, [batch, input], [batch, cell]);
@@ -110,8 +119,10 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     let x = unfused::copied_x(&shapes[0], batch);
     let of_projection = projection.first().map(|shape| shape.last().copied().unwrap_or(0));
     let more = unfused::projection_scratch([batch, cell], of_projection);
-    let needed =
-        [needed[0].saturating_add(more[0]), needed[1].saturating_add(more[1]).saturating_add(x)];
+    let widths = [shapes[1].last().copied().unwrap_or(0), of_projection.unwrap_or(cell)];
+    let other = unfused::other_width_scratch([batch, input, cell], widths);
+    let sum = |kind: usize| needed[kind].saturating_add(more[kind]).saturating_add(other[kind]);
+    let needed = [sum(0), sum(1).saturating_add(x)];
     let [numbers, memory] = needed.map(|needed| scratch_len(choices, needed));
     let inputs = Tensor::all::<E>(choices, &shapes)?;
     let w_h = Tensor::all::<E>(choices, &w_h)?;

@@ -164,6 +164,7 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
         broadcasts_rows: flag("broadcasts_rows", false)?,
         activations: activations(attributes)?,
         adds_x: flag("adds_x", false)?,
+        reset_after: flag("reset_after", true)?,
     })
 }
 
@@ -195,11 +196,14 @@ impl Cell for LstmLayer {
         })
     }
 
-    fn more([_, batch, _, cell]: [usize; 4], call: &Lists<'_, Input<'_>>) -> [usize; 2] {
+    fn more([_, batch, input, cell]: [usize; 4], call: &Lists<'_, Input<'_>>) -> [usize; 2] {
         let output = call.of("projection").first().map(|projection| projection.dims[1]);
-        let [numbers, elements] = unfused::projection_scratch([batch, cell], output);
         let x = unfused::copied_x(call.one("x").dims, batch);
-        [numbers, elements.saturating_add(x)]
+        let widths = [call.one("h_prev").dims[1], output.unwrap_or(cell)];
+        let projection = unfused::projection_scratch([batch, cell], output);
+        let other = unfused::other_width_scratch([batch, input, cell], widths);
+        let sum = |kind: usize| projection[kind].saturating_add(other[kind]);
+        [sum(0), sum(1).saturating_add(x)]
     }
 
     fn run<E: Element + Pod>(&self, kind: &Loop, mut call: Call<'_, '_>) -> Result<(), Error> {
@@ -219,6 +223,10 @@ impl Cell for NormalizedLstmLayer {
     const OPTIONAL: &'static [&'static str] = &["num_sequence_length"];
     const INFER: InferLoop = unfused::normalized_lstm_layer_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::normalized_lstm_layer_scratch;
+
+    fn more([_, batch, input, cell]: [usize; 4], call: &Lists<'_, Input<'_>>) -> [usize; 2] {
+        unfused::other_width_scratch([batch, input, cell], [call.one("h_prev").dims[1], cell])
+    }
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
         Ok(NormalizedLstmLayer(normalized_attributes(attributes)?))

@@ -205,16 +205,18 @@ impl ListsOp for LstmCellGrad {
             let got = format!("{peepholes}, {through} and {}", usize::from(cs));
             return Err(Error::Attribute { op, expected, got });
         }
-        let sums_to_gates = attributes.flag("sums_to_gates")?;
-        let cell_clip = attributes.float("cell_clip")?;
-        let columns = gate_columns(attributes)?;
-        let activations = activations(attributes)?;
-        let attributes = LstmCellGradAttributes { sums_to_gates, cell_clip, columns, activations };
-        Ok(LstmCellGrad(attributes))
+        Ok(LstmCellGrad(LstmCellGradAttributes {
+            sums_to_gates: attributes.flag("sums_to_gates")?,
+            sums_to_cs_prev: attributes.flag("sums_to_cs_prev")?,
+            sums_to_product: attributes.flag("sums_to_product")?,
+            cell_clip: attributes.float("cell_clip")?,
+            columns: gate_columns(attributes)?,
+            activations: activations(attributes)?,
+        }))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
-        unfused::lstm_cell_grad_shapes(self.0.sums_to_gates, shapes)
+        unfused::lstm_cell_grad_shapes(self.0.sums(), shapes)
     }
 
     fn scratch(&self, sizes: &Sizes, inputs: &CallInputs<'_>) -> [usize; 2] {

@@ -10,3 +10,4 @@ pub(crate) mod shield;
 pub(crate) mod slices;
 pub(crate) mod sums;
 pub(crate) mod unrolled;
+mod zeros;

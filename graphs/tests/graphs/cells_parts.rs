@@ -359,8 +359,24 @@ fn sums_for_unknown_shapes_are_a_part_of_the_step() {
         ("above = Select", "above_before = Select"),
         ("draw = Select", "draw_before = Select"),
     ];
-    let strict = whole().replace("sums_to_gates=false", "sums_to_gates=true");
-    rewriting(&(changed(&changes) + &sums.concat())).becomes(&strict);
+    // Where only one of two gates is added up, the other one has the shape of the state.
+    let after = rewriting(&(changed(&changes) + &sums.concat()));
+    assert!(after.has("back_i") && after.has("dz") && after.has("di"), "{}", after.text());
+    let of_f = [
+        ("back_f = Mul(df, wcf)", "to_back_f = Mul(df_look, wcf)"),
+        ("to_wcf = Mul(df, c)", "to_wcf = Mul(df_look, c)"),
+    ];
+    let sums_of_f = [
+        summed("df", ["look_f", "biased"], "df_look"),
+        summed("to_back_f", ["c", "wcf"], "back_f"),
+    ];
+    let summed_up = whole().replace(
+        "gate_order=[0,1,2,3]\ndc_prev",
+        "gate_order=[0,1,2,3] sums_to_cs_prev=true\ndc_prev",
+    );
+    assert_ne!(whole(), summed_up);
+    let text = changed(&[&changes[..], &of_f].concat()) + &sums.concat() + &sums_of_f.concat();
+    rewriting(&text).becomes(&summed_up);
     // A row of states for all rows: the weights' gradient is that of the sum.
     let folded = changed(&[("to_wci = Mul(di, c)", "to_wci = Mul(di_look, c)")])
         + "one_row = Const() value=[1,7]
@@ -368,4 +384,71 @@ fn sums_for_unknown_shapes_are_a_part_of_the_step() {
         di_look = Reshape(sum_look, one_row)\n";
     let after = rewriting(&folded);
     assert!(after.has("to_wci") && after.has("dwci") && after.has("di"), "{}", after.text());
+}
+
+/// As TensorFlow writes them where it knows no batch: with a sum at each operand that may have been broadcast.
+#[test]
+fn sums_at_all_operands() {
+    let sums = [
+        summed("di", ["split", "look_i"], "di_bar"),
+        summed("di", ["look_i", "split"], "di_look"),
+        summed("df", ["biased", "look_f"], "df_biased"),
+        summed("df", ["look_f", "biased"], "df_look"),
+        summed("do", ["split:3", "look_o"], "do_bar"),
+        summed("do", ["look_o", "split:3"], "do_look"),
+        summed("to_back_i", ["c", "wci"], "back_i"),
+        summed("to_back_f", ["c", "wcf"], "back_f"),
+        summed("to_back_o", ["cs", "wco"], "back_o"),
+        summed("to_wci", ["wci", "c"], "dwci"),
+        summed("to_wcf", ["wcf", "c"], "dwcf"),
+        summed("to_wco", ["wco", "cs"], "dwco"),
+        summed("above_before", ["below", "least"], "above"),
+        summed("draw_before", ["raw", "most"], "draw"),
+        summed("draw", ["new", "kept"], "dnew"),
+        summed("draw", ["kept", "new"], "draw_kept"),
+        summed("to_i_before", ["i", "ci"], "to_i"),
+        summed("to_ci_before", ["ci", "i"], "to_ci"),
+        summed("to_f_before", ["f", "c"], "to_f"),
+        summed("dkept_before", ["c", "f"], "dkept"),
+        summed("to_o_before", ["o", "co"], "to_o"),
+        summed("through_h_before", ["co", "o"], "through_h"),
+    ];
+    let changes = [
+        ("back_i = Mul(di, wci)", "to_back_i = Mul(di_look, wci)"),
+        ("back_f = Mul(df, wcf)", "to_back_f = Mul(df_look, wcf)"),
+        ("back_o = Mul(do, wco)", "to_back_o = Mul(do_look, wco)"),
+        ("to_wci = Mul(di, c)", "to_wci = Mul(di_look, c)"),
+        ("to_wcf = Mul(df, c)", "to_wcf = Mul(df_look, c)"),
+        ("to_wco = Mul(do, cs)", "to_wco = Mul(do_look, cs)"),
+        ("dwci = Sum(to_wci, rows)\n", ""),
+        ("dwcf = Sum(to_wcf, rows)\n", ""),
+        ("dwco = Sum(to_wco, rows)\n", ""),
+        ("ConcatV2(di, dci, df, do, ", "ConcatV2(di_bar, dci, df_biased, do_bar, "),
+        ("above = Select", "above_before = Select"),
+        ("draw = Select", "draw_before = Select"),
+        ("to_i = Mul(draw,", "to_i_before = Mul(dnew,"),
+        ("to_ci = Mul(draw,", "to_ci_before = Mul(dnew,"),
+        ("to_f = Mul(draw,", "to_f_before = Mul(draw_kept,"),
+        ("dkept = Mul(draw,", "dkept_before = Mul(draw_kept,"),
+        ("to_o = Mul(", "to_o_before = Mul("),
+        ("through_h = Mul(", "through_h_before = Mul("),
+    ];
+    let after = rewriting(&(changed(&changes) + &sums.concat()));
+    // It leaves those out of products with weights, where it knows that the state is a matrix of as many columns.
+    let known = ["to_back_i", "to_back_f", "to_back_o"];
+    let fewer: Vec<_> = changes
+        .iter()
+        .map(|&(from, to)| match known.iter().any(|name| to.starts_with(name)) {
+            true => (from, &to[3..]),
+            false => (from, to),
+        })
+        .collect();
+    let left: Vec<_> =
+        sums.iter().filter(|sum| !known.iter().any(|name| sum.contains(name))).cloned().collect();
+    let text = rewriting(&(changed(&fewer) + &left.concat())).text();
+    assert!(text.contains("sums_to_gates=true") && text.contains("sums_to_product=true"), "{text}");
+    assert!(!text.contains("SigmoidGrad") && !text.contains("Sigmoid("), "{text}");
+    let text = after.text();
+    assert!(text.contains("sums_to_gates=true") && text.contains("sums_to_cs_prev=true"), "{text}");
+    assert!(!text.contains("SigmoidGrad") && !text.contains("Sigmoid("), "{text}");
 }

@@ -22,6 +22,7 @@ mod holes;
 mod keras;
 mod keras2_functions;
 mod keras_one_row;
+mod keras_parts;
 mod layer_norm;
 mod layers;
 mod limits;

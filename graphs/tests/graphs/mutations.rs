@@ -9,7 +9,9 @@ use crate::common::executor::hash;
 use crate::common::floats::{Run, Value, are_close};
 use crate::common::notation::graph;
 use crate::gate_orders::in_order;
-use crate::{cells, cells_gru, cells_parts, keras, layers, loop_outputs, two_products};
+use crate::{
+    cells, cells_gru, cells_parts, keras, keras_parts, layers, loop_outputs, two_products,
+};
 
 /// A graph that is rewritten, with a shape for each of its sources.
 pub(super) struct Pattern {
@@ -499,4 +501,12 @@ fn a_loop_of_keras_lstm() {
 #[test]
 fn a_loop_of_keras_gru() {
     check(&loop_of_keras(keras::GRU, ["[3,15]", "[5,15]", "[2,15]"], &["BlockcellKerasGRU("]));
+}
+
+#[test]
+fn a_loop_of_keras_gru_that_resets_before() {
+    let step = replaced(&keras_parts::reset_before(), &keras_parts::HARD_GATES);
+    // A sixth as a float is not as exact as these numbers are.
+    let step = replaced(&step, &[("Mul(z_relu, sixth)", "RealDiv(z_relu, six)")]);
+    check(&loop_of_keras(&step, ["[3,15]", "[5,15]", "[15]"], &["BlockcellKerasGRU("]));
 }

@@ -253,8 +253,9 @@ op! {
     /// h = z * h_prev + (1 - z) * tanh(x_c + r * h_c)
     /// ```
     ///
-    /// It is what graphs get in place of the loop of a layer `GRU` with `reset_after` that Keras 3 has exported,
-    /// where nothing else happens in a round and nobody takes gradients.
+    /// Without `reset_after`, `(r * h_prev) @ w_h` is in the place of `r * h_c`, with the same columns of `w_h` and `b_h`.
+    /// It is what graphs get in place of the loop of a layer `GRU` that Keras 3 has exported, where nothing else happens
+    /// in a round and nobody takes gradients.
     ///
     /// The loop ends after as many rounds as the least of `rounds` says. In a step that is masked, a row keeps its state.
     /// More rounds than `x` or `h` have steps, and a loop without a round where `h_sizes` is not known, are an
@@ -281,6 +282,8 @@ op! {
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
+            /// Whether the reset gate is multiplied by a part of the product with the state, and not by the state.
+            reset_after: "bool = true",
         }
     };
 

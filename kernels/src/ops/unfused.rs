@@ -55,9 +55,8 @@ op! {
         b: ArrayView1<'a, E> = [Gates(4)],
         /// Cell state of the step before, of a shape that broadcasts with `[batch, cell_size]`; none for zeros.
         cs_prev: Option<ArrayViewD<'a, E>> = num_cs_prev * Checked [],
-        /// None, or the peephole weights of the input, forget and output gate; then a `cs_prev` must broadcast to
-        /// `[batch, cell_size]`. Without a `cs_prev` there may be that of the output gate alone, as the others would
-        /// look at zeros.
+        /// None, or the peephole weights of the input, forget and output gate. Without a `cs_prev` there may be that of the
+        /// output gate alone, as the others would look at zeros.
         peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
         /// None, or the weights of `h_prev`: `[x | h_prev] @ w` is `x @ w + h_prev @ w_h` then.
         w_h: Option<ArrayView2<'a, E>> = num_w_h * T [Output, Gates(4)],
@@ -65,14 +64,14 @@ op! {
 
     /// Outputs of [`lstm_cell`](crate::unfused::lstm_cell). Previous contents do not matter.
     struct LstmCellOutputs<'a, E> {
-        /// Input gate.
-        i: ArrayViewMut2<'a, E> = [Batch, Cell],
+        /// Input gate, `[batch, cell_size]`, or with peepholes of the shape of `cs`.
+        i: ArrayViewMutD<'a, E> = Checked [Batch, Cell],
         /// Cell state, of the shape that `[batch, cell_size]` and `cs_prev` broadcast to.
         cs: ArrayViewMutD<'a, E> = Checked [Batch, Cell],
-        /// Forget gate.
-        f: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// Output gate.
-        o: ArrayViewMut2<'a, E> = [Batch, Cell],
+        /// Forget gate, of the shape of `i`.
+        f: ArrayViewMutD<'a, E> = Checked [Batch, Cell],
+        /// Output gate, of the shape of `i`.
+        o: ArrayViewMutD<'a, E> = Checked [Batch, Cell],
         /// Cell input.
         ci: ArrayViewMut2<'a, E> = [Batch, Cell],
         /// `tanh(cs)`, of the shape of `cs`.
@@ -108,10 +107,8 @@ op! {
             num_peepholes: "int >= 0",
             num_through_peepholes: "int >= 0",
             num_cs: "int >= 0",
-            /// Whether the cell state may be larger than the gates. Then `h_grad * co`, `dcs` and `dcs * cs_prev` are
-            /// added up to `[batch, cell_size]` where gates take them, before they are multiplied by a gate's slope.
-            /// With peepholes, whether what comes through them is added up to the shape of `cs_prev`, which must be
-            /// `[batch, cell_size]` or one row of it.
+            /// Whether the cell state may be larger than `ci`. Then gradients are added up to `[batch, cell_size]` where
+            /// pre-activations take them.
             sums_to_gates: "bool = false",
             /// What the magnitude of the cell state was clipped to. Values up to 0 mean no clipping.
             cell_clip: "float = -1.0",
@@ -123,18 +120,22 @@ op! {
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
+            /// Whether `through_peepholes` is added up to the shape of `cs_prev`.
+            sums_to_cs_prev: "bool = false",
+            /// The same to the shape of the product of `cs_prev` and peephole weights, if it is not.
+            sums_to_product: "bool = false",
         }
     };
 
     /// Inputs of [`lstm_cell_grad`](crate::unfused::lstm_cell_grad).
     #[derive(Clone, Debug)]
     struct LstmCellGradInputs<'a, E> {
-        /// Input gate.
-        i: ArrayView2<'a, E> = [Batch, Cell],
-        /// Forget gate.
-        f: ArrayView2<'a, E> = [Batch, Cell],
-        /// Output gate.
-        o: ArrayView2<'a, E> = [Batch, Cell],
+        /// Input gate, `[batch, cell_size]`, or with peepholes of the shape of the cell state.
+        i: ArrayViewD<'a, E> = Checked [],
+        /// Forget gate, of the shape of `i`.
+        f: ArrayViewD<'a, E> = Checked [],
+        /// Output gate, of the shape of `i`.
+        o: ArrayViewD<'a, E> = Checked [],
         /// Cell input.
         ci: ArrayView2<'a, E> = [Batch, Cell],
         /// `tanh(cs)`, of the shape of the cell state. That is `[batch, cell_size]`, or with `sums_to_gates` what
@@ -151,7 +152,7 @@ op! {
         /// of the output gate alone.
         peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
         /// The cell state, with peepholes. Without it the last of `peephole_grads` is zero.
-        cs: Option<ArrayView2<'a, E>> = num_cs * T [Batch, Cell],
+        cs: Option<ArrayViewD<'a, E>> = num_cs * Checked [],
     }
 
     /// Outputs of [`lstm_cell_grad`](crate::unfused::lstm_cell_grad). Previous contents do not matter.
@@ -161,9 +162,9 @@ op! {
         cs_prev_grad: ArrayViewMutD<'a, E> = Checked [],
         /// With respect to the gates' pre-activations.
         dicfo: ArrayViewMut2<'a, E> = [Batch, Gates(4)],
-        /// With three peepholes, with respect to `cs_prev` through the input and the forget gate: `[batch, cell_size]`,
-        /// or with `sums_to_gates` the shape of `cs_prev`.
-        through_peepholes: Vec<ArrayViewMut2<'a, E>> = num_through_peepholes * Checked [Any("rows"), Cell],
+        /// With three peepholes, with respect to `cs_prev` through the input and the forget gate: of the shape of the cell
+        /// state, or what `sums_to_cs_prev` and `sums_to_product` say.
+        through_peepholes: Vec<ArrayViewMutD<'a, E>> = num_through_peepholes * Checked [],
         /// With respect to the peephole weights, in their order.
         peephole_grads: Vec<ArrayViewMut1<'a, E>> = num_peepholes * T [Cell],
     }

@@ -1,5 +1,5 @@
 //! `BlockcellKerasGRU`: a loop over a sequence whose rounds are steps of Keras's GRU cell, which resets the state after
-//! its product.
+//! its product, or before.
 
 use ndarray::{ArrayView1, ArrayViewMut1, Axis, Zip, s};
 
@@ -37,12 +37,12 @@ pub fn keras_gru_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [u
     // First states, gates, and the outputs of all steps.
     let elements = states.saturating_mul(time.saturating_add(6));
     let x = time.saturating_mul(batch).saturating_mul(input_size);
-    let biases = cell_size.saturating_mul(2);
+    let biases = cell_size.saturating_mul(3);
     let elements = elements.saturating_add(x).saturating_add(biases);
     [forward_scratch(&sizes), elements]
 }
 
-/// `BlockcellKerasGRU`: the steps of `BlockGRU` with `reset_after` in a loop.
+/// `BlockcellKerasGRU`: the steps of `BlockGRU` in a loop.
 ///
 /// A row keeps its state in steps that are masked.
 ///
@@ -89,9 +89,11 @@ pub(crate) fn compute<E: Storage>(
     let x = taken.x(x, rounds, &mut pieces);
     let [r, u, c, hc] = [(); 4].map(|()| pieces.take([1, batch, cell]));
     let mut own = (!taken.in_place(kind)).then(|| pieces.take([rounds, batch, cell]));
-    let mut b_ru = pieces.take([1, 1, 2 * cell]);
-    add_gate_biases(b_x, b_h, b_ru.slice_mut(s![0, 0, ..]));
-    let [b_c, b_hc] = [b_x, b_h].map(|b| b.split_at(Axis(0), 2 * cell).1);
+    let mut both = pieces.take([1, 1, 3 * cell]);
+    add_biases(b_x, b_h, both.slice_mut(s![0, 0, ..]));
+    let (b_ru, b_c) = both.slice(s![0, 0, ..]).split_at(Axis(0), 2 * cell);
+    let [b_xc, b_hc] = [b_x, b_h].map(|b| b.split_at(Axis(0), 2 * cell).1);
+    let (b_c, b_hc) = if kind.reset_after { (b_xc, Some(b_hc)) } else { (b_c, None) };
     let lengths = Lengths::new(ArrayView1::from(&taken.lengths));
     let sequence = GruSequence {
         lengths,
@@ -102,9 +104,9 @@ pub(crate) fn compute<E: Storage>(
         step: GruStep {
             activations: kind.activations,
             order: GruOrder::UpdateFirst,
-            b_ru: b_ru.slice(s![0, 0, ..]),
+            b_ru,
             b_c,
-            b_hc: Some(b_hc),
+            b_hc,
         },
     };
     let outputs_of_steps = own.as_mut().map_or_else(|| h.view_mut(), |own| own.view_mut());
@@ -117,12 +119,13 @@ pub(crate) fn compute<E: Storage>(
     taken.spread((kind, numbers), before, own.as_ref().map(|own| own.view()), h);
 }
 
-/// The biases of the gates: nothing comes between their two products.
-fn add_gate_biases<E: Storage>(
+/// The biases of both products. A gate takes nothing else, and the candidate does not where the state is reset before the
+/// product.
+fn add_biases<E: Storage>(
     b_x: ArrayView1<'_, E>,
     b_h: ArrayView1<'_, E>,
-    b_ru: ArrayViewMut1<'_, E>,
+    both: ArrayViewMut1<'_, E>,
 ) {
-    let [x, h] = [b_x, b_h].map(|b| b.slice_move(s![..b_ru.len()]));
-    Zip::from(b_ru).and(x).and(h).for_each(|to, x, h| *to = E::from_f32(x.to_f32() + h.to_f32()));
+    let sum = |to: &mut E, x: &E, h: &E| *to = E::from_f32(x.to_f32() + h.to_f32());
+    Zip::from(both).and(b_x).and(b_h).for_each(sum);
 }

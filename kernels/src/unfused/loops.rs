@@ -30,6 +30,8 @@ pub struct Loop {
     pub adds_x: bool,
     /// Whether one row of x or of the first output stands for all, where they have weights of their own.
     pub broadcasts_rows: bool,
+    /// Whether the reset gate of a GRU is multiplied by a part of the product with the state, and not by the state.
+    pub reset_after: bool,
     /// The functions of the cell.
     pub activations: Activations,
 }
@@ -38,7 +40,7 @@ impl Default for Loop {
     fn default() -> Self {
         let [x, h] = [None, None];
         let [lists, last_only, adds_x, broadcasts_rows] = [false; 4];
-        let [needs_h, repeats, broadcasts] = [true; 3];
+        let [needs_h, repeats, broadcasts, reset_after] = [true; 4];
         let activations = Activations::default();
         Loop {
             x,
@@ -50,6 +52,7 @@ impl Default for Loop {
             broadcasts,
             adds_x,
             broadcasts_rows,
+            reset_after,
             activations,
         }
     }

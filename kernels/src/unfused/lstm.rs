@@ -1,6 +1,6 @@
 //! `BlockcellLSTMCell`: the forward step of a plain LSTM cell.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, Axis, IxDyn, Zip};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, Zip};
 
 use super::GateColumns;
 use super::memory::{Pieces, whole_len};
@@ -8,9 +8,8 @@ use super::rows::with_all_rows;
 use crate::lstm::cell::SingleStep;
 use crate::lstm::step::LstmStep;
 use crate::lstm::{Attributes, BlockCellOutputs};
-use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, Lists, PartialShape, Sizes, UNFUSED_LSTM_CELL};
-use crate::{Activations, Context, Element, Error, Storage};
+use crate::{Activation, Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::unfused::{LstmCellInputs, LstmCellOutputs};
 
@@ -45,23 +44,20 @@ pub fn lstm_cell_shapes(
     let mut inferred = op.infer(false, whole.as_ref().unwrap_or(inputs))?;
     let (batch, cell) = (inferred.sizes.batch, inferred.sizes.cell_size);
     let gate = vec![batch, cell];
-    let has_peepholes = !inputs.of("peepholes").is_empty();
     let state = match inputs.of("cs_prev") {
-        [Some(cs_prev)] => {
-            let fits = |state: &Vec<Option<usize>>| !has_peepholes || may_be_same(state, &gate);
-            broadcast(&gate, cs_prev).filter(fits).ok_or_else(|| {
-                let word = if has_peepholes { "to" } else { "with" };
-                let expected = format!("a shape that broadcasts {word} [batch, cell_size]");
-                let (op, tensor, got) = (op.name, "cs_prev", cs_prev.clone());
-                Error::Shape { op, tensor, index: None, expected, got }
-            })?
-        }
+        [Some(cs_prev)] => broadcast(&gate, cs_prev).ok_or_else(|| {
+            let expected = "a shape that broadcasts with [batch, cell_size]".to_owned();
+            let (op, tensor, got) = (op.name, "cs_prev", cs_prev.clone());
+            Error::Shape { op, tensor, index: None, expected, got }
+        })?,
         // One row of states may meet many rows, and many one.
-        [None] if !has_peepholes => vec![None, cell.filter(|&cell| cell != 1)],
+        [None] => vec![None, cell.filter(|&cell| cell != 1)],
         _ => gate,
     };
     op.check_size("cs", "[batch, cell_size]", &state)?;
-    for name in ["cs", "co", "h"] {
+    // Gates that look at the state are as large.
+    let gates = if inputs.of("peepholes").is_empty() { &[][..] } else { &["i", "f", "o"] };
+    for name in gates.iter().chain(&["cs", "co", "h"]) {
         inferred.outputs[op.output(name)].clone_from(&state);
     }
     Ok(inferred)
@@ -97,7 +93,7 @@ pub fn lstm_cell_scratch(
     let whole = [x, h_prev].map(|(rows, columns)| whole_len([1, rows, columns], batch));
     let of_state = match cs_prev {
         Some(shape) if shape == [batch, cell] => 0,
-        Some(_) => 4 * batch * cell,
+        Some(_) => 7 * batch * cell,
         None => batch * cell,
     };
     whole[0] + whole[1] + of_state
@@ -144,13 +140,14 @@ pub(crate) fn compute<E: Storage>(
     outputs: LstmCellOutputs<'_, E>,
     scratch: &mut [E],
 ) {
-    let size = outputs.i.dim();
+    let size = outputs.ci.dim();
     let cs_prev = inputs.cs_prev.clone();
+    let is_whole = outputs.cs.shape() == [size.0, size.1];
     let mut pieces = Pieces::new(scratch);
     let [x, h_prev] = [inputs.x, inputs.h_prev].map(|matrix| pieces.whole(matrix, size.0));
     let (inputs, scratch) = (LstmCellInputs { x, h_prev, ..inputs }, pieces.rest());
     match cs_prev {
-        Some(cs_prev) if cs_prev.shape() != [size.0, size.1] && !inputs.peepholes.is_empty() => {
+        Some(cs_prev) if cs_prev.shape() != [size.0, size.1] && is_whole => {
             let mut whole = ArrayViewMut2::from_shape(size, &mut scratch[..size.0 * size.1])
                 .expect("as many as were taken");
             whole.assign(&cs_prev.broadcast(size).expect("it was checked"));
@@ -175,7 +172,8 @@ pub(crate) fn compute<E: Storage>(
 /// The outputs of a step whose states are matrices.
 fn matrices<E>(outputs: LstmCellOutputs<'_, E>) -> BlockCellOutputs<'_, E> {
     let LstmCellOutputs { i, cs, f, o, ci, co, h } = outputs;
-    let [cs, co, h] = [cs, co, h].map(|view| view.into_dimensionality().expect("a matrix"));
+    let [i, cs, f, o, co, h] =
+        [i, cs, f, o, co, h].map(|view| view.into_dimensionality().expect("a matrix"));
     BlockCellOutputs { i, cs, f, o, ci, co, h }
 }
 
@@ -220,50 +218,69 @@ pub(super) fn with_zeros<'a, E>(
     [zeros, zeros, wco]
 }
 
-/// A step on a state of another shape than the gates'. Nobody needs it to be fast.
+/// A step on a state that is larger than the cell input. Nobody needs it to be fast.
 fn broadcast_step<E: Storage>(
     context: &Context<'_>,
-    attributes: (Attributes, GateColumns, Activations),
+    (attributes, columns, activations): (Attributes, GateColumns, Activations),
     inputs: LstmCellInputs<'_, E>,
     cs_prev: &ArrayViewD<'_, E>,
     outputs: LstmCellOutputs<'_, E>,
     scratch: &mut [E],
 ) {
     let LstmCellOutputs { mut i, mut cs, mut f, mut o, mut ci, mut co, mut h } = outputs;
-    let size = i.dim();
+    let size = ci.dim();
     let mut memory = scratch.chunks_exact_mut((size.0 * size.1).max(1));
     let mut matrix = || {
         let memory = memory.next().unwrap_or_default();
         ArrayViewMut2::from_shape(size, memory).expect("as much memory as was asked for")
     };
-    let mut zeros = matrix();
+    let [mut zeros, mut i_bar, mut f_bar, mut o_bar] = [(); 4].map(|()| matrix());
     zeros.fill(E::ZERO);
     let gates = BlockCellOutputs {
-        i: i.view_mut(),
+        i: i_bar.view_mut(),
         cs: matrix(),
-        f: f.view_mut(),
-        o: o.view_mut(),
+        f: f_bar.view_mut(),
+        o: o_bar.view_mut(),
         ci: ci.view_mut(),
         co: matrix(),
         h: matrix(),
     };
-    step(context, attributes, inputs, zeros.view(), gates);
-    let clip = attributes.0.cell_clip_in::<E>();
-    let shape = IxDyn(cs.shape());
-    let [i, f, o, ci] =
-        [&i, &f, &o, &ci].map(|gate| gate.broadcast(shape.clone()).expect("it was checked"));
-    let cs_prev = cs_prev.broadcast(shape.clone()).expect("it was checked");
-    Zip::from(&mut cs).and(i).and(ci).and(f).and(cs_prev).for_each(|cs, i, ci, f, cs_prev| {
-        let state = i.to_f32() * ci.to_f32() + f.to_f32() * cs_prev.to_f32();
+    // A gate that looks at the state is as large. It gets its function then.
+    let (peepholes, function) = (inputs.peepholes.clone(), activations.gates);
+    let before = if peepholes.is_empty() { function } else { Activation::Linear };
+    let functions = Activations { gates: before, ..activations };
+    let own = Attributes { use_peephole: false, ..attributes };
+    let inputs = LstmCellInputs { peepholes: Vec::new(), ..inputs };
+    step(context, (own, columns, functions), inputs, zeros.view(), gates);
+    let look = |number: usize,
+                bar: &ArrayViewMut2<'_, E>,
+                state: ArrayViewD<'_, E>,
+                gate: &mut ArrayViewMutD<'_, E>| {
+        let Some(weights) = peepholes.get(number) else { return gate.assign(bar) };
+        let gate = Zip::from(gate).and_broadcast(bar.view()).and_broadcast(weights.view());
+        gate.and(state).for_each(|gate, bar, weight, state| {
+            let bar = bar.to_f32() + weight.to_f32() * state.to_f32();
+            *gate = E::from_f32(function.of_number(bar));
+        });
+    };
+    let cs_prev = cs_prev.broadcast(cs.raw_dim()).expect("it was checked");
+    look(0, &i_bar, cs_prev.view(), &mut i);
+    look(1, &f_bar, cs_prev.view(), &mut f);
+    let clip = attributes.cell_clip_in::<E>();
+    cs.assign(&cs_prev);
+    let new = Zip::from(&mut cs).and_broadcast(i.view()).and_broadcast(ci.view());
+    new.and_broadcast(f.view()).for_each(|cs, i, ci, f| {
+        let state = i.to_f32() * ci.to_f32() + f.to_f32() * cs.to_f32();
         let clipped =
             clip.filter(|_| !state.is_nan()).map_or(state, |clip| state.clamp(-clip, clip));
         *cs = E::from_f32(clipped);
     });
-    let function = attributes.2.state;
+    look(2, &o_bar, cs.view(), &mut o);
+    let function = activations.state;
     let of = |cs: &E| E::from_f32(function.of_number(cs.to_f32()));
     Zip::from(&mut co).and(&cs).for_each(|co, cs| *co = of(cs));
     Zip::from(&mut h)
         .and(&co)
-        .and(o)
+        .and_broadcast(o.view())
         .for_each(|h, co, o| *h = E::from_f32(o.to_f32() * co.to_f32()));
 }

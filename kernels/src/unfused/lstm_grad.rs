@@ -1,6 +1,6 @@
 //! `BlockcellLSTMCellGrad`: the backward step of a plain LSTM cell.
 
-use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, Axis};
+use ndarray::{ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD, Axis, Slice};
 
 use super::GateColumns;
 use super::lstm::{broadcast, check_peepholes, with_zeros};
@@ -19,9 +19,12 @@ pub use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
 /// What the forward step did beside its equations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LstmCellGradAttributes {
-    /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is. With peepholes, whether what comes
-    /// through them is added up to the shape of cs_prev, which must be `[batch, cell]` or `[1, cell]`.
+    /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is.
     pub sums_to_gates: bool,
+    /// Whether what comes through peepholes is added up to the shape of cs_prev.
+    pub sums_to_cs_prev: bool,
+    /// The same to the shape of the product of cs_prev and the weights, if it is not.
+    pub sums_to_product: bool,
     /// The magnitude the cell state was clipped to, as in [`crate::lstm::Attributes`].
     pub cell_clip: f32,
     /// The columns of each gate's gradient in dicfo.
@@ -38,40 +41,46 @@ pub struct LstmCellGradAttributes {
 /// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for
 /// an output that cannot be addressed.
 pub fn lstm_cell_grad_shapes(
-    sums_to_gates: bool,
+    [sums_to_gates, sums_to_cs_prev, sums_to_product]: [bool; 3],
     inputs: &Lists<'_, PartialShape>,
 ) -> Result<Inferred, Error> {
     let op = &UNFUSED_LSTM_CELL_GRAD;
     let mut inferred = op.infer(false, inputs)?;
-    let gate = vec![inferred.sizes.batch, inferred.sizes.cell_size];
-    let has_peepholes = !inputs.of("peepholes").is_empty();
-    let may_be_larger = sums_to_gates && !has_peepholes;
-    let state = state_shape(may_be_larger, &gate, inputs)?;
+    let size = vec![inferred.sizes.batch, inferred.sizes.cell_size];
+    let state = state_shape(sums_to_gates, &size, inputs)?;
+    let gate = if inputs.of("peepholes").is_empty() { &size } else { &state };
+    for (names, expected) in [(&["i", "f", "o"][..], gate), (&["cs"], &state)] {
+        for (tensor, got) in
+            names.iter().flat_map(|&name| inputs.of(name).iter().map(move |got| (name, got)))
+        {
+            if let Some(got) = got.as_ref().filter(|got| !may_be_same(got, expected)) {
+                let (op, got, expected) = (op.name, got.clone(), error::shape(expected));
+                return Err(Error::Shape { op, tensor, index: None, expected, got });
+            }
+        }
+    }
     for name in ["cs_prev", "cs_grad", "h_grad"] {
         let list = inputs.of(name);
-        let is_gate = name == "cs_prev" && has_peepholes && sums_to_gates;
-        let row = [Some(1), state.last().copied().flatten()];
-        let fits = |got: &[Option<usize>]| match is_gate {
-            true => may_be_same(got, &state) || may_be_same(got, &row),
-            false => may_broadcast(got, &state),
-        };
         for (index, shape) in list.iter().enumerate() {
             let index = (list.len() > 1).then_some(index);
-            if let Some(got) = shape.as_ref().filter(|got| !fits(got)) {
-                let or =
-                    if is_gate { ", or one row of it" } else { ", or one that broadcasts to it" };
-                let expected = format!("the shape of cs, {}{or}", error::shape(&state));
+            if let Some(got) = shape.as_ref().filter(|got| !may_broadcast(got, &state)) {
+                let expected = error::shape(&state);
+                let expected = format!("the shape of cs, {expected}, or one that broadcasts to it");
                 let (op, got) = (op.name, got.clone());
                 return Err(Error::Shape { op, tensor: name, index, expected, got });
             }
         }
     }
     op.check_size("cs_prev_grad", "the shape of cs", &state)?;
-    inferred.outputs[op.output("cs_prev_grad")] = state;
     let through = match inputs.of("cs_prev") {
-        [cs_prev] if sums_to_gates => cs_prev.clone().unwrap_or_else(|| vec![None, gate[1]]),
-        _ => gate,
+        [cs_prev] if sums_to_cs_prev || sums_to_product => {
+            let cs_prev = cs_prev.clone().unwrap_or_else(|| vec![None; state.len()]);
+            let product = || broadcast(&cs_prev, &size[1..]).unwrap_or_else(|| state.clone());
+            if sums_to_cs_prev { cs_prev } else { product() }
+        }
+        _ => state.clone(),
     };
+    inferred.outputs[op.output("cs_prev_grad")] = state;
     let peepholes = inferred.outputs.len() - inputs.of("peepholes").len();
     inferred.outputs[op.output("through_peepholes")..peepholes].fill(through);
     Ok(inferred)
@@ -100,7 +109,7 @@ fn state_shape(
     Ok(state.iter().zip(co).map(|(left, right)| left.or(*right)).collect())
 }
 
-/// How many elements of scratch memory [`lstm_cell_grad`] needs, by the sizes of a gate, the shape of co, those of cs_prev,
+/// How many elements of scratch memory [`lstm_cell_grad`] needs, by the sizes of ci, the shape of co, those of cs_prev,
 /// if there is one, and of the summands, and the number of peepholes.
 #[must_use]
 pub fn lstm_cell_grad_scratch(
@@ -141,14 +150,14 @@ pub fn lstm_cell_grad<E: Element>(
     scratch: &mut [E],
 ) -> Result<(), Error> {
     let op = &UNFUSED_LSTM_CELL_GRAD;
-    let LstmCellGradInputs { i, co, cs_prev, cs_grad, h_grad, peepholes, .. } = &inputs;
+    let LstmCellGradInputs { ci, co, cs_prev, cs_grad, h_grad, peepholes, .. } = &inputs;
     check_counts(peepholes.len(), cs_prev.is_some(), &outputs)?;
-    let infer = |shapes: &Lists<'_, _>| lstm_cell_grad_shapes(attributes.sums_to_gates, shapes);
+    let infer = |shapes: &Lists<'_, _>| lstm_cell_grad_shapes(attributes.sums(), shapes);
     op.check_lists(&inputs, &outputs, infer)?;
     let lists = [cs_prev.as_slice(), cs_grad, h_grad];
     let shapes = lists.map(|list| list.iter().map(ArrayViewD::shape).collect::<Vec<_>>());
     let lists = shapes.each_ref().map(Vec::as_slice);
-    let needed = lstm_cell_grad_scratch(i.dim(), co.shape(), lists, peepholes.len());
+    let needed = lstm_cell_grad_scratch(ci.dim(), co.shape(), lists, peepholes.len());
     op.check_scratch(needed, scratch)?;
     E::unfused_lstm_cell_grad(context, attributes, inputs, outputs, scratch);
     Ok(())
@@ -179,7 +188,7 @@ pub(crate) fn compute<E: Storage>(
     scratch: &mut [E],
 ) {
     let (clip, order) = (attributes.clip_in::<E>(), attributes.columns.order());
-    let size = inputs.i.dim();
+    let size = inputs.ci.dim();
     if inputs.co.shape() != [size.0, size.1] {
         let kind = (clip, order, attributes.activations);
         return lstm_grad_sums::compute(kind, &inputs, outputs, scratch);
@@ -212,6 +221,12 @@ fn with_clip<E: Storage>(
 }
 
 impl LstmCellGradAttributes {
+    /// What is added up, as [`lstm_cell_grad_shapes`] takes it.
+    #[must_use]
+    pub fn sums(&self) -> [bool; 3] {
+        [self.sums_to_gates, self.sums_to_cs_prev, self.sums_to_product]
+    }
+
     fn clip_in<E: Storage>(self) -> Option<f32> {
         let LstmCellGradAttributes { cell_clip, .. } = self;
         lstm::Attributes { use_peephole: false, forget_bias: 0.0, cell_clip }.cell_clip_in::<E>()
@@ -231,8 +246,9 @@ fn step<E, Q>(
 {
     let LstmCellGradInputs { i, f, o, ci, co, cs_prev, cs_grad, h_grad, peepholes, cs } = inputs;
     let LstmCellGradOutputs { cs_prev_grad, dicfo, through_peepholes, peephole_grads } = outputs;
-    let size = i.dim();
-    let co = co.into_dimensionality().expect("it was looked at");
+    let size = ci.dim();
+    let [i, f, o, co] = [i, f, o, co].map(|view| view.into_dimensionality().expect("as co"));
+    let cs = cs.map(|cs| cs.into_dimensionality().expect("as co"));
     let cs_prev_grad = cs_prev_grad.into_dimensionality().expect("of the shape of co");
     let mut memory = scratch;
     let [cs_prev, cs_grad, h_grad] = [cs_prev.as_slice(), &cs_grad, &h_grad].map(|summands| {
@@ -255,15 +271,19 @@ fn step<E, Q>(
     // Every row of the batch has the same weights.
     let [wci, wcf, wco] = weights.each_ref().map(|w| w.broadcast(size).expect("of length cell"));
     let inputs = [cs_prev, i, f, o, ci, co, cs_grad, h_grad, cs.unwrap_or(co), wci, wcf, wco];
-    let (through_peepholes, rows): (Vec<_>, Vec<_>) =
-        through_peepholes.into_iter().partition(|through| through.dim() == size);
+    let (through_peepholes, smaller): (Vec<_>, Vec<_>) =
+        through_peepholes.into_iter().partition(|through| through.shape() == [size.0, size.1]);
+    let through_peepholes = through_peepholes.into_iter();
+    let through_peepholes =
+        through_peepholes.map(|one| one.into_dimensionality().expect("a matrix"));
+    let through_peepholes = through_peepholes.collect();
     let (mut through, sums) = all_peepholes(through_peepholes, peephole_grads, size, memory);
     let [through_i, through_f] = through.each_mut().map(|one| one.view_mut());
     let outputs = [cs_prev_grad, di, dci, df, d_o, through_i, through_f];
     let mut sums = sums.map(|sum| sum.insert_axis(Axis(0)));
     elementwise::map(context, equation, inputs, outputs, sums.each_mut().map(|sum| sum.view_mut()));
-    for (mut row, through) in rows.into_iter().zip(&through) {
-        add_rows(through, &mut row);
+    for (mut sum, through) in smaller.into_iter().zip(&through) {
+        add_down(&through.view(), &mut sum);
     }
     if cs.is_none() {
         sums[2].fill(E::ZERO);
@@ -294,10 +314,16 @@ fn all_peepholes<'a, E: Storage>(
     (through, [(); 3].map(|()| sums.next().expect("there are three")))
 }
 
-/// Puts the sum of a matrix's rows into the only row of another one.
-fn add_rows<E: Storage>(matrix: &ArrayViewMut2<'_, E>, sum: &mut ArrayViewMut2<'_, E>) {
-    for (column, sum) in matrix.columns().into_iter().zip(sum) {
-        *sum = E::from_f32(column.iter().map(|value| value.to_f32()).sum());
+/// Adds a matrix up to a shape that broadcasts to its own.
+fn add_down<E: Storage>(matrix: &ArrayView2<'_, E>, sum: &mut ArrayViewMutD<'_, E>) {
+    let missing = matrix.ndim() - sum.ndim();
+    let sizes = sum.shape().to_vec();
+    for (index, sum) in sum.indexed_iter_mut() {
+        let part = matrix.slice_each_axis(|axis| match axis.axis.index().checked_sub(missing) {
+            Some(own) if sizes[own] == axis.len => Slice::from(index[own]..=index[own]),
+            _ => Slice::from(..),
+        });
+        *sum = E::from_f32(part.iter().map(|value| value.to_f32()).sum());
     }
 }
 

@@ -7,6 +7,7 @@ use super::gru_layer::{layer_shapes, steps};
 use super::loops::{self, Loop, Numbers};
 use super::lstm::{apart, broadcast};
 use super::memory::{self, Pieces};
+use super::one_round::{self, other_width_scratch};
 use super::rows::with_all_rows;
 use crate::block_lstm::forward::{LstmSequence, Projection, forward_scratch};
 use crate::lstm::Attributes;
@@ -30,7 +31,18 @@ pub fn lstm_layer_shapes(
     numbers: Option<Numbers>,
     inputs: &Lists<'_, PartialShape>,
 ) -> Result<Inferred, Error> {
-    let broadcasts_rows = kind.broadcasts_rows && !inputs.of("w_h").is_empty();
+    let has_w_h = !inputs.of("w_h").is_empty();
+    let is_one_round = one_round::is_such(numbers, inputs);
+    let relaxed = is_one_round.then(|| one_round::of_any_width(inputs, has_w_h)).flatten();
+    let relaxed = relaxed.as_ref().map(|shapes| inputs.with(shapes));
+    let inputs = relaxed.as_ref().unwrap_or(inputs);
+    // One row of x and h_prev meets many of states then, as in a single step.
+    let is_row = |name: &str, axis: usize| {
+        let shape = inputs.one(name).as_ref();
+        shape.is_some_and(|shape| shape.get(axis) == Some(&Some(1)))
+    };
+    let has_one_row = is_one_round && kind.broadcasts && is_row("x", 1) && is_row("h_prev", 0);
+    let broadcasts_rows = (kind.broadcasts_rows && has_w_h) || has_one_row;
     let whole = broadcasts_rows.then(|| with_all_rows(inputs, &["x", "h_prev", "cs_prev"]));
     let whole = whole.as_ref().map(|shapes| inputs.with(shapes));
     let mut inferred = layer_shapes(&LSTM_LAYER, kind, numbers, whole.as_ref().unwrap_or(inputs))?;
@@ -88,7 +100,7 @@ pub(super) fn check_state(
 }
 
 /// How much scratch memory [`lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`). To the
-/// latter, [`copied_x`](super::copied_x) comes, and to both [`projection_scratch`].
+/// latter, [`copied_x`](super::copied_x) comes, and to both [`projection_scratch`] and [`other_width_scratch`].
 #[must_use]
 pub fn lstm_layer_scratch([time, batch, input, cell]: [usize; 4]) -> [usize; 2] {
     let states = batch.saturating_mul(cell);
@@ -135,9 +147,11 @@ pub fn lstm_layer<E: Element>(
     let mut needed = lstm_layer_scratch([time, batch, input_size, cell_size]);
     let output = inputs.projection.as_ref().map(ArrayView2::ncols);
     let more = projection_scratch([batch, cell_size], output);
-    needed[0] = needed[0].saturating_add(more[0]);
+    let widths = [inputs.h_prev.ncols(), output.unwrap_or(cell_size)];
+    let other = other_width_scratch([batch, input_size, cell_size], widths);
+    needed[0] = needed[0].saturating_add(more[0]).saturating_add(other[0]);
     let x = loops::copied_x(inputs.x.shape(), batch);
-    needed[1] = needed[1].saturating_add(more[1]).saturating_add(x);
+    needed[1] = needed[1].saturating_add(more[1]).saturating_add(x).saturating_add(other[1]);
     memory::check(op.name, needed, [scratch.len(), elements.len()])?;
     if batch > 0 && cell_size > 0 {
         let use_peephole = !inputs.peepholes.is_empty();
@@ -159,12 +173,14 @@ pub(crate) fn compute<E: Storage>(
 ) {
     let LstmLayerInputs { sequence_length, x, h_prev, cs_prev, w, b, peepholes, .. } = inputs;
     let LstmLayerOutputs { h, h_last, cs_last } = outputs;
-    let (x, mut h) = steps(kind, numbers, x, h);
-    let (time, batch, _) = h.dim();
-    let cell = cs_last.ncols();
+    let (x, h) = steps(kind, numbers, x, h);
+    let (batch, cell) = cs_last.dim();
     let (w_x, w_h) = apart(w, inputs.w_h, x.dim().2);
     let mut pieces = Pieces::new(memory);
-    let (x, h_prev) = (pieces.whole_steps(x, batch), pieces.whole(h_prev, batch));
+    let (whole_x, h_prev) = (pieces.whole_steps(x, batch), pieces.whole(h_prev, batch));
+    let (factors, mut h) = one_round::with_width((whole_x, h_prev, [w_x, w_h]), h, &mut pieces);
+    let (x, h_prev, [w_x, w_h]) = factors;
+    let time = h.dim().0;
     let mut first = pieces.take([1, batch, cell]).index_axis_move(Axis(0), 0);
     first.assign(&cs_prev.broadcast((batch, cell)).expect("it was checked"));
     let [i, f, o, ci, co] = [(); 5].map(|()| pieces.take([1, batch, cell]));
@@ -195,6 +211,6 @@ pub(crate) fn compute<E: Storage>(
     last_states(lengths, h_prev, h.view(), h_last);
     last_states(lengths, first.view(), cs.view(), cs_last);
     if kind.adds_x {
-        loops::add_x(lengths, x, h);
+        loops::add_x(lengths, whole_x, h);
     }
 }

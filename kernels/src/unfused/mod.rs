@@ -32,6 +32,7 @@ mod lstm_layer;
 mod memory;
 mod normalized;
 mod normalized_layer;
+mod one_round;
 mod rows;
 
 pub use columns::GateColumns;
@@ -56,6 +57,7 @@ pub use lstm_grad::{LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutp
 pub use lstm_grad::{lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_grad_shapes};
 pub use lstm_layer::{LstmLayerInputs, LstmLayerOutputs};
 pub use lstm_layer::{lstm_layer, lstm_layer_scratch, lstm_layer_shapes, projection_scratch};
+pub use one_round::other_width_scratch;
 
 pub use normalized::{NormalizedAttributes, NormalizedLstmCellInputs, NormalizedLstmCellOutputs};
 pub use normalized::{

@@ -9,6 +9,7 @@ use super::loops::{self, Loop, Numbers};
 use super::lstm_layer::check_state;
 use super::memory::{self, Pieces};
 use super::normalized::{NormalizedAttributes, check_norms};
+use super::one_round::{self, other_width_scratch};
 use crate::gemm::{self, StepShape, weights_len};
 use crate::lstm::normalized::NormalizedLstm;
 use crate::ops::{Inferred, Lists, NORMALIZED_LSTM_LAYER, PartialShape, Sizes};
@@ -31,6 +32,10 @@ pub fn normalized_lstm_layer_shapes(
 ) -> Result<Inferred, Error> {
     let op = &NORMALIZED_LSTM_LAYER;
     check_norms(op.name, [inputs.of("gamma").len(), inputs.of("beta").len()])?;
+    let is_one_round = one_round::is_such(numbers, inputs);
+    let relaxed = is_one_round.then(|| one_round::of_any_width(inputs, false)).flatten();
+    let relaxed = relaxed.as_ref().map(|shapes| inputs.with(shapes));
+    let inputs = relaxed.as_ref().unwrap_or(inputs);
     let inferred = layer_shapes(op, kind, numbers, inputs)?;
     let is_whole = !inputs.of("sequence_length").is_empty();
     let state = [inferred.sizes.batch, inferred.sizes.cell_size];
@@ -38,7 +43,8 @@ pub fn normalized_lstm_layer_shapes(
     Ok(inferred)
 }
 
-/// How much scratch memory [`normalized_lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`).
+/// How much scratch memory [`normalized_lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`). To
+/// both, [`other_width_scratch`] comes.
 #[must_use]
 pub fn normalized_lstm_layer_scratch(
     [time, batch, input_size, cell_size]: [usize; 4],
@@ -70,7 +76,10 @@ pub fn normalized_lstm_layer<E: Element>(
     let Sizes { time, batch, input_size, cell_size, .. } =
         op.check_lists(&inputs, &outputs, infer)?;
     kind.without_rounds(op, numbers, inputs.x.shape())?;
-    let needed = normalized_lstm_layer_scratch([time, batch, input_size, cell_size]);
+    let mut needed = normalized_lstm_layer_scratch([time, batch, input_size, cell_size]);
+    let widths = [inputs.h_prev.ncols(), cell_size];
+    let other = other_width_scratch([batch, input_size, cell_size], widths);
+    needed = [0, 1].map(|kind| needed[kind].saturating_add(other[kind]));
     memory::check(op.name, needed, [scratch.len(), elements.len()])?;
     if batch > 0 && cell_size > 0 {
         let call = (kind, numbers);
@@ -93,10 +102,12 @@ pub(crate) fn compute<E: Storage>(
     let NormalizedLstmLayerInputs { sequence_length, x, h_prev, cs_prev, w, gamma, beta, .. } =
         inputs;
     let NormalizedLstmLayerOutputs { h, h_last, cs_last } = outputs;
-    let (x, mut h) = steps(kind, numbers, x, h);
-    let (time, batch, cell) = h.dim();
+    let (x, h) = steps(kind, numbers, x, h);
     let (w_x, w_h) = w.split_at(Axis(0), x.dim().2);
     let mut pieces = Pieces::new(memory);
+    let (factors, mut h) = one_round::with_width((x, h_prev, [w_x, w_h]), h, &mut pieces);
+    let (x, h_prev, [w_x, w_h]) = factors;
+    let (time, batch, cell) = h.dim();
     let mut first = pieces.take([1, batch, cell]).index_axis_move(Axis(0), 0);
     first.assign(&cs_prev.broadcast((batch, cell)).expect("it was checked"));
     let z = [(); 4].map(|()| pieces.take([1, batch, cell]));

@@ -91,7 +91,6 @@ impl Lstm {
         let attributes = Attributes { use_peephole: false, forget_bias: 0.0, cell_clip: -1.0 };
         let gate = [self.x.nrows(), self.b.len() / 4];
         let state = (ArrayD::<f32>::zeros(&gate[..]) + &self.cs_prev).shape().to_vec();
-        let mut gates = [(); 4].map(|()| Array2::from_elem(gate, f32::NAN));
         let mut states = [(); 3].map(|()| ArrayD::from_elem(IxDyn(&state), f32::NAN));
         let needed = lstm_cell_scratch(
             [self.x.dim(), self.h_prev.dim()],
@@ -99,7 +98,9 @@ impl Lstm {
             Some(self.cs_prev.shape()),
         );
         let mut scratch = vec![f32::NAN; needed];
-        let [i, f, o, ci] = gates.each_mut().map(|gate| gate.view_mut());
+        let mut gates = [(); 3].map(|()| ArrayD::from_elem(IxDyn(&gate), f32::NAN));
+        let mut new = Array2::from_elem(gate, f32::NAN);
+        let [i, f, o] = gates.each_mut().map(|gate| gate.view_mut());
         let [cs, co, h] = states.each_mut().map(|state| state.view_mut());
         let inputs = LstmCellInputs {
             x: self.x.view(),
@@ -110,12 +111,11 @@ impl Lstm {
             peepholes: Vec::new(),
             w_h: None,
         };
-        let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
+        let outputs = LstmCellOutputs { i, cs, f, o, ci: new.view_mut(), co, h };
         let call = (&attributes, GateColumns::default(), activations);
         lstm_cell(context, call, false, inputs, outputs, &mut scratch).expect("it is right");
-        let [i, f, o, ci] = gates.map(|gate| gate.into_dyn());
-        let [cs, co, h] = states;
-        [i, cs, f, o, ci, co, h]
+        let ([i, f, o], [cs, co, h]) = (gates, states);
+        [i, cs, f, o, new.into_dyn(), co, h]
     }
 }
 
@@ -199,18 +199,15 @@ fn grad(
     cs_prev: &ArrayD<f32>,
     [dcs, dh]: [&ArrayD<f32>; 2],
 ) -> (ArrayD<f32>, Array2<f32>) {
-    let matrix =
-        |gate: &ArrayD<f32>| -> Array2<f32> { gate.clone().into_dimensionality().expect("one") };
-    let gates = [i, f, o, ci].map(matrix);
-    let size = gates[0].dim();
+    let ci: Array2<f32> = ci.clone().into_dimensionality().expect("a matrix");
+    let size = ci.dim();
     let mut cs_prev_grad = ArrayD::from_elem(co.raw_dim(), f32::NAN);
     let mut dicfo = Array2::from_elem((size.0, 4 * size.1), f32::NAN);
-    let [i, f, o, ci] = gates.each_ref().map(|gate| gate.view());
     let inputs = LstmCellGradInputs {
-        i,
-        f,
-        o,
-        ci,
+        i: i.view(),
+        f: f.view(),
+        o: o.view(),
+        ci: ci.view(),
         co: co.view(),
         cs_prev: Some(cs_prev.view()),
         cs_grad: vec![dcs.view()],
@@ -226,6 +223,8 @@ fn grad(
     };
     let attributes = LstmCellGradAttributes {
         sums_to_gates: true,
+        sums_to_cs_prev: false,
+        sums_to_product: false,
         cell_clip: -1.0,
         columns: GateColumns::default(),
         activations,

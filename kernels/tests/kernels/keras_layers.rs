@@ -23,9 +23,11 @@ use crate::constants::Number;
 enum Cell {
     Lstm,
     Gru,
+    /// With the state reset before the product.
+    GruBefore,
 }
 
-const CELLS: [Cell; 2] = [Cell::Lstm, Cell::Gru];
+const CELLS: [Cell; 3] = [Cell::Lstm, Cell::Gru, Cell::GruBefore];
 
 #[derive(Clone, Debug)]
 struct Call {
@@ -53,7 +55,7 @@ impl Call {
         inputs.push(data.uniform(&[time, batch, input_size], 1.0));
         let (states, gates, biases) = match cell {
             Cell::Lstm => (2, 4, 1),
-            Cell::Gru => (1, 3, 2),
+            Cell::Gru | Cell::GruBefore => (1, 3, 2),
         };
         inputs.extend((0..states).map(|_| data.uniform(&state, 1.0)));
         inputs.push(data.weights(&[input_size, gates * cell_size]));
@@ -61,7 +63,12 @@ impl Call {
         inputs.extend((0..biases).map(|_| data.uniform(&[gates * cell_size], 0.5)));
         let mut call = Call {
             cell,
-            kind: Loop { lists: true, needs_h: false, ..Loop::default() },
+            kind: Loop {
+                lists: true,
+                needs_h: false,
+                reset_after: !matches!(cell, Cell::GruBefore),
+                ..Loop::default()
+            },
             size: time as i32,
             rounds: time as i32,
             mask: None,
@@ -73,7 +80,7 @@ impl Call {
         let all = [time, batch, input_size, cell_size];
         call.scratch = match cell {
             Cell::Lstm => keras_lstm_scratch(all),
-            Cell::Gru => keras_gru_scratch(all),
+            Cell::Gru | Cell::GruBefore => keras_gru_scratch(all),
         };
         call.make_outputs(batch, cell_size);
         call
@@ -90,7 +97,7 @@ impl Call {
     fn states(&self) -> usize {
         match self.cell {
             Cell::Lstm => 2,
-            Cell::Gru => 1,
+            Cell::Gru | Cell::GruBefore => 1,
         }
     }
 
@@ -163,7 +170,7 @@ impl Call {
                 let outputs = views_mut!(KerasLstmOutputs, &mut results, [h, h_last, cs_last]);
                 keras_lstm(context, kind, inputs, outputs, memory)
             }
-            Cell::Gru => {
+            Cell::Gru | Cell::GruBefore => {
                 let inputs = KerasGruInputs {
                     size,
                     rounds,
@@ -206,12 +213,16 @@ impl Call {
                 let cs = f * &states[1] + i * part(&z, 2).mapv(tanh);
                 vec![o * cs.mapv(tanh), cs]
             }
-            Cell::Gru => {
+            Cell::Gru | Cell::GruBefore => {
                 let of_x = x.dot(&w_x) + typed::<Ix1>(&weights[2]);
                 let of_h = h.dot(&w_h) + typed::<Ix1>(&weights[3]);
                 let gate = |n| (part(&of_x, n) + part(&of_h, n)).mapv(sigmoid);
                 let (z, r) = (gate(0), gate(1));
-                let c = (part(&of_x, 2) + r * part(&of_h, 2)).mapv(tanh);
+                let reset = match self.cell {
+                    Cell::GruBefore => (r * h).dot(&w_h) + typed::<Ix1>(&weights[3]),
+                    _ => concatenate![Axis(0), Array1::zeros(2 * cell), r * part(&of_h, 2)],
+                };
+                let c = (part(&of_x, 2) + part(&reset, 2)).mapv(tanh);
                 vec![&z * h + (1.0 - &z) * c]
             }
         }
@@ -461,7 +472,7 @@ fn wrong_calls_say_what_is_wrong() {
     for cell in CELLS {
         let w_x = match cell {
             Cell::Lstm => 4,
-            Cell::Gru => 3,
+            Cell::Gru | Cell::GruBefore => 3,
         };
         let add = |tensor: usize, axis: usize| {
             error_of(cell, |call| {

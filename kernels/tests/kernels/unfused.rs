@@ -10,7 +10,7 @@ use ndarray::{
     Array, Array1, Array2, ArrayD, ArrayView2, Axis, IxDyn, RemoveAxis, Slice, concatenate,
 };
 
-use super::unfused_numbers::{assert_close, matrix, numbers, wide};
+use super::unfused_numbers::{assert_close, matrix, numbers, summed, wide};
 use crate::common::executors::contexts;
 
 const SIZES: [[usize; 4]; 8] = [
@@ -82,12 +82,14 @@ fn call_with(
 ) -> Result<[ArrayD<f32>; 7], Error> {
     let gate = [rows, b.len() / 4];
     let nan = |shape: &[usize]| ArrayD::from_elem(IxDyn(shape), f32::NAN);
-    let mut gates = [(); 4].map(|()| Array2::from_elem(gate, f32::NAN));
+    let of_gates = if peepholes.is_empty() { &gate[..] } else { state };
+    let mut gates = [(); 3].map(|()| nan(of_gates));
+    let mut new = Array2::from_elem(gate, f32::NAN);
     let mut states = [(); 3].map(|()| nan(state));
     let cs_shape = cs_prev.map(|cs_prev| cs_prev.shape());
     let needed = lstm_cell_scratch([x.dim(), h_prev.dim()], gate[1], cs_shape);
     let mut scratch = vec![f32::NAN; needed];
-    let [i, f, o, ci] = gates.each_mut().map(|gate| gate.view_mut());
+    let [i, f, o] = gates.each_mut().map(|gate| gate.view_mut());
     let [cs, co, h] = states.each_mut().map(|state| state.view_mut());
     let inputs = LstmCellInputs {
         x,
@@ -98,12 +100,11 @@ fn call_with(
         peepholes: peepholes.iter().map(|one| one.view()).collect(),
         w_h: w_h.map(|(w_h, _)| w_h),
     };
-    let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
+    let outputs = LstmCellOutputs { i, cs, f, o, ci: new.view_mut(), co, h };
     let broadcasts_rows = w_h.is_some_and(|(_, broadcasts_rows)| broadcasts_rows);
     lstm_cell(context, attributes, broadcasts_rows, inputs, outputs, &mut scratch)?;
-    let [i, f, o, ci] = gates.map(|gate| gate.into_dyn());
-    let [cs, co, h] = states;
-    Ok([i, cs, f, o, ci, co, h])
+    let ([i, f, o], [cs, co, h]) = (gates, states);
+    Ok([i, cs, f, o, new.into_dyn(), co, h])
 }
 
 fn check_forward([batch, input, cell, output]: [usize; 4], cs_prev: Option<&[usize]>, clip: f32) {
@@ -302,8 +303,46 @@ fn peepholes_look_at_a_state_that_broadcasts() {
         let whole = c.broadcast(IxDyn(&[3, 7])).expect("it does").to_owned();
         assert_eq!(call(&c).expect("right"), call(&whole).expect("right"));
     }
-    let message = call(&numbers(2, &[2, 3, 7])).expect_err("larger").to_string();
+    let message = call(&numbers(2, &[2, 7])).expect_err("two rows for three").to_string();
     assert!(message.starts_with("BlockcellLSTMCell: cs_prev must have"), "{message}");
+}
+
+/// One row of x and h_prev may meet many rows of states. It is as if these had as many rows, but that ci has not.
+#[test]
+fn peepholes_look_at_a_state_that_is_larger() {
+    let peepholes = [6, 7, 8].map(|seed| matrix(seed, 1, 7).remove_axis(Axis(0)));
+    let (w, b) = (matrix(4, 12, 28), matrix(5, 1, 28).remove_axis(Axis(0)));
+    for (rows, shape) in [(1, &[4, 7][..]), (1, &[0, 7]), (3, &[2, 3, 7]), (1, &[2, 3, 7])] {
+        let (x, h) = (matrix(1, rows, 5), matrix(3, rows, 7));
+        let c = numbers(2, shape);
+        let all = c.len() / 7;
+        let spread = |matrix: &Array2<f32>| -> Array2<f32> {
+            let shape = [&shape[..shape.len() - 1], &[matrix.ncols()]].concat();
+            let whole = matrix.broadcast(IxDyn(&shape)).expect("it does").to_owned();
+            whole.into_shape_with_order((all, matrix.ncols())).expect("as many")
+        };
+        let rows_of_c = c.clone().into_shape_with_order(IxDyn(&[all, 7])).expect("as many");
+        for (clip, context) in
+            [-1.0, 0.3].into_iter().flat_map(|clip| contexts().map(move |one| (clip, one)))
+        {
+            let attributes = Attributes { use_peephole: true, forget_bias: 0.7, cell_clip: clip };
+            let run = |x: &Array2<f32>, h: &Array2<f32>, c: &ArrayD<f32>| {
+                let views = [x.view(), h.view(), w.view()];
+                let call_of = (&attributes, columns([0, 2, 1, 3]), Activations::default());
+                call(&context, call_of, views, &b, Some(c), &peepholes, c.shape()).expect("right")
+            };
+            let got = run(&x, &h, &c);
+            let want = run(&spread(&x), &spread(&h), &rows_of_c);
+            for (number, (got, want)) in got.into_iter().zip(want).enumerate() {
+                let is_new = number == 4;
+                let got = match is_new {
+                    true => spread(&got.into_dimensionality().expect("a matrix")).into_dyn(),
+                    false => got.into_shape_with_order(want.raw_dim()).expect("as many"),
+                };
+                assert_close(&got, &wide(&want), TOLERANCE, "an output");
+            }
+        }
+    }
 }
 
 #[test]
@@ -349,21 +388,15 @@ fn unclipped(mut gradient: ArrayD<f64>, state: &ArrayD<f64>, clip: f32) -> Array
 
 fn attributes(sums_to_gates: bool, cell_clip: f32) -> LstmCellGradAttributes {
     let (columns, activations) = (GateColumns::default(), Activations::default());
-    LstmCellGradAttributes { sums_to_gates, cell_clip, columns, activations }
-}
-
-/// A tensor's sum over the axes along which one of another shape was broadcast to it.
-fn summed(tensor: &ArrayD<f64>, to: &[usize]) -> ArrayD<f64> {
-    let mut sum = tensor.clone();
-    while sum.ndim() > to.len() {
-        sum = sum.sum_axis(Axis(0));
+    let [sums_to_cs_prev, sums_to_product] = [false; 2];
+    LstmCellGradAttributes {
+        sums_to_gates,
+        sums_to_cs_prev,
+        sums_to_product,
+        cell_clip,
+        columns,
+        activations,
     }
-    for (axis, &size) in to.iter().enumerate() {
-        if size == 1 {
-            sum = sum.sum_axis(Axis(axis)).insert_axis(Axis(axis));
-        }
-    }
-    sum
 }
 
 fn check_backward(
@@ -405,9 +438,9 @@ fn check_backward(
         let mut cs_prev_grad = ArrayD::from_elem(state, f32::NAN);
         let mut got = Array2::from_elem([size[0], 4 * size[1]], f32::NAN);
         let inputs = LstmCellGradInputs {
-            i: gates[0].view(),
-            f: gates[1].view(),
-            o: gates[2].view(),
+            i: gates[0].view().into_dyn(),
+            f: gates[1].view().into_dyn(),
+            o: gates[2].view().into_dyn(),
             ci: gates[3].view(),
             co: co.view(),
             cs_prev: cs_prev.as_ref().map(|cs_prev| cs_prev.view()),
@@ -470,12 +503,12 @@ fn an_order_has_each_gate_once() {
 #[test]
 fn other_states_are_refused_in_the_backward_step() {
     let (gate, state) = (matrix(1, 1, 4), numbers(2, &[3, 4]));
-    let [i, f, o, ci] = [(); 4].map(|()| gate.view());
+    let [i, f, o] = [(); 3].map(|()| gate.view().into_dyn());
     let inputs = LstmCellGradInputs {
         i,
         f,
         o,
-        ci,
+        ci: gate.view(),
         co: state.view(),
         cs_prev: Some(state.view()),
         cs_grad: Vec::new(),

@@ -6,44 +6,52 @@ use blockcell_kernels::unfused::{
 };
 use blockcell_kernels::{Activations, Context, Element, Error, Isa};
 use half::f16;
-use ndarray::{Array1, Array2, Axis, concatenate};
+use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, concatenate};
 
-use super::unfused_numbers::{assert_close, matrix, numbers, wide};
+use super::unfused_numbers::{assert_close, matrix, numbers, summed, wide};
 
 /// The tensors of a step with peepholes.
 struct Step<E> {
-    /// i, f, o, ci
-    gates: [Array2<E>; 4],
-    co: Array2<E>,
-    cs: Array2<E>,
-    cs_prev: Array2<E>,
-    cs_grad: Array2<E>,
-    h_grad: Array2<E>,
+    /// i, f, o
+    gates: [ArrayD<E>; 3],
+    ci: Array2<E>,
+    co: ArrayD<E>,
+    cs: ArrayD<E>,
+    cs_prev: ArrayD<E>,
+    cs_grad: ArrayD<E>,
+    h_grad: ArrayD<E>,
     weights: [Array1<E>; 3],
 }
 
 /// `[cs_prev_grad, dicfo, through i, through f]`, and with respect to the weights.
-type Grads<E> = ([Array2<E>; 4], [Array1<E>; 3]);
+type Grads<E> = ([ArrayD<E>; 4], [Array1<E>; 3]);
 
 impl Step<f32> {
     fn random([rows, columns]: [usize; 2]) -> Self {
-        let matrix = |seed| matrix(seed, rows, columns);
+        Step::with_state([rows, columns], &[rows, columns])
+    }
+
+    /// A step whose cell state has this shape.
+    fn with_state([rows, columns]: [usize; 2], state: &[usize]) -> Self {
+        let tensor = |seed| numbers(seed, state);
         let vector = |seed| numbers(seed, &[columns]).into_dimensionality().expect("a vector");
         Step {
-            gates: [1, 2, 3, 4].map(matrix),
-            co: matrix(5),
-            cs: matrix(6),
-            cs_prev: matrix(7),
-            cs_grad: matrix(8),
-            h_grad: matrix(9),
+            gates: [1, 2, 3].map(tensor),
+            ci: matrix(4, rows, columns),
+            co: tensor(5),
+            cs: tensor(6),
+            cs_prev: tensor(7),
+            cs_grad: tensor(8),
+            h_grad: tensor(9),
             weights: [10, 11, 12].map(vector),
         }
     }
 
     fn half(&self) -> Step<f16> {
-        let half = |one: &Array2<f32>| one.mapv(f16::from_f32);
+        let half = |one: &ArrayD<f32>| one.mapv(f16::from_f32);
         Step {
             gates: self.gates.each_ref().map(half),
+            ci: self.ci.mapv(f16::from_f32),
             co: half(&self.co),
             cs: half(&self.cs),
             cs_prev: half(&self.cs_prev),
@@ -55,12 +63,13 @@ impl Step<f32> {
 
     /// In float64, where i, f, o, ci, co and cs need not belong together.
     fn expected(&self, clip: f32, has_cs: bool) -> Grads<f64> {
-        let [i, f, o, ci] = self.gates.each_ref().map(wide);
+        let [i, f, o] = self.gates.each_ref().map(wide);
+        let ci = wide(&self.ci).into_dyn();
         let [co, cs, cs_prev] = [&self.co, &self.cs, &self.cs_prev].map(wide);
         let (cs_grad, dh) = (wide(&self.cs_grad), wide(&self.h_grad));
         let [wci, wcf, wco] = self.weights.each_ref().map(wide);
-        let slope = |gate: &Array2<f64>| gate.mapv(|value| value * (1.0 - value));
-        let tanh_slope = |value: &Array2<f64>| value.mapv(|value| 1.0 - value * value);
+        let slope = |gate: &ArrayD<f64>| gate.mapv(|value| value * (1.0 - value));
+        let tanh_slope = |value: &ArrayD<f64>| value.mapv(|value| 1.0 - value * value);
         let d_o = &dh * &co * slope(&o);
         let mut dcs = cs_grad + &dh * &o * tanh_slope(&co) + &d_o * &wco;
         let state = &i * &ci + &f * &cs_prev;
@@ -70,22 +79,18 @@ impl Step<f32> {
         let di = &dcs * &ci * slope(&i);
         let df = &dcs * &cs_prev * slope(&f);
         let dci = &dcs * &i * tanh_slope(&ci);
-        let dicfo = [&di, &dci, &df, &d_o].map(|part| part.view());
-        let dicfo = concatenate(Axis(1), &dicfo).expect("of one height");
+        let dicfo = [&di, &dci, &df, &d_o].map(|part| summed(part, ci.shape()));
+        let dicfo = concatenate(Axis(1), &dicfo.each_ref().map(|part| part.view()));
         let sums = [&di * &cs_prev, &df * &cs_prev, &d_o * &cs * f64::from(has_cs)];
-        ([&dcs * &f, dicfo, &di * &wci, &df * &wcf], sums.map(|term| term.sum_axis(Axis(0))))
+        let sums = sums.map(|term| summed(&term, &[ci.shape()[1]]));
+        let sums = sums.map(|sum| sum.into_dimensionality().expect("a vector"));
+        ([&dcs * &f, dicfo.expect("of one height"), &di * &wci, &df * &wcf], sums)
     }
 }
 
 impl<E: Element> Step<E> {
     fn run(&self, isa: Isa, clip: f32, has_cs: bool) -> Result<Grads<E>, Error> {
-        let attributes = LstmCellGradAttributes {
-            sums_to_gates: false,
-            cell_clip: clip,
-            columns: GateColumns::default(),
-            activations: Activations::default(),
-        };
-        self.run_with(isa, attributes, has_cs)
+        self.run_with(isa, attributes([false; 3], clip), has_cs)
     }
 
     fn run_with(
@@ -105,30 +110,35 @@ impl<E: Element> Step<E> {
         has_cs: bool,
         has_state: bool,
     ) -> Result<Grads<E>, Error> {
-        let (rows, columns) = self.co.dim();
+        let (size, whole) = (self.ci.dim(), self.co.shape());
         let first = if has_state { 0 } else { 2 };
         let unknown = E::from_f32(f32::NAN);
-        let adds_up = attributes.sums_to_gates && has_state;
-        let of_state = if adds_up { self.cs_prev.nrows() } else { rows };
+        let product = [&self.cs_prev.shape()[..self.cs_prev.ndim().saturating_sub(1)], &[size.1]];
+        let product = product.concat();
+        let of_state = match (attributes.sums_to_cs_prev, attributes.sums_to_product) {
+            (true, _) if has_state => self.cs_prev.shape(),
+            (_, true) if has_state => &product,
+            _ => whole,
+        };
         let [mut cs_prev_grad, mut through_i, mut through_f] =
-            [rows, of_state, of_state].map(|rows| Array2::from_elem((rows, columns), unknown));
-        let mut dicfo = Array2::from_elem((rows, 4 * columns), unknown);
-        let mut sums = [(); 3].map(|()| Array1::from_elem(columns, unknown));
-        let [i, f, o, ci] = self.gates.each_ref().map(|one| one.view());
+            [whole, of_state, of_state].map(|shape| ArrayD::from_elem(IxDyn(shape), unknown));
+        let mut dicfo = Array2::from_elem((size.0, 4 * size.1), unknown);
+        let mut sums = [(); 3].map(|()| Array1::from_elem(size.1, unknown));
+        let [i, f, o] = self.gates.each_ref().map(|one| one.view());
         let inputs = LstmCellGradInputs {
             i,
             f,
             o,
-            ci,
-            co: self.co.view().into_dyn(),
-            cs_prev: has_state.then(|| self.cs_prev.view().into_dyn()),
-            cs_grad: vec![self.cs_grad.view().into_dyn()],
-            h_grad: vec![self.h_grad.view().into_dyn()],
+            ci: self.ci.view(),
+            co: self.co.view(),
+            cs_prev: has_state.then(|| self.cs_prev.view()),
+            cs_grad: vec![self.cs_grad.view()],
+            h_grad: vec![self.h_grad.view()],
             peepholes: self.weights[first..].iter().map(|one| one.view()).collect(),
             cs: has_cs.then(|| self.cs.view()),
         };
         let outputs = LstmCellGradOutputs {
-            cs_prev_grad: cs_prev_grad.view_mut().into_dyn(),
+            cs_prev_grad: cs_prev_grad.view_mut(),
             dicfo: dicfo.view_mut(),
             through_peepholes: [through_i.view_mut(), through_f.view_mut()]
                 .into_iter()
@@ -137,13 +147,26 @@ impl<E: Element> Step<E> {
             peephole_grads: sums[first..].iter_mut().map(|one| one.view_mut()).collect(),
         };
         let context = Context { isa, ..Context::default() };
-        let (size, whole) = ((rows, columns), &[rows, columns][..]);
         let cs_prev = if has_state { &[self.cs_prev.shape()][..] } else { &[] };
         let lists = [cs_prev, &[whole], &[whole]];
         let needed = lstm_cell_grad_scratch(size, whole, lists, 3 - first);
         let mut scratch = vec![unknown; needed];
         lstm_cell_grad(&context, &attributes, inputs, outputs, &mut scratch)?;
-        Ok(([cs_prev_grad, dicfo, through_i, through_f], sums))
+        Ok(([cs_prev_grad, dicfo.into_dyn(), through_i, through_f], sums))
+    }
+}
+
+fn attributes(
+    [sums_to_gates, sums_to_cs_prev, sums_to_product]: [bool; 3],
+    cell_clip: f32,
+) -> LstmCellGradAttributes {
+    LstmCellGradAttributes {
+        sums_to_gates,
+        sums_to_cs_prev,
+        sums_to_product,
+        cell_clip,
+        columns: GateColumns::default(),
+        activations: Activations::default(),
     }
 }
 
@@ -179,12 +202,7 @@ fn without_a_state_the_output_gate_has_the_only_peephole() {
         for (clip, has_cs) in [(-1.0, true), (0.3, false)] {
             let ([cs_prev_grad, dicfo, ..], [.., wco]) = step.expected(clip, has_cs);
             for isa in Isa::available() {
-                let attributes = LstmCellGradAttributes {
-                    sums_to_gates: true,
-                    cell_clip: clip,
-                    columns: GateColumns::default(),
-                    activations: Activations::default(),
-                };
+                let attributes = attributes([true; 3], clip);
                 let found = step.run_of(isa, attributes, has_cs, false).expect("right");
                 assert_close(&found.0[0], &cs_prev_grad, 2e-6, "cs_prev_grad");
                 assert_close(&found.0[1], &dicfo, 2e-6, "dicfo");
@@ -194,28 +212,55 @@ fn without_a_state_the_output_gate_has_the_only_peephole() {
     }
 }
 
-/// What comes through peepholes is added up to that row.
+/// What comes through peepholes is added up to the shape of cs_prev.
 #[test]
-fn one_row_of_states_for_the_whole_batch() {
-    let attributes = |clip| LstmCellGradAttributes {
-        sums_to_gates: true,
-        cell_clip: clip,
-        columns: GateColumns::default(),
-        activations: Activations::default(),
-    };
+fn a_state_that_broadcasts() {
     for size in [[1, 1], [3, 7], [70, 17], [0, 4], [3, 0]] {
-        let mut step = Step::random(size);
-        step.cs_prev = matrix(7, 1, size[1]);
-        for (clip, has_cs) in [(-1.0, true), (0.3, false)] {
-            let (mut want, sums) = step.expected(clip, has_cs);
-            for through in &mut want[2..] {
-                *through = through.sum_axis(Axis(0)).insert_axis(Axis(0));
+        for shape in [&[1, size[1]][..], &[size[1]], &[size[0], 1], &[1, 1], &[1], &[]] {
+            let mut step = Step::random(size);
+            step.cs_prev = numbers(7, shape);
+            for (clip, has_cs) in [(-1.0, true), (0.3, false)] {
+                let (mut want, sums) = step.expected(clip, has_cs);
+                let tolerance = 2e-6 * ((size[0] * size[1]) as f64).max(1.0);
+                let product = [&shape[..shape.len().saturating_sub(1)], &[size[1]]].concat();
+                let whole = size;
+                for (adds_up, to) in [
+                    ([false; 3], &whole[..]),
+                    ([false, false, true], &product),
+                    ([false, true, false], shape),
+                ] {
+                    for through in want[2..].iter_mut().filter(|_| to != whole) {
+                        *through = summed(through, to);
+                    }
+                    for isa in Isa::available() {
+                        let attributes = attributes(adds_up, clip);
+                        let got = step.run_with(isa, attributes, has_cs).expect("right");
+                        check(got, &(want.clone(), sums.clone()), tolerance, 1);
+                    }
+                }
             }
-            let tolerance = 2e-6 * (size[0] as f64).max(1.0);
-            for isa in Isa::available() {
-                let got = step.run_with(isa, attributes(clip), has_cs).expect("right");
-                check(got, &(want.clone(), sums.clone()), tolerance, 1);
-            }
+        }
+    }
+}
+
+/// Gates that look at a larger state are as large, and ci is not.
+#[test]
+fn a_state_that_is_larger() {
+    for (size, state) in [
+        ([1, 4], &[5, 4][..]),
+        ([3, 4], &[2, 3, 4]),
+        ([1, 17], &[2, 3, 17]),
+        ([1, 4], &[0, 4]),
+        ([1, 0], &[3, 0]),
+    ] {
+        let step = Step::with_state(size, state);
+        let message = step.run(Isa::get(), -1.0, true).expect_err("it is larger").to_string();
+        assert!(message.starts_with("BlockcellLSTMCellGrad: co must have"), "{message}");
+        for (clip, has_cs) in [(-1.0, true), (0.3, true), (0.3, false)] {
+            let want = step.expected(clip, has_cs);
+            let attributes = attributes([true; 3], clip);
+            let got = step.run_with(Isa::get(), attributes, has_cs).expect("right");
+            check(got, &want, 1e-5, 1);
         }
     }
 }
@@ -224,9 +269,10 @@ fn one_row_of_states_for_the_whole_batch() {
 fn in_half() {
     let size = [3, 37];
     let step = Step::random(size).half();
-    let wide = |one: &Array2<f16>| one.mapv(f16::to_f32);
+    let wide = |one: &ArrayD<f16>| one.mapv(f16::to_f32);
     let exact = Step {
         gates: step.gates.each_ref().map(wide),
+        ci: step.ci.mapv(f16::to_f32),
         co: wide(&step.co),
         cs: wide(&step.cs),
         cs_prev: wide(&step.cs_prev),
@@ -249,7 +295,8 @@ fn in_half() {
 fn what_is_equal_to_the_clip_is_not_clipped() {
     let mut step = Step::random([1, 1]);
     for (value, passes) in [(0.5, true), (-0.5, true), (0.500_01, false), (f32::NAN, false)] {
-        step.gates = [1.0, 0.25, 0.5, value].map(|one| Array2::from_elem((1, 1), one));
+        step.gates = [1.0, 0.25, 0.5].map(|one| ArrayD::from_elem(IxDyn(&[1, 1]), one));
+        step.ci.fill(value);
         step.cs_prev.fill(0.0);
         for isa in Isa::available() {
             let ([cs_prev_grad, ..], _) = step.run(isa, 0.5, true).expect("right");
@@ -266,15 +313,14 @@ fn what_is_equal_to_the_clip_is_not_clipped() {
 #[test]
 fn other_shapes_are_refused() {
     let mut step = Step::random([3, 4]);
-    step.cs_prev = matrix(7, 2, 4);
-    let attributes = LstmCellGradAttributes {
-        sums_to_gates: true,
-        cell_clip: -1.0,
-        columns: GateColumns::default(),
-        activations: Activations::default(),
-    };
+    step.cs_prev = numbers(7, &[2, 4]);
+    let attributes = attributes([true; 3], -1.0);
     let message = step.run_with(Isa::get(), attributes, true).expect_err("two rows").to_string();
     assert!(message.starts_with("BlockcellLSTMCellGrad: cs_prev must have"), "{message}");
+    let mut step = Step::random([3, 4]);
+    step.gates[1] = numbers(7, &[1, 4]);
+    let message = step.run(Isa::get(), -1.0, true).expect_err("one row").to_string();
+    assert!(message.starts_with("BlockcellLSTMCellGrad: f must have"), "{message}");
     let mut step = Step::random([3, 4]);
     step.weights[1] = Array1::zeros(5);
     let message = step.run(Isa::get(), -1.0, true).expect_err("five").to_string();

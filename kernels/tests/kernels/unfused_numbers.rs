@@ -1,6 +1,6 @@
 //! Numbers for the steps of plain cells, and their comparison with sums in float64.
 
-use ndarray::{Array, Array2, ArrayD, Dimension, IxDyn};
+use ndarray::{Array, Array2, ArrayD, Axis, Dimension, IxDyn};
 
 /// Numbers between -1 and 1 that depend on `seed`.
 pub(crate) fn numbers(seed: u32, shape: &[usize]) -> ArrayD<f32> {
@@ -30,4 +30,18 @@ pub(crate) fn assert_close<D: Dimension>(
     for (got, want) in got.iter().zip(want) {
         assert!((f64::from(*got) - want).abs() < tolerance, "{what}: {got} and {want}");
     }
+}
+
+/// A tensor's sum over the axes along which one of another shape was broadcast to it.
+pub(crate) fn summed(tensor: &ArrayD<f64>, to: &[usize]) -> ArrayD<f64> {
+    let mut sum = tensor.clone();
+    while sum.ndim() > to.len() {
+        sum = sum.sum_axis(Axis(0));
+    }
+    for (axis, &size) in to.iter().enumerate() {
+        if size == 1 {
+            sum = sum.sum_axis(Axis(axis)).insert_axis(Axis(axis));
+        }
+    }
+    sum
 }

@@ -107,6 +107,15 @@ class _Round:
         """Now and then another tensor than the right one."""
         return self._maker.random.choice(others) if self._maker.chance(0.02) else value
 
+    def _columns(self, whole, begin, end=None):
+        """`whole[:, begin:end]`, as Keras writes it."""
+        rows, columns = whole.shape
+        masks = {"begin_mask": 1 | 2 * (begin == 0), "end_mask": 1 | 2 * (end is None)}
+        ends = [[0, begin], [0, end or 0], [1, 1]]
+        inputs = [whole, *(self.body.integers(one) for one in ends)]
+        shape = (rows, (columns if end is None else end) - begin)
+        return self.body.one("StridedSlice", inputs, shape, **masks)
+
     def _lstm(self, x, before):
         body, (h, c) = self.body, before[:2]
         w_x, w_h, b = self._captured[:3]
@@ -124,14 +133,24 @@ class _Round:
         body, h = self.body, before[0]
         w_x, w_h, b_x, b_h = self._captured[:4]
         axis, shape = body.integers(1), h.shape
+        resets_before = self._maker.chance(0.4)
+        cell = shape[1]
         sides = []
         for left, w, b in ((x, w_x, b_x), (h, w_h, b_h)):
+            if resets_before and left is h:
+                gates = self._product(h, self._columns(w, 0, 2 * cell))
+                sides.append([self._columns(gates, k * cell, (k + 1) * cell) for k in (0, 1)])
+                continue
             z = self._product(left, w)
             z = body.one("BiasAdd", [z, b], z.shape)
             sides.append(body.add("Split", [axis, z], [shape] * 3, num_split=3))
         z, r = (body.one("Sigmoid", [self._sum(sides[0][k], sides[1][k])], shape) for k in (0, 1))
         r = self._other(r, [z])
-        reset = self._times(r, sides[1][2])
+        if resets_before:
+            others = (2 * cell, None) if self._maker.chance(0.97) else (cell, 2 * cell)
+            reset = self._product(self._times(r, h), self._columns(w_h, *others))
+        else:
+            reset = self._times(r, sides[1][2])
         c = body.one("Tanh", [self._sum(sides[0][2], reset)], shape)
         one = body.one("Const", [], (), value={"value": 1.0})
         rest = body.one("Sub", [one, z], shape)

@@ -44,14 +44,19 @@ MODELS = {
     "gru_relu": {GRU: 1},
     "gru_linear": {GRU: 1},
     # The optimizers add the number in hard_sigmoid to one of the two parts of a gate.
-    "gru_hard_sigmoid": {},
-    # The steps of these have other equations.
+    "gru_hard_sigmoid": {GRU: 1},
+    # The steps of this have other equations.
     "elu": {},
-    "reset_before": {},
+    "reset_before": {GRU: 1},
+    "masked_reset_before": {GRU: 1},
+    "half_reset_before": {GRU: 1},
+    "without_bias": {LSTM: 1},
+    "masked_without_bias": {LSTM: 1, STEP: 1},
+    "gru_without_bias": {GRU: 1},
+    "reset_before_without_bias": {GRU: 1},
     # Only the last outputs are written.
-    "without_bias": {STEP: 1},
     "stacked_cells": {STEP: 2},
-    "sequence_without_bias": {LAYER: 1},
+    "sequence_without_bias": {LSTM: 1},
     "sequence_of_stacked_cells": {LAYER: 2},
 }
 TRAINED = ["lstm", "gru", "masked"]

@@ -65,6 +65,11 @@ WANT = {
     "peepholes_vector": ({"BlockcellLSTMCell": 2, "Split": 0},),
     "a_state_of_one_row": ({"BlockcellLSTMCell": 2, "Split": 0},),
     "a_state_of_one_row_and_peepholes": ({"BlockcellLSTMCell": 1, "Split": 0},),
+    "many_states_and_peepholes": ({"BlockcellLSTMCell": 1, "Split": 0},),
+    "gradients_of_a_state_and_peepholes_row": ({"BlockcellLSTMCell": 2, "Split": 0},),
+    "one_round": ({"BlockcellLSTMLayer": 1, "Split": 0},),
+    "one_round_of_a_narrow_output": ({"BlockcellLSTMLayer": 1, "Split": 0},),
+    "one_round_of_many_states": ({"BlockcellLSTMLayer": 1, "Split": 0},),
     "forget_gate_plus_one": ({"BlockcellLSTMCell": 2, "Split": 0},),
     "state_bound_even": ({"BlockcellLSTMCell": 2, "Split": 0},),
 }

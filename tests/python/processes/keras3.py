@@ -157,8 +157,28 @@ def reset_before():
     return _one(layers.GRU(4, reset_after=False))
 
 
+def masked_reset_before():
+    return _masked(layers.GRU(4, reset_after=False, return_sequences=True))
+
+
+def half_reset_before():
+    return _one(layers.GRU(4, reset_after=False, dtype="float16"), dtype="float16")
+
+
 def without_bias():
     return _one(layers.LSTM(4, use_bias=False))
+
+
+def masked_without_bias():
+    return _masked(layers.LSTM(4, use_bias=False, return_sequences=True))
+
+
+def gru_without_bias():
+    return _one(layers.GRU(4, use_bias=False))
+
+
+def reset_before_without_bias():
+    return _one(layers.GRU(4, use_bias=False, reset_after=False))
 
 
 def stacked_cells():
@@ -203,7 +223,12 @@ MODELS = (
     gru_hard_sigmoid,
     elu,
     reset_before,
+    masked_reset_before,
+    half_reset_before,
     without_bias,
+    masked_without_bias,
+    gru_without_bias,
+    reset_before_without_bias,
     stacked_cells,
     sequence_without_bias,
     sequence_of_stacked_cells,

@@ -26,7 +26,7 @@ def lstm(size, rounds, mask, before, x, h_prev, cs_prev, w_x, w_h, b, **attribut
     return _loop(*loop, {"h_prev": h_prev, "cs_prev": cs_prev}, weights, step, **attributes)
 
 
-def gru(size, rounds, mask, before, x, h_prev, w_x, w_h, b_x, b_h, **attributes):
+def gru(size, rounds, mask, before, x, h_prev, w_x, w_h, b_x, b_h, reset_after=True, **attributes):
     """`BlockcellKerasGRU`."""
 
     def weights(width, cell):
@@ -39,7 +39,9 @@ def gru(size, rounds, mask, before, x, h_prev, w_x, w_h, b_x, b_h, **attributes)
         of_x = np.split(_product(inputs, w_x) + np.asarray(b_x, np.float64), 3, axis=1)
         of_h = np.split(_product(h, w_h) + np.asarray(b_h, np.float64), 3, axis=1)
         z, r = _sigmoid(of_x[0] + of_h[0]), _sigmoid(of_x[1] + of_h[1])
-        return (z * h + (1 - z) * np.tanh(of_x[2] + r * of_h[2]),)
+        of_reset = np.split(_product(r * h, w_h) + np.asarray(b_h, np.float64), 3, axis=1)
+        reset = r * of_h[2] if reset_after else of_reset[2]
+        return (z * h + (1 - z) * np.tanh(of_x[2] + reset),)
 
     return _loop(size, rounds, mask, before, x, {"h_prev": h_prev}, weights, step, **attributes)
 

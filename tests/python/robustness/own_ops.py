@@ -76,7 +76,7 @@ def _calls():
     everything = [{*step, "cs_prev", "peepholes", "w_h"}]
     cells = [("none", [], 0), ("a state", [(batch, cell)], 0), ("a vector", [(cell,)], 0)]
     cells += [("many states", [(2, batch, cell)], 0), ("peepholes", [(batch, cell)], 3)]
-    cells += [("a peephole", [], 1)]
+    cells += [("a peephole", [], 1), ("peepholes of many states", [(2, batch, cell)], 3)]
     for _, state, peepholes in cells:
         lists = {"cs_prev": state, "peepholes": [(cell,)] * peepholes, "w_h": []}
         yield Call("BlockcellLSTMCell", {**step, **lists}, {"cell_clip": 0.4}, everything)
@@ -116,9 +116,15 @@ def _gradient_calls():
     inputs.update(co=(batch, cell), cs_prev=[(batch, cell)], cs_grad=[(cell,)])
     inputs.update(h_grad=[(batch, cell)], peepholes=[(cell,)] * 3, cs=[(batch, cell)])
     yield Call("BlockcellLSTMCellGrad", inputs, {"num_through_peepholes": 2}, [all_names])
-    row = {**inputs, "cs_prev": [(1, cell)]}
-    added_up = {"num_through_peepholes": 2, "sums_to_gates": True}
-    yield Call("BlockcellLSTMCellGrad", row, added_up, [all_names])
+    added_up = {"num_through_peepholes": 2, "sums_to_gates": True, "sums_to_cs_prev": True}
+    for shape in ((1, cell), (cell,), (batch, 1)):
+        row = {**inputs, "cs_prev": [shape]}
+        yield Call("BlockcellLSTMCellGrad", row, added_up, [all_names])
+        to_product = {"num_through_peepholes": 2, "sums_to_product": True}
+        yield Call("BlockcellLSTMCellGrad", row, to_product, [all_names])
+    large = dict.fromkeys(["i", "f", "o", "co"], (2, batch, cell))
+    lists = dict.fromkeys(["cs_prev", "h_grad", "cs"], [(2, batch, cell)])
+    yield Call("BlockcellLSTMCellGrad", {**inputs, **large, **lists}, added_up, [all_names])
     one = {**inputs, "cs_prev": [], "peepholes": [(cell,)]}
     yield Call("BlockcellLSTMCellGrad", one, {"num_through_peepholes": 0}, [all_names])
     weights = {"w_ru": (INPUT + cell, 2 * cell), "w_c": (INPUT + cell, cell)}
@@ -212,6 +218,8 @@ def _keras_calls():
             ({**masked, "x": (time, 1, width)}, {"needs_h": False}),
         ):
             yield Call(op, {**call, **more}, attributes, [{*call, "h"}])
+        if op == "BlockcellKerasGRU":
+            yield Call(op, {**call, **masked}, {"reset_after": False}, [{*call, "h"}])
 
 
 CALLS = list(_calls())

@@ -150,8 +150,6 @@ def lstm_cell(
     batch, cell = _lstm_weights(x, h_prev, w, b, peepholes)
     _expect_peepholes(peepholes, cs_prev)
     state = cs_prev[0] if cs_prev else np.zeros((batch, cell), x.dtype)
-    if peepholes:
-        _broadcasts_to("cs_prev", state, (batch, cell))
     _broadcast((batch, cell), np.shape(state))
     w, b = _in_icfo(gate_order, w, b)
     wci, wcf, wco = [np.zeros(cell, x.dtype)] * (3 - len(peepholes)) + list(peepholes)
@@ -187,6 +185,8 @@ def lstm_cell_grad(
     cs,
     num_through_peepholes,
     sums_to_gates=False,
+    sums_to_cs_prev=False,
+    sums_to_product=False,
     cell_clip=-1.0,
     gate_order=ICFO,
 ):
@@ -196,18 +196,16 @@ def lstm_cell_grad(
         (2 if len(peepholes) == 3 else 0) == num_through_peepholes,
         "outputs do not go with the peepholes",
     )
-    gate = shape_of("i", i, (None, None))
-    for name, value in (("f", f), ("o", o), ("ci", ci)):
-        shape_of(name, value, gate)
-    may_be_larger = sums_to_gates and cs_prev and not peepholes
+    gate = shape_of("ci", ci, (None, None))
+    may_be_larger = sums_to_gates and cs_prev
     state = _broadcast(gate, np.shape(cs_prev[0])) if may_be_larger else gate
-    if sums_to_gates and cs_prev and peepholes:
-        expect(np.shape(cs_prev[0]) in (gate, (1, gate[1])), "cs_prev is no row of the state")
+    for name, value in (("i", i), ("f", f), ("o", o)):
+        shape_of(name, value, state if peepholes else gate)
     shape_of("co", co, state)
     for name, values in (("cs_prev", cs_prev), ("cs_grad", cs_grad), ("h_grad", h_grad)):
         for value in values:
             _broadcasts_to(name, value, state)
-    for name, values, shape in (("peepholes", peepholes, gate[1:]), ("cs", cs, gate)):
+    for name, values, shape in (("peepholes", peepholes, gate[1:]), ("cs", cs, state)):
         for value in values:
             shape_of(name, value, shape)
     dtype = i.dtype
@@ -216,7 +214,7 @@ def lstm_cell_grad(
     before = np.asarray(cs_prev[0], np.float64) if cs_prev else zeros
     wci, wcf, wco = [np.zeros(gate[1])] * (3 - len(peepholes)) + list(_double(peepholes))
     dh, dcs = sum(_double(h_grad), zeros), sum(_double(cs_grad), zeros)
-    do = _sum_to(dh * co, gate) * o * (1 - o)
+    do = dh * co * o * (1 - o)
     dcs = dcs + dh * o * (1 - co * co)
     if peepholes:
         dcs = dcs + do * wco
@@ -224,20 +222,20 @@ def lstm_cell_grad(
         # What was clipped is of the element type. A NaN gets no gradient, as in TensorFlow.
         unclipped, bound = (np.asarray(v, dtype) for v in (i * ci + f * before, cell_clip))
         dcs = np.where(np.abs(unclipped) <= bound, dcs, 0)
-    di = _sum_to(dcs, gate) * ci * i * (1 - i)
-    dci = _sum_to(dcs, gate) * i * (1 - ci * ci)
-    df = _sum_to(dcs * before, gate) * f * (1 - f)
+    di = dcs * ci * i * (1 - i)
+    dci = dcs * i * (1 - ci * ci)
+    df = dcs * before * f * (1 - f)
     expect(sorted(gate_order) == [0, 1, 2, 3], "gate_order has not each gate once")
-    slopes = [
-        slope for _, slope in sorted(zip(gate_order, (di, dci, df, do)), key=lambda one: one[0])
-    ]
+    slopes = sorted(zip(gate_order, (di, dci, df, do)), key=lambda one: one[0])
+    slopes = [_sum_to(slope, gate) for _, slope in slopes]
     found = {"cs_prev_grad": dcs * f, "dicfo": np.concatenate(slopes, axis=1)}
     if num_through_peepholes:
-        shape = before.shape if sums_to_gates else gate
+        product = np.broadcast(before, wci).shape if sums_to_product else state
+        shape = before.shape if sums_to_cs_prev else product
         found.update(through_i=_sum_to(di * wci, shape), through_f=_sum_to(df * wcf, shape))
-        found.update(wci=(di * before).sum(0), wcf=(df * before).sum(0))
+        found.update(wci=_sum_to(di * before, gate[1:]), wcf=_sum_to(df * before, gate[1:]))
     if peepholes:
-        found.update(wco=(do * (_double(cs)[0] if cs else zeros)).sum(0))
+        found.update(wco=_sum_to(do * (_double(cs)[0] if cs else zeros), gate[1:]))
     return found
 
 

@@ -14,12 +14,14 @@ use crate::reading::stacks::pushed;
 /// The shapes of a step's tensors. They differ where one row meets many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
-    /// That of the gates.
+    /// That of the pre-activations, and of gates that do not look at the state.
     Gate,
     /// That of cs_prev.
     Previous,
-    /// What these two broadcast to.
+    /// What these two broadcast to, which is the shape of gates that look at the state, too.
     State,
+    /// What cs_prev and peephole weights broadcast to.
+    Seen,
     /// That of peephole weights.
     Weights,
 }
@@ -29,8 +31,8 @@ pub(super) struct Broadcasts<'g> {
     pub(super) graph: &'g Graph,
     /// The size of a tensor of the forward step.
     pub(super) size: &'g dyn Fn(Output) -> Option<Size>,
-    /// Whether nothing of the step is broadcast but weights.
-    pub(super) is_whole: bool,
+    /// Whether constants may name axes of one element without telling whose.
+    pub(super) takes_axes_of_one: bool,
 }
 
 impl Broadcasts<'_> {
@@ -80,7 +82,7 @@ impl Broadcasts<'_> {
         numbers(axes).zip(numbers(shape)).is_some_and(|(axes, shape)| {
             let is_one =
                 |&axis: &i64| usize::try_from(axis).is_ok_and(|axis| shape.get(axis) == Some(&1));
-            axes.is_empty() || (!self.is_whole && axes.iter().all(is_one))
+            axes.is_empty() || (self.takes_axes_of_one && axes.iter().all(is_one))
         })
     }
 }

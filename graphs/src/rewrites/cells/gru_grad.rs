@@ -188,7 +188,7 @@ impl Reader<'_> {
 
     fn before(&self, tensor: Output, other: Option<Size>, nodes: &mut Vec<NodeId>) -> Output {
         let size = |tensor| self.forward.is_of_state(tensor).then_some(Size::Gate);
-        let broadcasts = Broadcasts { graph: self.graph, size: &size, is_whole: false };
+        let broadcasts = Broadcasts { graph: self.graph, size: &size, takes_axes_of_one: true };
         let Some((inner, more)) = broadcasts.before_sum(tensor, Size::Gate, other) else {
             return tensor;
         };

@@ -88,6 +88,27 @@ impl Gate {
         has_bar.then_some(gate)
     }
 
+    /// The shape of one of the gate's tensors, where `seen` is that of the product of a state with its weights.
+    fn size(&self, graph: &Graph, tensor: Output, seen: Size) -> Option<Size> {
+        let is_own = |tensor: &Output| self.nodes.contains(&tensor.node);
+        let is_product = |tensor: &Output| factors(graph, *tensor) == self.peephole;
+        if !is_own(&tensor) || self.peephole.is_none() {
+            return is_own(&tensor).then_some(Size::Gate);
+        }
+        if is_product(&tensor) {
+            return Some(seen);
+        }
+        // What is computed from that product is as large as the state.
+        let mut open = vec![tensor];
+        while let Some(next) = open.pop() {
+            if is_product(&next) {
+                return Some(Size::State);
+            }
+            open.extend(graph.node(next.node).inputs.iter().filter(|input| is_own(input)));
+        }
+        Some(Size::Gate)
+    }
+
     /// The peephole weights, if this gate looks at that state. None if it looks at another one.
     fn weights(&self, state: Option<Output>) -> Option<Option<Output>> {
         let Some([left, right]) = self.peephole else { return Some(None) };
@@ -332,20 +353,32 @@ impl Forward {
         if self.peepholes.iter().any(|&weights| is_same_outside(graph, weights, tensor)) {
             return Some(Size::Weights);
         }
-        let gates = [Some(&self.i), self.f.as_ref(), Some(&self.o)];
-        let is_of_gate = |gate: &&Gate| gate.nodes.contains(&tensor.node);
+        let gates = [
+            (Some(&self.i), Size::Seen),
+            (self.f.as_ref(), Size::Seen),
+            (Some(&self.o), Size::State),
+        ];
+        let of_gate = |(gate, seen): (Option<&Gate>, Size)| gate?.size(graph, tensor, seen);
+        if let Some(size) = gates.into_iter().find_map(of_gate) {
+            return Some(size);
+        }
         let is_state = |id: &NodeId| tensor == of(*id);
-        if tensor.node == self.split
-            || [self.ci, self.new].contains(&tensor)
-            || gates.iter().flatten().any(is_of_gate)
-        {
+        if tensor.node == self.split || tensor == self.ci {
             return Some(Size::Gate);
+        }
+        if tensor == self.new {
+            return Some(self.gate_size());
         }
         if Some(tensor) == self.cs_prev {
             return Some(Size::Previous);
         }
         let is_state = self.state.iter().any(is_state) || [self.co, self.h].contains(&tensor);
         is_state.then_some(Size::State)
+    }
+
+    /// The shape of the gates.
+    pub(super) fn gate_size(&self) -> Size {
+        if self.peepholes.is_empty() { Size::Gate } else { Size::State }
     }
 
     /// The step, and what takes its place.

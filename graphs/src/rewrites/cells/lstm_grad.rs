@@ -79,8 +79,6 @@ pub(super) struct Reader<'g> {
     pub(super) nodes: Vec<NodeId>,
     /// Whether what gates take was added up to their shape wherever the state could be larger.
     sums_to_gates: bool,
-    /// Whether what comes through peepholes was added up somewhere.
-    pub(super) sums_peepholes: bool,
 }
 
 /// The gradient of a pre-activation.
@@ -111,6 +109,8 @@ pub(super) struct Peepholes {
     pub(super) cs: Option<Output>,
     /// `di * wci` and `df * wcf`.
     pub(super) through: Vec<Vec<Output>>,
+    /// What these are added up to, if they are.
+    pub(super) summed_to: Option<Size>,
     /// With respect to the weights.
     pub(super) gradients: Vec<Vec<Output>>,
 }
@@ -127,18 +127,19 @@ struct ThroughOutput {
 
 impl<'g> Reader<'g> {
     fn new(graph: &'g Graph, forward: &'g Forward) -> Reader<'g> {
-        Reader { graph, forward, nodes: Vec::new(), sums_to_gates: true, sums_peepholes: false }
+        Reader { graph, forward, nodes: Vec::new(), sums_to_gates: true }
     }
 
     fn read(mut self, concat: NodeId, added: AddedBias) -> Result<Step, &'static str> {
         let (graph, forward) = (self.graph, self.forward);
         let ([i, f, ci], o) = self.slopes(concat)?;
-        let through_i = self.before_sum(i.gradient, Size::Gate, Some(Size::Gate));
-        let through_ci = self.before_sum(ci.gradient, Size::Gate, Some(Size::Gate));
+        let gate = forward.gate_size();
+        let through_i = self.before_sum(i.gradient, gate, Some(Size::Gate));
+        let through_ci = self.before_sum(ci.gradient, Size::Gate, Some(gate));
         let dnew = other_factor(graph, through_i, ci.gate)
             .filter(|&dnew| other_factor(graph, through_ci, i.gate) == Some(dnew))
             .ok_or("gradient of the cell state")?;
-        let dstate = self.before_sum(dnew, Size::Gate, Some(Size::State));
+        let dstate = self.before_sum(dnew, gate, Some(Size::State));
         let (dkept, cs_prev) =
             self.kept(f.gradient, dstate).ok_or("gradient of the forget gate")?;
         let dcs = self.before_clip(dstate).ok_or("gradient of the clipped state")?;
@@ -180,14 +181,15 @@ impl<'g> Reader<'g> {
             let through = is_near.then_some(ThroughOutput { o, co, dh: None, cs_grad });
             return through.ok_or("gradient of the output gate");
         };
-        let through_o = self.before_sum(o.gradient, Size::Gate, Some(Size::State));
+        let gate = forward.gate_size();
+        let through_o = self.before_sum(o.gradient, gate, Some(Size::State));
         let (dh, co) =
             factors_with(graph, through_o, forward.co).ok_or("gradient of the output gate")?;
         let (through_h, cs_grad) =
             state_gradient(graph, dcs, co, forward.function).ok_or("gradient of the cell state")?;
         let [_, through_co] = functions::through(graph, through_h, forward.function)
             .ok_or("gradient of the output")?;
-        let through_co = self.before_sum(through_co, Size::State, Some(Size::Gate));
+        let through_co = self.before_sum(through_co, Size::State, Some(gate));
         if other_factor(graph, through_co, o.gate) != Some(dh) {
             return Err("gradient of the output");
         }
@@ -201,12 +203,9 @@ impl<'g> Reader<'g> {
         self.nodes.dedup();
         self.nodes.retain(|&id| self.graph.op(id) != "Const");
         let clip = self.forward.clip.map_or(-1.0, |clip| clip.bound);
-        let sums_to_gates = match from.peepholes {
-            Some(_) => self.sums_peepholes,
-            None => self.sums_to_gates,
-        };
         let root = outputs[1][0].node;
-        let Peepholes { weights, cs, through, gradients } = from.peepholes.unwrap_or_default();
+        let Peepholes { weights, cs, through, summed_to, gradients } =
+            from.peepholes.unwrap_or_default();
         let mut attributes = vec![
             ("num_cs_prev", from.cs_prev.iter().len().into()),
             ("num_cs_grad", from.cs_grad.len().into()),
@@ -214,11 +213,15 @@ impl<'g> Reader<'g> {
             ("num_peepholes", weights.len().into()),
             ("num_through_peepholes", through.len().into()),
             ("num_cs", cs.iter().len().into()),
-            ("sums_to_gates", sums_to_gates.into()),
+            ("sums_to_gates", self.sums_to_gates.into()),
             ("cell_clip", clip.into()),
             ("gate_order", gate_order(self.forward.order)),
         ];
         attributes.extend(self.forward.function_attribute());
+        attributes.extend(summed_to.map(|size| match size {
+            Size::Previous => ("sums_to_cs_prev", true.into()),
+            _ => ("sums_to_product", true.into()),
+        }));
         let mut inputs = [&gates[..], &[from.co]].concat();
         inputs.extend(from.cs_prev);
         inputs.extend(from.cs_grad);
@@ -237,7 +240,7 @@ impl<'g> Reader<'g> {
         let forward = self.forward;
         let [di, dci, df, d_o] = forward.order.map(|place| self.graph.input(concat, place));
         let df = self.before_sum(df, Size::Gate, None);
-        let [di, df] = [di, df].map(|slope| self.before_peephole(slope));
+        let [di, df] = [di, df].map(|slope| self.before_peephole(slope, Size::Seen));
         let slopes = [
             self.slope(di, Activation::Sigmoid, Some(forward.i.tensor))?,
             self.slope(df, Activation::Sigmoid, forward.f())?,
@@ -246,7 +249,7 @@ impl<'g> Reader<'g> {
         if has_zeros(self.graph, d_o) || self.graph.op(d_o.node) == "ZerosLike" {
             return Ok((slopes, None));
         }
-        let d_o = self.before_peephole(d_o);
+        let d_o = self.before_peephole(d_o, Size::State);
         Ok((slopes, Some(self.slope(d_o, Activation::Sigmoid, Some(forward.o.tensor))?)))
     }
 
@@ -271,10 +274,11 @@ impl<'g> Reader<'g> {
         let Some(cs_prev) = self.forward.cs_prev else {
             return is_zero(self.graph, gradient).then_some((dstate, None));
         };
-        let product = self.before_sum(gradient, Size::Gate, Some(Size::Previous));
+        let gate = self.forward.gate_size();
+        let product = self.before_sum(gradient, gate, Some(Size::Previous));
         self.nodes.push(product.node);
         let (dkept, cs_prev) = factors_with(self.graph, product, cs_prev)?;
-        let is_of_state = self.before_sum(dkept, Size::State, Some(Size::Gate)) == dstate;
+        let is_of_state = self.before_sum(dkept, Size::State, Some(gate)) == dstate;
         is_of_state.then_some((dkept, Some(cs_prev)))
     }
 
@@ -284,13 +288,12 @@ impl<'g> Reader<'g> {
             self.nodes.extend(nodes);
             return inner;
         }
-        let may_be_larger = matches!(other, Some(Size::State | Size::Previous));
+        let may_be_larger = matches!(other, Some(Size::State | Size::Previous | Size::Seen));
         self.sums_to_gates &= !(own == Size::Gate && may_be_larger);
         tensor
     }
 
-    /// [`Broadcasts::before_sum`]. Without a state before it, all sizes of a step are one. So they are with
-    /// peepholes, where the operation refuses others.
+    /// [`Broadcasts::before_sum`]. Without a state before it, all sizes of a step are one.
     pub(super) fn sum(
         &self,
         tensor: Output,
@@ -298,14 +301,13 @@ impl<'g> Reader<'g> {
         other: Option<Size>,
     ) -> Option<(Output, [NodeId; 2])> {
         let forward = self.forward;
-        let is_whole = !forward.peepholes.is_empty();
-        let has_one_size = is_whole || forward.cs_prev.is_none();
         let of_step = |size| match size {
-            Size::Previous | Size::State if has_one_size => Size::Gate,
+            Size::Previous | Size::State | Size::Seen if forward.cs_prev.is_none() => Size::Gate,
             size => size,
         };
+        let takes_axes_of_one = forward.peepholes.is_empty();
         let size = |tensor| self.forward.size(self.graph, tensor).map(of_step);
-        let broadcasts = Broadcasts { graph: self.graph, size: &size, is_whole };
+        let broadcasts = Broadcasts { graph: self.graph, size: &size, takes_axes_of_one };
         broadcasts.before_sum(tensor, of_step(own), other.map(of_step))
     }
 }

@@ -15,21 +15,21 @@ struct Peephole {
     weights: Option<Output>,
     /// The state that the gate looks at.
     state: Option<Output>,
-    /// The products of the gate's gradient with the weights, added up to the size of the state.
+    /// The products of the gate's gradient with the weights.
     through: Vec<Output>,
+    /// What these are added up to, if there are any.
+    summed_to: Option<Option<Size>>,
     /// With respect to the weights.
     gradients: Vec<Output>,
 }
 
 impl Reader<'_> {
     /// The gradient of a gate's pre-activation before it was added up for the summand beside the peephole.
-    pub(super) fn before_peephole(&mut self, slope: Output) -> Output {
-        if self.forward.peepholes.is_empty() {
-            return slope;
+    pub(super) fn before_peephole(&mut self, slope: Output, seen: Size) -> Output {
+        match self.forward.peepholes.is_empty() {
+            true => slope,
+            false => self.before_sum(slope, Size::Gate, Some(seen)),
         }
-        let inner = self.before_sum(slope, Size::Gate, Some(Size::Gate));
-        self.sums_peepholes |= inner != slope;
-        inner
     }
 
     /// Reads the two `Select` that stop the gradient of what was clipped.
@@ -71,15 +71,22 @@ impl Reader<'_> {
     ) -> Option<Peepholes> {
         let forward = self.forward;
         let (&wco, others) = forward.peepholes.split_last()?;
-        let o = self.peephole(o, wco, forward.cs, forward.o.tensor);
+        let o = self.peephole(o, wco, (forward.cs, [Size::State; 2]), forward.o.tensor)?;
         let place = cs_grad.iter().position(|summand| o.through.contains(summand))?;
         cs_grad.remove(place);
         let mut found = Peepholes { cs: o.state, ..Peepholes::default() };
         if let &[wci, wcf] = others {
-            for one in [
-                self.peephole(i, wci, forward.cs_prev?, forward.i.tensor),
-                self.peephole(f, wcf, forward.cs_prev?, forward.f()?),
-            ] {
+            let seen = (forward.cs_prev?, [Size::Previous, Size::Seen]);
+            let both = [
+                self.peephole(i, wci, seen, forward.i.tensor)?,
+                self.peephole(f, wcf, seen, forward.f()?)?,
+            ];
+            let mut summed = both.iter().filter_map(|one| one.summed_to);
+            found.summed_to = summed.next().flatten();
+            if summed.any(|size| size != found.summed_to) {
+                return None;
+            }
+            for one in both {
                 found.weights.push(one.weights?);
                 found.through.push(one.through);
                 found.gradients.push(one.gradients);
@@ -90,30 +97,39 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// Reads what follows from the gradient of a gate's pre-activation, beside that of the products.
+    /// Reads what follows from the gradient of a gate's pre-activation, beside that of the products. The sizes are those of
+    /// the state, and of its product with the weights. None if it is added up in several ways.
     fn peephole(
         &mut self,
         slope: &Slope,
         weights: Output,
-        state: Output,
+        (state, [own, seen]): (Output, [Size; 2]),
         gate: Output,
-    ) -> Peephole {
+    ) -> Option<Peephole> {
         // Without a product with the weights, the forward step has them, if the two are in one frame.
         let near = (slope.gate == gate).then_some(weights);
         let mut found = Peephole { weights: near, ..Peephole::default() };
-        for gradient in self.with_sums(slope.tensor, Size::Gate, Size::Gate) {
+        for (gradient, is_summed) in self.with_sums(slope.tensor, seen, Size::Gate) {
             for product in takers(self.graph, gradient, "Mul").map(of) {
                 let Some(other) = other_factor(self.graph, product, gradient) else { continue };
                 if pushed(self.graph, other) == state && found.state.is_none_or(|one| one == other)
                 {
                     found.state = Some(other);
-                    found.gradients.extend(self.sums_of_rows(product));
+                    found.gradients.extend(self.sums_of_rows(product, own));
                     self.nodes.push(product.node);
                 } else if is_same_outside(self.graph, other, weights) {
                     found.weights = Some(other);
-                    let mut all = self.with_sums(product, Size::Gate, Size::Weights);
+                    let mut all = self.with_sums(product, own, Size::Weights);
                     // The operation has the sums alone, which may have fewer rows than the product.
-                    found.through.extend(all.drain(usize::from(all.len() > 1)..));
+                    for (through, ends) in all.drain(usize::from(all.len() > 1)..) {
+                        // TensorFlow leaves out a sum where it knows that it would add nothing.
+                        let size = ends.then_some(own).or(is_summed.then_some(seen));
+                        if found.summed_to.is_some_and(|one| one != size) {
+                            return None;
+                        }
+                        found.summed_to = Some(size);
+                        found.through.push(through);
+                    }
                     self.nodes.push(product.node);
                 }
             }
@@ -121,18 +137,17 @@ impl Reader<'_> {
         if found.gradients.is_empty() {
             found.state = None;
         }
-        found
+        Some(found)
     }
 
-    /// A tensor, and what it is added up to for an operand of this size beside another one.
-    fn with_sums(&mut self, tensor: Output, own: Size, other: Size) -> Vec<Output> {
-        let mut all = vec![tensor];
+    /// A tensor, and what it is added up to for an operand of this size beside another one. True for the latter.
+    fn with_sums(&mut self, tensor: Output, own: Size, other: Size) -> Vec<(Output, bool)> {
+        let mut all = vec![(tensor, false)];
         for sum in reshaped_sums(self.graph, tensor) {
             match self.sum(sum, own, Some(other)) {
                 Some((inner, nodes)) if inner == tensor => {
-                    self.sums_peepholes = true;
                     self.nodes.extend(nodes);
-                    all.push(sum);
+                    all.push((sum, true));
                 }
                 _ => {}
             }
@@ -141,7 +156,7 @@ impl Reader<'_> {
     }
 
     /// The sums of the rows of a product, of the shape of the weights.
-    fn sums_of_rows(&mut self, product: Output) -> Vec<Output> {
+    fn sums_of_rows(&mut self, product: Output, state: Size) -> Vec<Output> {
         let mut all = Vec::new();
         for sum in takers(self.graph, product, "Sum") {
             let node = self.graph.node(sum);
@@ -160,7 +175,7 @@ impl Reader<'_> {
             all.extend(sums);
         }
         for sum in reshaped_sums(self.graph, product) {
-            match self.sum(sum, Size::Weights, Some(Size::Gate)) {
+            match self.sum(sum, Size::Weights, Some(state)) {
                 Some((inner, nodes)) if inner == product && !all.contains(&of(nodes[1])) => {
                     self.nodes.extend(nodes);
                     all.push(sum);

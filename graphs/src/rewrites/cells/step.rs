@@ -9,9 +9,10 @@ use crate::facts::waits::waits_for;
 use crate::facts::writers::Writers;
 use crate::graph::reason::Reason;
 use crate::graph::report::Report;
-use crate::graph::{Attribute, Constant, DataType, Graph, Node, NodeId, Output, Use, Values};
+use crate::graph::{Attribute, DataType, Graph, NodeId, Output, Use};
 use crate::reading::gradients::preactivation_grad;
 use crate::reading::{accumulators, stacks};
+use crate::rewrites::zeros;
 
 /// What is known of a graph while its steps are replaced.
 #[derive(Debug)]
@@ -302,21 +303,8 @@ impl Step {
             Taken::Sum(both) => return self.sum(graph, number, data_type, both),
             Taken::Zeros(count) => count,
         };
-        let root = graph.node(self.root);
-        let value = Constant { data_type, shape: vec![count], values: Values::Zeros };
-        let node = Node {
-            name: format!("{}/blockcell/Const_{number}", root.name),
-            op: "Const".to_owned(),
-            device: root.device.clone(),
-            attributes: vec![
-                ("dtype".to_owned(), data_type.into()),
-                ("value".to_owned(), Attribute::Constant(value)),
-            ],
-            control_inputs: self.tensors().next().map(|first| first.node).into_iter().collect(),
-            output_types: vec![data_type],
-            ..Node::default()
-        };
-        Output { node: graph.add(node), index: 0 }
+        let first = self.tensors().next().map(|first| first.node);
+        zeros::add(graph, self.root, (number, count), first)
     }
 
     /// Adds the node that adds two tensors.

@@ -62,7 +62,8 @@ pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<L
     let layer = |((root, cell, after), (states, weights)): (Step, LayerParts)| {
         let mut attributes = cell.attributes(lengths.is_some(), input.is_list);
         attributes[1].extend(after.attributes());
-        Layer { root, op: cell.op, attributes, states, weights, more: Vec::new() }
+        let (zeros, more) = (Vec::new(), Vec::new());
+        Layer { root, op: cell.op, attributes, states, weights, zeros, more }
     };
     let layers = steps.into_iter().zip(parts).map(layer).collect();
     // Without an array, nobody misses outputs of steps that there are not.

@@ -12,6 +12,7 @@ use crate::graph::report::Report;
 use crate::graph::{Attribute, Graph, NodeId, Output};
 use crate::rewrites::candidate::{Candidate, Facts, Order, Readers};
 use crate::rewrites::layer::Sequence;
+use crate::rewrites::zeros;
 
 /// A layer: what its cell does in all rounds.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(super) struct Layer {
     pub(super) states: Vec<(Output, Option<NodeId>)>,
     /// Weights, biases and peepholes.
     pub(super) weights: Vec<Weight>,
+    /// The places among these where there is no bias, and so many zeros stand for it.
+    pub(super) zeros: Vec<(usize, i64)>,
     /// What the new node takes beside these, as its last inputs.
     pub(super) more: Vec<Output>,
 }
@@ -142,7 +145,12 @@ impl Loop {
         let (mut x, mut weights) = (self.input.x, weights.into_iter());
         let mut last = self.frame.condition;
         for (number, layer) in self.layers.iter().enumerate() {
-            let of_layer = weights.by_ref().take(layer.weights.len()).collect();
+            let mut of_layer: Vec<_> = weights.by_ref().take(layer.weights.len()).collect();
+            for &bias in &layer.zeros {
+                let zeros = zeros::add(graph, layer.root, bias, Some(self.input.x.node));
+                of_layer.insert(bias.0, zeros);
+                added.push(zeros.node);
+            }
             last = self.emit(graph, candidate, number, x, of_layer);
             for (index, &(_, exit)) in layer.states.iter().enumerate() {
                 if let Some(node) = exit {

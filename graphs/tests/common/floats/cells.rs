@@ -185,10 +185,6 @@ fn lstm_step(
         Some(weights) => bar.plus(&weights.times(state)?),
         None => Some(bar.clone()),
     };
-    // With peepholes, the state must not be larger than the gates.
-    if !peepholes.is_empty() {
-        cs_prev.spread(&i_bar.shape)?;
-    }
     let (state, gate) = (of_state(node), of_gates(node));
     let i = look(i_bar, wci, cs_prev)?.map(&gate);
     let biased = f_bar.map(|x| x + float(node, "forget_bias"));
@@ -258,8 +254,11 @@ fn lstm_cell_grad(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let dh = total(inputs.some(count(node, "num_h_grad")), &co.shape)?;
     let peepholes = inputs.some(count(node, "num_peepholes"));
     let cs = inputs.some(count(node, "num_cs")).first().unwrap_or(&zero);
-    let gate = |tensor: Tensor| tensor.sum_to(&i.shape);
-    let d_o = gate(dh.times(co)?)?.times(&slope(o))?;
+    let gate = |tensor: &Tensor| tensor.sum_to(&ci.shape);
+    if !flag(node, "sums_to_gates") && co.shape != ci.shape {
+        return None;
+    }
+    let d_o = dh.times(co)?.times(&slope(o))?;
     let mut dcs = dcs.plus(&dh.times(o)?.times(&co.map(slope_of_state(node)))?)?;
     if let Some(wco) = peepholes.last() {
         dcs = dcs.plus(&d_o.times(wco)?)?;
@@ -269,23 +268,28 @@ fn lstm_cell_grad(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
         let state = i.times(ci)?.plus(&f.times(cs_prev)?)?;
         dcs = dcs.zip(&state, |dcs, state| if state.abs() <= clip { dcs } else { 0.0 })?;
     }
-    let dnew = gate(dcs.clone())?;
-    let di = dnew.times(ci)?.times(&slope(i))?;
-    let dci = dnew.times(i)?.times(&ci.map(slope_of_state(node)))?;
-    let df = gate(dcs.times(cs_prev)?)?.times(&slope(f))?;
+    let di = dcs.times(ci)?.times(&slope(i))?;
+    let dci = dcs.times(i)?.times(&ci.map(slope_of_state(node)))?;
+    let df = dcs.times(cs_prev)?.times(&slope(f))?;
     let mut parts = [(); 4].map(|()| None);
     for (place, part) in gate_order(node).into_iter().zip([&di, &dci, &df, &d_o]) {
-        parts[place] = Some(part.clone());
+        parts[place] = Some(gate(part)?);
     }
     let mut outputs =
         vec![dcs.times(f)?, concat(&parts.map(|part| part.expect("each once")), 1.0)?];
     if let [wci, wcf, _] = peepholes {
-        outputs.extend([di.times(wci)?, df.times(wcf)?]);
-        outputs
-            .extend([di.times(cs_prev)?.sum(&[0], false)?, df.times(cs_prev)?.sum(&[0], false)?]);
+        let product = cs_prev.times(wci)?.shape;
+        let through = match flag(node, "sums_to_cs_prev") {
+            true => &cs_prev.shape,
+            false if flag(node, "sums_to_product") => &product,
+            false => &co.shape,
+        };
+        outputs.extend([di.times(wci)?.sum_to(through)?, df.times(wcf)?.sum_to(through)?]);
+        let terms = [di.times(cs_prev)?, df.times(cs_prev)?];
+        outputs.extend([terms[0].sum_to(&wci.shape)?, terms[1].sum_to(&wcf.shape)?]);
     }
-    if !peepholes.is_empty() {
-        outputs.push(d_o.times(cs)?.sum(&[0], false)?);
+    if let Some(wco) = peepholes.last() {
+        outputs.push(d_o.times(cs)?.sum_to(&wco.shape)?);
     }
     Some(outputs)
 }
@@ -477,6 +481,13 @@ fn keras_gru(
     let of_h = h_prev.product(w_h, [false; 2])?.plus(b_h)?.split(1.0, 3)?;
     let z = of_x[0].plus(&of_h[0])?.map(of_gates(node));
     let r = of_x[1].plus(&of_h[1])?.map(of_gates(node));
-    let c = of_x[2].plus(&r.times(&of_h[2])?)?.map(of_state(node));
+    let reset = match attribute(node, "reset_after") {
+        Some(Attribute::Bool(false)) => {
+            let of_reset = r.times(h_prev)?.product(w_h, [false; 2])?.plus(b_h)?;
+            of_reset.split(1.0, 3)?[2].clone()
+        }
+        _ => r.times(&of_h[2])?,
+    };
+    let c = of_x[2].plus(&reset)?.map(of_state(node));
     Some(vec![z.times(h_prev)?.plus(&rest(&z).times(&c)?)?])
 }

@@ -155,8 +155,9 @@ fn constant(value: &Constant) -> Option<Tensor> {
         Values::Ints(values) => values.iter().map(|&one| one as f64).collect(),
         Values::Floats(values) => values.iter().map(|&one| f64::from(one)).collect(),
         Values::Bools(values) => values.iter().map(|&one| f64::from(u8::from(one))).collect(),
-        // Of any shape.
-        Values::Zeros => return Some(Tensor::scalar(0.0)),
+        // Of any shape, where a graph that was written down does not say which.
+        Values::Zeros if value.shape.contains(&-1) => return Some(Tensor::scalar(0.0)),
+        Values::Zeros => vec![0.0; value.shape.iter().product::<i64>() as usize],
         Values::Unknown => return None,
     };
     let shape = value.shape.iter().map(|&size| size as usize).collect();

@@ -273,9 +273,8 @@ impl Call {
         };
         let mut results = vec![cs_prev.clone(); 7];
         let [i, cs, f, o, ci, co, h] = take_mut(&mut results);
-        let [i, f, o, ci] = [i, f, o, ci].map(|gate| view_mut(gate));
-        let [cs, co, h] = [cs, co, h].map(|state| state.view_mut());
-        let outputs = LstmCellOutputs { i, cs, f, o, ci, co, h };
+        let [i, f, o, cs, co, h] = [i, f, o, cs, co, h].map(|tensor| tensor.view_mut());
+        let outputs = LstmCellOutputs { i, cs, f, o, ci: view_mut(ci), co, h };
         let attributes = (&attributes.of_call(), self.columns, self.kind.activations);
         lstm_cell(context, attributes, false, inputs, outputs, &mut []).expect("it is right");
         let results = restored(&results);

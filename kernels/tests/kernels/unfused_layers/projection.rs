@@ -2,8 +2,8 @@
 
 use blockcell_kernels::lstm::Attributes;
 use blockcell_kernels::unfused::{
-    GateColumns, Loop, LstmLayerInputs, LstmLayerOutputs, lstm_layer, lstm_layer_scratch,
-    projection_scratch,
+    GateColumns, Loop, LstmLayerInputs, LstmLayerOutputs, copied_x, lstm_layer, lstm_layer_scratch,
+    other_width_scratch, projection_scratch,
 };
 use blockcell_kernels::{Context, Element, Error};
 use half::f16;
@@ -79,8 +79,10 @@ impl Case {
         let of_projection = self.is_projected.then_some(output);
         let more = projection_scratch([batch, cell], of_projection);
         let needed = lstm_layer_scratch([time, batch, input, cell]);
-        let mut numbers = vec![f32::NAN; needed[0] + more[0]];
-        let mut elements = vec![E::from_f32(f32::NAN); needed[1] + more[1]];
+        let other = other_width_scratch([batch, input, cell], [of.h_prev.ncols(), output]);
+        let x = copied_x(of.x.shape(), batch);
+        let mut numbers = vec![f32::NAN; needed[0] + more[0] + other[0]];
+        let mut elements = vec![E::from_f32(f32::NAN); needed[1] + more[1] + other[1] + x];
         let [h, h_last, cs_last] = results.each_mut().map(|result| result.view_mut());
         let (w_x, w_h) = of.w.view().split_at(Axis(0), input);
         let inputs = LstmLayerInputs {
@@ -132,13 +134,16 @@ impl Case {
                 output.mapv_inplace(|value| value.clamp(-clip, clip));
             }
             let output = output.mapv(round);
+            if !self.ends {
+                (h, cs) = (output.clone(), new.clone());
+            }
             for row in (0..batch).filter(|&row| !self.ends || (t as i32) < of.lengths[row]) {
                 h.row_mut(row).assign(&output.row(row));
                 cs.row_mut(row).assign(&new.row(row));
                 let mut to = all.slice_mut(s![t, row, ..]);
                 to.assign(&output.row(row));
                 if self.adds_x {
-                    to += &x.row(row);
+                    to += &x.row(if x.nrows() == 1 { 0 } else { row });
                 }
             }
         }
@@ -146,11 +151,14 @@ impl Case {
     }
 
     fn check<E: Element>(&self, tolerance: f64) {
-        let tensors = self.tensors::<E>();
-        let want = self.want(&tensors);
+        self.check_with(&self.tensors::<E>(), tolerance);
+    }
+
+    fn check_with<E: Element>(&self, tensors: &Tensors<E>, tolerance: f64) {
+        let want = self.want(tensors);
         for context in contexts() {
             let got =
-                self.run(&context, &tensors).unwrap_or_else(|error| panic!("{self:?} {error}"));
+                self.run(&context, tensors).unwrap_or_else(|error| panic!("{self:?} {error}"));
             for ((got, want), name) in got.iter().zip(&want).zip(["h", "h_last", "cs_last"]) {
                 let got = got.mapv(|value| value.to_f32()).into_dyn();
                 assert_close(&got, &want.clone().into_dyn(), tolerance, name);
@@ -192,6 +200,50 @@ fn outputs_are_projected_and_have_x_added() {
     for case in cases() {
         case.check::<f32>(5e-6);
         case.check::<f16>(2e-2);
+    }
+}
+
+/// In a loop of one round, no other round takes an output of the width that the first one has.
+#[test]
+fn one_round_from_an_output_of_another_width() {
+    fn check<E: Element>(case: Case, before: usize, tolerance: f64) {
+        let [_, batch, input, cell, _] = case.sizes;
+        let mut tensors = case.tensors::<E>();
+        tensors.h_prev = stored(2, batch, before);
+        tensors.w = weights(4, input + before, 4 * cell);
+        case.check_with(&tensors, tolerance);
+        // Neither more rounds nor other weights go with that.
+        tensors.w = weights(4, input + before + 1, 4 * cell);
+        assert!(case.run(&Context::default(), &tensors).is_err(), "a row too many");
+        let more = Case { sizes: [2, batch, input, cell, case.sizes[4]], ..case };
+        let mut tensors = more.tensors::<E>();
+        tensors.h_prev = stored(2, batch, before);
+        tensors.w = weights(4, input + before, 4 * cell);
+        assert!(more.run(&Context::default(), &tensors).is_err(), "two rounds");
+    }
+    for case in cases()
+        .into_iter()
+        .filter(|case| !case.ends && case.sizes[1..4].iter().all(|&size| (1..20).contains(&size)))
+    {
+        let [_, batch, input, cell, output] = case.sizes;
+        let case = Case { sizes: [1, batch, input, cell, output], ..case };
+        for before in [0, 1, 3, 20].into_iter().filter(|&before| before != output) {
+            check::<f32>(case, before, 5e-6);
+            check::<f16>(case, before, 2e-2);
+        }
+    }
+}
+
+/// Nor does one take as few rows.
+#[test]
+fn one_round_from_one_row_and_many_states() {
+    for case in cases().into_iter().filter(|case| !case.ends && case.sizes[1] > 1) {
+        let [_, batch, input, cell, output] = case.sizes;
+        let few = Case { sizes: [1, 1, input, cell, output], ..case };
+        let mut tensors = few.tensors::<f32>();
+        tensors.cs_prev = stored(3, batch, cell);
+        let many = Case { sizes: [1, batch, input, cell, output], ..case };
+        many.check_with(&tensors, 5e-6);
     }
 }
 

@@ -7,9 +7,9 @@ from traps.net import BATCH, CELL, INPUT, trap
 v1 = tf.compat.v1
 
 
-def step(net, x, h, c, peepholes=None, forget=lambda f: f + 1.0, bound=None):
+def step(net, x, h, c, peepholes=None, forget=lambda f: f + 1.0, bound=None, weights=None):
     """A step of an LSTM cell: h and c after it."""
-    w, b = net.weights(), net.variable(4 * CELL)
+    w, b = weights or (net.weights(), net.variable(4 * CELL))
     z = tf.nn.bias_add(tf.matmul(tf.concat([x, h], 1), w), b)
     i, j, f, o = tf.split(z, 4, 1)
     f = forget(f)
@@ -37,9 +37,9 @@ def gradients(net, c, variables, **parts):
     return [h, c, *v1.gradients(loss, [*first, *variables])]
 
 
-def matrix(net, columns):
+def matrix(net, columns, rows=BATCH):
     """A tensor of which TensorFlow knows the number of columns."""
-    tensor = net.tensor(BATCH, columns)
+    tensor = net.tensor(rows, columns)
     tensor.set_shape([None, columns])
     return tensor
 
@@ -81,12 +81,68 @@ def a_state_of_one_row_and_peepholes(net):
     return step(net, matrix(net, INPUT), matrix(net, CELL), net.tensor(1, CELL), peepholes)
 
 
+def gradients_of_a_state_and_peepholes(*shape, known=None):
+    def build(net):
+        peepholes = [net.variable(CELL) for _ in range(3)]
+        state = net.tensor(*shape)
+        state.set_shape(known)
+        return gradients(net, state, peepholes, peepholes=peepholes)
+
+    return build
+
+
+for kind, shape, known in (
+    ("row", (1, CELL), [None, CELL]),
+    ("vector", (CELL,), None),
+    ("column", (BATCH, 1), [None, None]),
+    ("number", (), None),
+):
+    build = gradients_of_a_state_and_peepholes(*shape, known=known)
+    trap(build, f"gradients_of_a_state_and_peepholes_{kind}")
+
+
 @trap
-def gradients_of_a_state_of_one_row_and_peepholes(net):
+def many_states_and_peepholes(net):
+    x, h = matrix(net, INPUT, rows=1), matrix(net, CELL, rows=1)
+    return step(net, x, h, net.tensor(BATCH, CELL), [net.variable(CELL) for _ in range(3)])
+
+
+@trap
+def gradients_of_many_states_and_peepholes(net):
     peepholes = [net.variable(CELL) for _ in range(3)]
-    state = net.tensor(1, CELL)
-    state.set_shape([None, CELL])
-    return gradients(net, state, peepholes, peepholes=peepholes)
+    first = [matrix(net, INPUT, rows=1), matrix(net, CELL, rows=1), matrix(net, CELL)]
+    weights = net.weights(), net.variable(4 * CELL)
+    h, c = step(net, *first, peepholes, weights=weights)
+    loss = tf.reduce_sum(h * h) + tf.reduce_sum(c * c)
+    return [h, c, *v1.gradients(loss, [*first, *peepholes, *weights])]
+
+
+def one_round(h_shape, c_shape):
+    def build(net):
+        weights = net.weights(INPUT + h_shape[1]), net.variable(4 * CELL)
+        x, time = net.tensor(1, h_shape[0], INPUT), v1.placeholder(tf.int32, [])
+        net.feeds[time] = 1
+        inputs = tf.TensorArray(tf.float32, time).unstack(x)
+
+        def body(t, outputs, h, c):
+            x = inputs.read(t)
+            for matrix_of_rows in (x, h):
+                matrix_of_rows.set_shape([None, None])
+            h, c = step(net, x, h, c, weights=weights)
+            return t + 1, outputs.write(t, h), h, c
+
+        start = tf.constant(0), tf.TensorArray(tf.float32, time)
+        _, outputs, h, c = tf.while_loop(
+            lambda t, *_: t < time, body, [*start, net.tensor(*h_shape), net.tensor(*c_shape)]
+        )
+        return outputs.stack(), h, c
+
+    return build
+
+
+trap(one_round((BATCH, CELL), (BATCH, CELL)), "one_round")
+trap(one_round((BATCH, 2), (BATCH, CELL)), "one_round_of_a_narrow_output")
+trap(one_round((1, CELL), (BATCH, CELL)), "one_round_of_many_states")
 
 
 FORGET = {

@@ -42,10 +42,8 @@ pub(super) fn read(graph: &Graph, frame: &Frame, split: NodeId) -> Option<Step> 
     let (of_cell, cs_prev, h) = (ci.activation, kept.other, h.tensor);
     let is_state = |[left, _]: &[Output; 2]| frame.variable(graph, *left).is_some();
     let (of_state, of_x): (Vec<_>, Vec<_>) = terms.products.iter().partition(|one| is_state(one));
-    let (&[&[h_prev, w_h]], &[&[x, w_x]], &[b]) = (&of_state[..], &of_x[..], &terms.biases[..])
-    else {
-        return None;
-    };
+    let (&[&[h_prev, w_h]], &[&[x, w_x]]) = (&of_state[..], &of_x[..]) else { return None };
+    let biases = vec![terms.bias()?];
     let mut nodes = terms.nodes;
     nodes.extend(inner);
     nodes.insert(split);
@@ -55,7 +53,10 @@ pub(super) fn read(graph: &Graph, frame: &Frame, split: NodeId) -> Option<Step> 
         x,
         h,
         states: vec![[h_prev, h], [cs_prev, cs]],
-        weights: vec![w_x, w_h, b],
+        w_x,
+        w_h,
+        biases,
+        needs_columns: false,
         added: terms.added,
         needs_one_row: terms.needs_one_row,
         functions: step::functions(of_cell, of_gates),

@@ -43,7 +43,7 @@ pub(super) fn is_place(graph: &Graph, id: NodeId) -> bool {
         _ => return false,
     };
     step::Terms::read(graph, node.inputs[1])
-        .is_some_and(|terms| terms.products.len() == products && terms.biases.len() == 1)
+        .is_some_and(|terms| terms.products.len() == products && terms.biases.len() <= 1)
 }
 
 /// Reads a loop that is nothing but steps of a layer of Keras.
@@ -59,12 +59,18 @@ pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<L
     }
     // In a loop of one round, the first state may be narrower than the next one.
     let parts = if step.op == ops::KERAS_LSTM { 4 } else { 3 };
-    let of_state = shapes.of(graph).sizes(graph, step.weights[1]);
-    if of_state
-        .is_some_and(|sizes| !matches!(sizes[..], [rows, columns] if parts * rows == columns))
-    {
-        return Err(other("shape of the weights"));
-    }
+    let of_state = shapes.of(graph).sizes(graph, step.w_h);
+    let columns = match of_state.as_deref() {
+        Some(&[rows, columns]) if parts * rows == columns => Some(columns),
+        None => None,
+        _ => return Err(other("shape of the weights")),
+    };
+    // Without a bias, zeros stand for it. Without all parts of a product, these must be known to be all.
+    let is_missing = |bias: &(usize, &Option<Output>)| bias.1.is_none();
+    let missing = step.biases.iter().enumerate().filter(is_missing).map(|(place, _)| 2 + place);
+    let zeros: Option<Vec<_>> = missing.map(|place| Some((place, columns?))).collect();
+    let zeros = zeros.filter(|_| columns.is_some() || !step.needs_columns);
+    let zeros = zeros.ok_or_else(|| other("shape of the weights"))?;
     let counts = |t| counters.is_count(graph, t);
     let input = Input::of_list(graph, &frame, step.x, counts).ok_or_else(|| other("input"))?;
     let written = Written::of_list(graph, &frame, counts)
@@ -88,7 +94,8 @@ pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<L
     if step.needs_one_row && !mask.iter().all(|mask| is_row(&mask.input.element)) {
         return Err(other("number of rows of the mask"));
     }
-    let weights = step.weights.iter().map(|&weight| Weight::read(graph, &frame, weight));
+    let weights = [step.w_x, step.w_h].into_iter().chain(step.biases.iter().copied().flatten());
+    let weights = weights.map(|weight| Weight::read(graph, &frame, weight));
     let weights = weights.collect::<Option<Vec<_>>>().ok_or_else(|| other("weights"))?;
     let mut known: BTreeSet<_> = frame.nodes_of_variables().collect();
     known.extend(counters.nodes.iter().chain(&step.nodes).chain(&masks.nodes));
@@ -106,6 +113,7 @@ pub(super) fn read(graph: &Graph, frame: Frame, shapes: &LazyShapes) -> Result<L
         attributes: [attributes, step.functions],
         states,
         weights,
+        zeros,
         more: mask.iter().flat_map(|mask| [mask.input.x, mask.before]).collect(),
     };
     Ok(Loop {

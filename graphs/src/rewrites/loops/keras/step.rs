@@ -19,8 +19,12 @@ pub(super) struct Step {
     pub(super) h: Output,
     /// Each state, before the step and after it.
     pub(super) states: Vec<[Output; 2]>,
-    /// Weights and biases, as the operation takes them.
-    pub(super) weights: Vec<Output>,
+    pub(super) w_x: Output,
+    pub(super) w_h: Output,
+    /// The biases that the operation takes, as far as there are any.
+    pub(super) biases: Vec<Option<Output>>,
+    /// Whether the step does not tell that `w_h` has no more columns.
+    pub(super) needs_columns: bool,
     /// Those of the biases that may have the shape of something else than one number for each column.
     pub(super) added: Vec<Output>,
     /// As in [`Terms`].
@@ -95,6 +99,15 @@ impl Terms {
             }
         }
         Some(terms)
+    }
+
+    /// The bias, or that there is none. The outer None stands for several.
+    pub(super) fn bias(&self) -> Option<Option<Output>> {
+        match self.biases[..] {
+            [] => Some(None),
+            [bias] => Some(Some(bias)),
+            _ => None,
+        }
     }
 
     /// Adds what is a bias of columns in the graph. Keras 3 makes one of the product of a state that has one row; then
