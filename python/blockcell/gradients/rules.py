@@ -17,7 +17,7 @@ from typing import Any, Callable, Container, Dict, List, NamedTuple, Set, Tuple
 
 import tensorflow as tf
 
-from blockcell import op_table
+from blockcell import node_attributes, op_table
 from blockcell.gradients import gru, lstm
 from blockcell.gradients.forward_call import Call, Incoming, Tensors, or_zeros, present, skipped
 from blockcell.gradients.partial import partial_gradients
@@ -75,6 +75,7 @@ def first_order(module: Any, forward: str) -> Gradient:
             if set(op_table.FUNCTIONS) <= set(grad_op.attributes):
                 arguments.update(zip(op_table.FUNCTIONS, call.functions))
             grads = dict(zip(grad_op.outputs, kernel(**arguments)))
+            node_attributes.hand_on(op.outputs[0], grads[next(iter(grad_op.outputs))])
         else:
             _log_equations(forward, call)
             grads = _by_equations(forward, call)
