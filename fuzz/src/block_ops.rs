@@ -3,7 +3,9 @@
 use arbitrary::Result;
 use blockcell_kernels::block_lstm::Variant::{BlockLstm, BlockLstmV2};
 use blockcell_kernels::ops::{self, DataType, Dim, Keeps, Op, Sizes};
-use blockcell_kernels::{Context, Element, Error, block_gru, block_lstm, gru, lstm};
+use blockcell_kernels::{
+    Activation, Activations, Context, Element, Error, block_gru, block_lstm, gru, lstm,
+};
 
 use crate::choices::{Choices, elements};
 use crate::tensor::{Held, Inputs, Outputs, Tensor};
@@ -14,6 +16,7 @@ struct Attributes {
     /// Whether the optional vectors are used: `use_peephole` or `reset_after`.
     use_optional: bool,
     lstm: lstm::Attributes,
+    activations: Activations,
     keeps: Keeps,
 }
 
@@ -40,8 +43,10 @@ fn input<E: Element + Held>(
 fn scratch(op: &Op, sizes: &Sizes, is_apart: bool) -> usize {
     match op.name {
         "GRUBlockCell" => gru::block_cell_scratch(sizes),
-        "BlockLSTM" | "BlockLSTMV2" => block_lstm::forward_scratch(sizes),
-        "BlockLSTMGrad" | "BlockLSTMGradV2" => block_lstm::grad_scratch(sizes, is_apart),
+        "BlockLSTM" | "BlockLSTMV2" | "BlockcellLSTM" => block_lstm::forward_scratch(sizes),
+        "BlockLSTMGrad" | "BlockLSTMGradV2" | "BlockcellLSTMGrad" => {
+            block_lstm::grad_scratch(sizes, is_apart)
+        }
         "BlockGRU" => block_gru::forward_scratch(sizes),
         "BlockGRUGrad" => block_gru::grad_scratch(sizes, is_apart),
         _ => 0,
@@ -54,7 +59,9 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     let use_optional = choices.flag();
     let keeps = if choices.flag() { Keeps::All } else { Keeps::WhatIsRead };
     let lstm = choices.lstm_attributes(use_optional);
-    let attributes = Attributes { use_optional, lstm, keeps };
+    let [state, gates] = [(); 2].map(|()| Activation::ALL[choices.below(Activation::ALL.len())]);
+    let activations = Activations { state, gates };
+    let attributes = Attributes { use_optional, lstm, activations, keeps };
     if is_half || size_of::<E>() == 4 {
         of_type::<E>(choices, op, &attributes)
     } else {
@@ -115,7 +122,7 @@ fn of_type<E: Element + Held>(
 fn run<E: Element + Held>(
     context: &Context<'_>,
     op: &Op,
-    &Attributes { use_optional, ref lstm, keeps }: &Attributes,
+    &Attributes { use_optional, ref lstm, activations, keeps }: &Attributes,
     mut inputs: Inputs<'_>,
     written: &mut [Tensor],
 ) -> std::result::Result<(), Error> {
@@ -124,6 +131,7 @@ fn run<E: Element + Held>(
     let (mut outputs, mut in_place) = (Outputs(outputs.iter_mut()), Outputs(in_place.iter_mut()));
     let scratch = scratch[0].elements_mut::<f32>();
     let (i, p, o) = (&mut inputs, &mut in_place, &mut outputs);
+    let gru = block_gru::Attributes { reset_after: use_optional, activations };
     match op.name {
         // These are of float alone.
         "GRUBlockCell" => {
@@ -159,13 +167,24 @@ fn run<E: Element + Held>(
         "BlockGRU" => {
             let inputs = block_gru::Inputs::<E>::from_source(i);
             let outputs = block_gru::Outputs::from_source(o);
-            block_gru::forward(context, use_optional, inputs, outputs, keeps, scratch)
+            block_gru::forward(context, gru, inputs, outputs, keeps, scratch)
         }
         "BlockGRUGrad" => {
             let inputs = block_gru::GradInputs::<E>::from_source(i);
             let in_place = block_gru::GradInPlace::from_source(p);
             let outputs = block_gru::GradOutputs::from_source(o);
-            block_gru::grad(context, use_optional, inputs, in_place, outputs, scratch)
+            block_gru::grad(context, gru, inputs, in_place, outputs, scratch)
+        }
+        "BlockcellLSTM" => {
+            let inputs = block_lstm::ByRowInputs::<E>::from_source(i);
+            let outputs = block_lstm::ByRowOutputs::from_source(o);
+            block_lstm::forward_by_row(context, activations, inputs, outputs, keeps, scratch)
+        }
+        "BlockcellLSTMGrad" => {
+            let inputs = block_lstm::ByRowGradInputs::<E>::from_source(i);
+            let in_place = block_lstm::ByRowGradInPlace::from_source(p);
+            let outputs = block_lstm::ByRowGradOutputs::from_source(o);
+            block_lstm::grad_by_row(context, activations, inputs, in_place, outputs, scratch)
         }
         _ => unreachable!("all operations of the table"),
     }

@@ -138,7 +138,9 @@ impl Sequence {
                     h: h.view_mut(),
                     h_last: h_last.view_mut(),
                 };
-                block_gru::forward(context, reset_after, inputs, outputs, Keeps::All, scratch)
+                let attributes =
+                    block_gru::Attributes { reset_after, ..block_gru::Attributes::default() };
+                block_gru::forward(context, attributes, inputs, outputs, Keeps::All, scratch)
             }
         }
         .expect("a call of the right shapes");

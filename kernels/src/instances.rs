@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use half::f16;
-use ndarray::ArrayViewMut2;
+use ndarray::{ArrayViewMut2, ArrayViewMut3};
 
 use crate::element::Storage;
 use crate::ops::Sizes;
@@ -56,18 +56,15 @@ instances! {
 
     fn block_lstm(
         context: &Context<'_>,
-        sizes: Sizes,
-        variant: block_lstm::Variant,
-        attributes: &lstm::Attributes,
-        inputs: block_lstm::Inputs<'_, Self>,
-        outputs: block_lstm::Outputs<'_, Self>,
+        sequence: block_lstm::LstmSequence<'_, Self>,
+        outputs: [ArrayViewMut3<'_, Self>; 7],
         scratch: &mut [f32],
     ) = block_lstm::forward::compute;
 
     fn block_lstm_grad(
         context: &Context<'_>,
-        call: block_lstm::GradCall,
-        inputs: block_lstm::GradInputs<'_, Self>,
+        sizes: Sizes,
+        sequence: block_lstm::LstmGradSequence<'_, Self>,
         in_place: block_lstm::GradInPlace<'_, Self>,
         outputs: block_lstm::GradOutputs<'_, Self>,
         scratch: &mut [f32],
@@ -76,7 +73,7 @@ instances! {
     fn block_gru(
         context: &Context<'_>,
         sizes: Sizes,
-        reset_after: bool,
+        attributes: block_gru::Attributes,
         inputs: block_gru::Inputs<'_, Self>,
         outputs: block_gru::Outputs<'_, Self>,
         scratch: &mut [f32],
@@ -85,7 +82,7 @@ instances! {
     fn block_gru_grad(
         context: &Context<'_>,
         sizes: Sizes,
-        reset_after: bool,
+        attributes: block_gru::Attributes,
         inputs: block_gru::GradInputs<'_, Self>,
         in_place: block_gru::GradInPlace<'_, Self>,
         outputs: block_gru::GradOutputs<'_, Self>,

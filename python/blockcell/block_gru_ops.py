@@ -16,6 +16,8 @@ def block_gru(
     sequence_length: Any = None,
     reset_after: bool = False,
     name: Optional[str] = None,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
 ) -> Any:
     """Gated recurrent unit over a sequence, with a length for each row of the batch.
 
@@ -56,6 +58,9 @@ def block_gru(
         steps by default.
       reset_after: Whether the reset gate is applied after the matrix product.
       name: A name for the operation.
+      activation: The function in place of tanh: `"tanh"`, `"sigmoid"`, `"relu"`, `"linear"`,
+        `"hard_sigmoid"`, which is Keras 3's, or `"hard_sigmoid_keras2"`.
+      recurrent_activation: The function in place of S, one of the same.
 
     Returns:
       A named tuple of tensors of type T. `r`, `u`, `c`, `hc` and `h` are `[time, batch,
@@ -91,6 +96,8 @@ def block_gru(
         b_c=b_c,
         b_hc=b_hc,
         reset_after=reset_after,
+        activation=activation,
+        recurrent_activation=recurrent_activation,
         name=name,
     )
 
@@ -113,6 +120,8 @@ def block_gru_grad(
     h_last_grad: Any,
     reset_after: bool = False,
     name: Optional[str] = None,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
 ) -> Any:
     """Gradients of a loss that depends on the outputs `h` and `h_last` of `block_gru`.
 
@@ -137,6 +146,8 @@ def block_gru_grad(
       h_last_grad: The gradient with respect to `h_last`, `[batch, cell_size]`.
       reset_after: As `block_gru` had it.
       name: A name for the operation.
+      activation: As `block_gru` had it.
+      recurrent_activation: As `block_gru` had it.
 
     Returns:
       A named tuple of the gradients `x_grad`, `h_prev_grad`, `w_ru_grad`, `w_c_grad`, `b_ru_grad`,

@@ -112,13 +112,13 @@ def load(
         weights.
       ValueError: There is no such value of `weights` or `keep_x`.
     """
-    packed_as = _weights(weights, keep_x)
+    packed = packed_as(weights, keep_x)
     with _lock:
         if not _loaded:
             library = find_library(path)
             changes = {} if take_over else {TAKE_OVER_VARIABLE: "0"}
-            if packed_as:
-                changes[WEIGHTS_VARIABLE] = packed_as
+            if packed:
+                changes[WEIGHTS_VARIABLE] = packed
             with _environment(changes):
                 module = _load_into_tensorflow(library)
             _loaded.update(module=module, path=library, take_over=take_over)
@@ -130,10 +130,10 @@ def load(
                 "blockcell: the library has taken over the stock kernels of this process already: "
                 "take_over=False has to come with the first load()"
             )
-        if packed_as and info()["weights"] != packed_as:
+        if packed and info()["weights"] != packed:
             raise LibraryError(
                 f"blockcell: weights are {info()['weights']} in this process already: "
-                f"{packed_as} has to come with the first load()"
+                f"{packed} has to come with the first load()"
             )
         from blockcell.gradients import registry
 
@@ -243,8 +243,16 @@ def _info_of_loaded() -> Dict[str, Any]:
     return dict(answer, loaded=True, library=str(_loaded["path"]), problem=None)
 
 
-def _weights(weights: Optional[str], keep_x: Optional[str]) -> Optional[str]:
-    """The value of `WEIGHTS_VARIABLE`, or None where it stays as it is."""
+def packed_as(weights: Optional[str], keep_x: Optional[str]) -> Optional[str]:
+    """The value of `WEIGHTS_VARIABLE`, or None where it stays as it is.
+
+    Args:
+      weights: As of `load`.
+      keep_x: As of `load`.
+
+    Raises:
+      ValueError: There is no such value.
+    """
     for name, value, values in (("weights", weights, WEIGHTS), ("keep_x", keep_x, WEIGHTS[:1])):
         if value not in (None, *values):
             raise ValueError(f"{name} is {value!r}, but has to be {' or '.join(map(repr, values))}")

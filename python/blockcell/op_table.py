@@ -17,6 +17,7 @@ LSTM_CELL, LSTM_CELL_GRAD = "LSTMBlockCell", "LSTMBlockCellGrad"
 BLOCK_LSTM, BLOCK_LSTM_GRAD = "BlockLSTM", "BlockLSTMGrad"
 BLOCK_LSTM_V2, BLOCK_LSTM_GRAD_V2 = "BlockLSTMV2", "BlockLSTMGradV2"
 BLOCK_GRU, BLOCK_GRU_GRAD = "BlockGRU", "BlockGRUGrad"
+LSTM, LSTM_GRAD = "BlockcellLSTM", "BlockcellLSTMGrad"
 
 _ALL = json.loads(Path(__file__).with_name("ops.json").read_text(encoding="utf-8"))
 _DECLARED = {declared["name"]: declared for declared in _ALL}
@@ -30,6 +31,8 @@ LENGTH, GATE, STATE, WEIGHT, GRADIENT = "length", "gate", "state", "weight", "gr
 # When an op reads the values of an input: always, never, or with the attribute of this name.
 ALWAYS, NEVER = "always", "never"
 USE_PEEPHOLE, RESET_AFTER = "use_peephole", "reset_after"
+FUNCTIONS = ("activation", "recurrent_activation")
+"""The attributes that name the functions of a cell, where an op has them."""
 
 Shape = Tuple[str, ...]
 Attributes = Mapping[str, Any]
@@ -116,7 +119,12 @@ def _op(name: str, declared: Dict[str, Any]) -> OpDef:
             for tensor, _, shape, *reads in declared[of]
         }
 
-    own = {BLOCK_GRU: "block_gru", BLOCK_GRU_GRAD: "block_gru_grad"}
+    own = {
+        BLOCK_GRU: "block_gru",
+        BLOCK_GRU_GRAD: "block_gru_grad",
+        LSTM: "blockcell_lstm",
+        LSTM_GRAD: "blockcell_lstm_grad",
+    }
     return OpDef(
         name,
         inputs=tensors("inputs"),
@@ -135,6 +143,7 @@ OPS: Dict[str, OpDef] = {
         *(LSTM_CELL, LSTM_CELL_GRAD),
         *(BLOCK_LSTM, BLOCK_LSTM_V2, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2),
         *(BLOCK_GRU, BLOCK_GRU_GRAD),
+        *(LSTM, LSTM_GRAD),
     )
 }
 """All ops by name."""

@@ -34,10 +34,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     Raises:
       ValueError: There is no such level.
     """
-    if precision not in LEVELS:
-        raise ValueError(
-            f"precision is {precision!r}, but has to be one of {', '.join(map(repr, LEVELS))}"
-        )
+    check(precision)
     _call(LEVELS.index(precision))
 
 
@@ -49,6 +46,21 @@ def get_float32_matmul_precision() -> str:
     `TF_SET_ONEDNN_FPMATH_MODE`, and otherwise `"highest"`. Loads the library if that was not done.
     """
     return LEVELS[_call(-1)]
+
+
+def check(precision: str) -> None:
+    """Checks that there is such a level.
+
+    Args:
+      precision: What is to be one.
+
+    Raises:
+      ValueError: There is none.
+    """
+    if precision not in LEVELS:
+        raise ValueError(
+            f"precision is {precision!r}, but has to be one of {', '.join(map(repr, LEVELS))}"
+        )
 
 
 _function: Optional[Any] = None

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union
 
-from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM_V2
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM_V2, LSTM
 from blockcell_tools import processes
 
 SUFFIXES = (".keras", ".h5", ".hdf5")
@@ -67,7 +67,7 @@ def main(file: str) -> None:
 
 
 def _layer(layer: Any, reason: str) -> Layer:
-    from blockcell.keras import kinds
+    from blockcell.keras import functions, kinds
 
     kernel = getattr(getattr(layer, "cell", None), "kernel", None)
     input_size = None if kernel is None else int(kernel.shape[0])
@@ -77,9 +77,15 @@ def _layer(layer: Any, reason: str) -> Layer:
     attributes: Dict[str, Any] = {}
     if not reason:
         is_lstm = kinds.of(layer) == kinds.LSTM
-        reset_after = {"reset_after": bool(getattr(layer.cell, "reset_after", False))}
-        lstm = {"use_peephole": False, "cell_clip": -1.0}
-        op, attributes = (BLOCK_LSTM_V2, lstm) if is_lstm else (BLOCK_GRU, reset_after)
+        of_cell = functions.of(layer.cell)
+        attributes = dict(of_cell._asdict())
+        if not is_lstm:
+            op = BLOCK_GRU
+            attributes["reset_after"] = bool(getattr(layer.cell, "reset_after", False))
+        elif of_cell == functions.USUAL:
+            op, attributes = BLOCK_LSTM_V2, {"use_peephole": False, "cell_clip": -1.0}
+        else:
+            op = LSTM
     return Layer(layer.name, op, dtype, attributes, reason, input_size, cell_size)
 
 

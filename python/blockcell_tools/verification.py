@@ -5,7 +5,16 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from blockcell.op_table import CLIPPING, FORWARD, GRADIENTS, OPS, SEQUENCES, STOCK, variants
+from blockcell.op_table import (
+    CLIPPING,
+    FORWARD,
+    FUNCTIONS,
+    GRADIENTS,
+    OPS,
+    SEQUENCES,
+    STOCK,
+    variants,
+)
 from blockcell_tools.reference import inputs as references
 
 
@@ -120,8 +129,8 @@ def check(
     from blockcell_tools import labelled_calls
 
     dtype = np.dtype(case.dtype).type
-    switch = OPS[case.op].switch
-    on = {name: value for name, value in case.attributes.items() if name == switch}
+    equations = (OPS[case.op].switch, *FUNCTIONS)
+    on = {name: value for name, value in case.attributes.items() if name in equations}
     inputs = references.inputs_of(case.op, **case.sizes, dtype=dtype, seed=seed, **on)
     try:
         constants = [name for name in constants if name in inputs]

@@ -1,7 +1,7 @@
 //! The attributes of a node, which the kernels of its operation read once.
 
 use blockcell_kernels::ops::{DataType, Op};
-use blockcell_kernels::{Error, Precision, Weights};
+use blockcell_kernels::{Activations, Error, Precision, Weights};
 
 use super::ffi::{AttributeKind, AttributeValue, NodeAttributes};
 
@@ -137,4 +137,10 @@ impl<'a> Attributes<'a> {
         let expected = format!("a node must have the attribute {name}");
         Err(Error::Attribute { op: self.op.name, expected, got: "none".to_owned() })
     }
+}
+
+/// The functions of a cell.
+pub(super) fn activations(attributes: Attributes<'_>) -> Result<Activations, Error> {
+    let [state, gates] = ["activation", "recurrent_activation"].map(|name| attributes.text(name));
+    Activations::new(attributes.op_name(), &state?, &gates?)
 }

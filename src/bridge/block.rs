@@ -2,11 +2,11 @@
 
 use blockcell_kernels::block_lstm::Variant::{self, BlockLstm, BlockLstmV2};
 use blockcell_kernels::ops::{self, Dim, Inferred, Keeps, Lists, Op, PartialShape, Sizes};
-use blockcell_kernels::{Context, Element, Error, block_gru, block_lstm, gru, lstm};
+use blockcell_kernels::{Activations, Context, Element, Error, block_gru, block_lstm, gru, lstm};
 use bytemuck::Pod;
 use half::f16;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, activations};
 use super::ffi::{Input, Plan, Shape};
 use super::kernels::{self, Node, Operation, describe};
 use super::tensors::{self, Inputs, Outputs};
@@ -79,19 +79,35 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
     },
     &BlockOp {
         op: &ops::BLOCK_GRU,
-        read: reset_after,
-        use_optional: |&reset_after| reset_after,
+        read: gru_attributes,
+        use_optional: |attributes| attributes.reset_after,
         scratch: |sizes, _, _| block_gru::forward_scratch(sizes),
         float: block_gru::<f32>,
         half: Some(block_gru::<f16>),
     },
     &BlockOp {
         op: &ops::BLOCK_GRU_GRAD,
-        read: reset_after,
-        use_optional: |&reset_after| reset_after,
+        read: gru_attributes,
+        use_optional: |attributes| attributes.reset_after,
         scratch: |sizes, _, is_apart| block_gru::grad_scratch(sizes, is_apart),
         float: block_gru_grad::<f32>,
         half: Some(block_gru_grad::<f16>),
+    },
+    &BlockOp {
+        op: &ops::LSTM,
+        read: activations,
+        use_optional: |_| false,
+        scratch: |sizes, _, _| block_lstm::forward_scratch(sizes),
+        float: lstm_by_row::<f32>,
+        half: Some(lstm_by_row::<f16>),
+    },
+    &BlockOp {
+        op: &ops::LSTM_GRAD,
+        read: activations,
+        use_optional: |_| false,
+        scratch: |sizes, _, is_apart| block_lstm::grad_scratch(sizes, is_apart),
+        float: lstm_by_row_grad::<f32>,
+        half: Some(lstm_by_row_grad::<f16>),
     },
 ];
 
@@ -197,8 +213,9 @@ fn use_peephole(attributes: Attributes<'_>) -> Result<bool, Error> {
     attributes.flag("use_peephole")
 }
 
-fn reset_after(attributes: Attributes<'_>) -> Result<bool, Error> {
-    attributes.flag("reset_after")
+fn gru_attributes(attributes: Attributes<'_>) -> Result<block_gru::Attributes, Error> {
+    let reset_after = attributes.flag("reset_after")?;
+    Ok(block_gru::Attributes { reset_after, activations: activations(attributes)? })
 }
 
 fn lstm_attributes(attributes: Attributes<'_>) -> Result<lstm::Attributes, Error> {
@@ -275,20 +292,40 @@ fn block_lstm_grad<E: Element + Pod>(
 }
 
 fn block_gru<E: Element + Pod>(
-    &reset_after: &bool,
+    &attributes: &block_gru::Attributes,
     mut call: Call<'_, '_, '_>,
 ) -> Result<(), Error> {
     let inputs = block_gru::Inputs::<E>::from_source(&mut call.inputs);
     let outputs = block_gru::Outputs::from_source(&mut call.outputs);
-    block_gru::forward(call.context, reset_after, inputs, outputs, Keeps::WhatIsRead, call.scratch)
+    block_gru::forward(call.context, attributes, inputs, outputs, Keeps::WhatIsRead, call.scratch)
 }
 
 fn block_gru_grad<E: Element + Pod>(
-    &reset_after: &bool,
+    &attributes: &block_gru::Attributes,
     mut call: Call<'_, '_, '_>,
 ) -> Result<(), Error> {
     let inputs = block_gru::GradInputs::<E>::from_source(&mut call.inputs);
     let in_place = block_gru::GradInPlace::from_source(&mut call.in_place);
     let outputs = block_gru::GradOutputs::from_source(&mut call.outputs);
-    block_gru::grad(call.context, reset_after, inputs, in_place, outputs, call.scratch)
+    block_gru::grad(call.context, attributes, inputs, in_place, outputs, call.scratch)
+}
+
+fn lstm_by_row<E: Element + Pod>(
+    &activations: &Activations,
+    mut call: Call<'_, '_, '_>,
+) -> Result<(), Error> {
+    let inputs = block_lstm::ByRowInputs::<E>::from_source(&mut call.inputs);
+    let outputs = block_lstm::ByRowOutputs::from_source(&mut call.outputs);
+    let (context, keeps) = (call.context, Keeps::WhatIsRead);
+    block_lstm::forward_by_row(context, activations, inputs, outputs, keeps, call.scratch)
+}
+
+fn lstm_by_row_grad<E: Element + Pod>(
+    &activations: &Activations,
+    mut call: Call<'_, '_, '_>,
+) -> Result<(), Error> {
+    let inputs = block_lstm::ByRowGradInputs::<E>::from_source(&mut call.inputs);
+    let in_place = block_lstm::ByRowGradInPlace::from_source(&mut call.in_place);
+    let outputs = block_lstm::ByRowGradOutputs::from_source(&mut call.outputs);
+    block_lstm::grad_by_row(call.context, activations, inputs, in_place, outputs, call.scratch)
 }

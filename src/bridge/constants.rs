@@ -24,10 +24,11 @@ static MARK: LazyLock<i64> =
 
 /// The operations whose calls pack weights. Those of cuDNN are not among them: they are stateful, so several graphs of a
 /// session share a kernel, and what is a constant in one may be fed in another.
-const OPS: [&Op; 7] = [
+const OPS: [&Op; 8] = [
     &ops::BLOCK_LSTM,
     &ops::BLOCK_LSTM_V2,
     &ops::BLOCK_GRU,
+    &ops::LSTM,
     &ops::LSTM_LAYER,
     &ops::GRU_LAYER,
     &ops::KERAS_LSTM,

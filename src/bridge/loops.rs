@@ -17,13 +17,13 @@ use blockcell_kernels::unfused::{
 use blockcell_kernels::{Element, Error, lstm};
 use bytemuck::Pod;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, activations};
 use super::ffi::{Input, Output};
 use super::kernels::Operation;
 use super::lists::{Call, ListsOp, OperationOf};
 use super::normalized::normalized_attributes;
 use super::tensors::number;
-use super::unfused::{activations, gate_columns, lstm_attributes};
+use super::unfused::{gate_columns, lstm_attributes};
 
 /// All of them.
 pub(super) const ALL: [&dyn Operation; 5] = [

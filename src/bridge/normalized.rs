@@ -12,11 +12,11 @@ use blockcell_kernels::unfused::{NormalizedLstmCellInputs, NormalizedLstmCellOut
 use blockcell_kernels::{Element, Error};
 use bytemuck::Pod;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, activations};
 use super::ffi::{Input, Output};
 use super::kernels::Operation;
 use super::lists::{Call, ListsOp, OperationOf};
-use super::unfused::{activations, gate_columns};
+use super::unfused::gate_columns;
 
 /// All of them.
 pub(super) const ALL: [&dyn Operation; 3] = [

@@ -13,7 +13,7 @@ use blockcell_kernels::unfused::{LstmCellGradAttributes, LstmCellGradInputs, Lst
 use blockcell_kernels::{Activations, Element, Error, lstm};
 use bytemuck::Pod;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, activations};
 use super::ffi::{Input, Output};
 use super::kernels::Operation;
 use super::lists::{Call, ListsOp, OperationOf};
@@ -178,12 +178,6 @@ pub(super) fn lstm_attributes(
 /// The attribute `gate_order`.
 pub(super) fn gate_columns(attributes: Attributes<'_>) -> Result<GateColumns, Error> {
     GateColumns::new(attributes.op_name(), &attributes.numbers("gate_order")?)
-}
-
-/// The functions of a cell.
-pub(super) fn activations(attributes: Attributes<'_>) -> Result<Activations, Error> {
-    let [state, gates] = ["activation", "recurrent_activation"].map(|name| attributes.text(name));
-    Activations::new(attributes.op_name(), &state?, &gates?)
 }
 
 /// `BlockcellLSTMCellGrad`.

@@ -5,13 +5,14 @@ use std::slice;
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis};
 
+use super::Attributes;
 use crate::gemm::{self, StepShape, weights_len};
 use crate::gru::step::{GroupedGru, Gru, GruOrder, GruStep};
 use crate::ops::{BLOCK_GRU, Keeps, Sizes};
 use crate::recurrence::{
     self, GroupedProduct, Grouping, Lengths, Product, last_states, products_len,
 };
-use crate::{Activations, Context, Element, Error, Storage};
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{Inputs, Outputs};
 
@@ -28,17 +29,17 @@ pub use crate::ops::block_gru::{Inputs, Outputs};
 /// `time`, too short a `scratch`; nothing is written then.
 pub fn forward<E: Element>(
     context: &Context<'_>,
-    reset_after: bool,
+    attributes: Attributes,
     inputs: Inputs<'_, E>,
     outputs: Outputs<'_, E>,
     keeps: Keeps,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let op = &BLOCK_GRU;
-    let sizes = op.check_call(reset_after, &inputs, &outputs, keeps)?;
+    let sizes = op.check_call(attributes.reset_after, &inputs, &outputs, keeps)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
     let scratch = op.check_scratch(forward_scratch(&sizes), scratch)?;
-    E::block_gru(context, sizes, reset_after, inputs, outputs, scratch);
+    E::block_gru(context, sizes, attributes, inputs, outputs, scratch);
     Ok(())
 }
 
@@ -90,7 +91,7 @@ pub(crate) struct GruSequence<'a, E> {
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     sizes: Sizes,
-    reset_after: bool,
+    attributes: Attributes,
     inputs: Inputs<'_, E>,
     outputs: Outputs<'_, E>,
     scratch: &mut [f32],
@@ -99,11 +100,11 @@ pub(crate) fn compute<E: Storage>(
     let lengths = Lengths::new(sequence_length);
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
     let step = GruStep {
-        activations: Activations::default(),
+        activations: attributes.activations,
         order: GruOrder::ResetFirst,
         b_ru,
         b_c,
-        b_hc: reset_after.then_some(b_hc),
+        b_hc: attributes.reset_after.then_some(b_hc),
     };
     let (w_x, w_h) = (Some(GruWeights::Apart([ru_x, c_x])), GruWeights::Apart([ru_h, c_h]));
     let sequence = GruSequence { lengths, x, h_prev, w_x, w_h, step };

@@ -2,6 +2,7 @@
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
 
+use super::Attributes;
 use crate::gemm::{self, StepShape, weights_fit, weights_len};
 use crate::gru::step_grad::GruGrad;
 use crate::ops::{BLOCK_GRU_GRAD, Keeps, Sizes};
@@ -9,7 +10,7 @@ use crate::recurrence::{
     self, Backward, ColumnSums, D_STEPS, Left, Lengths, Product, WeightGradient, all_rows,
     backward_scratch, split_rows,
 };
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub(crate) use crate::gru::step_grad::BIAS_SUMS;
 pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
@@ -25,19 +26,20 @@ pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 /// `time`, too short a `scratch`; nothing is written then.
 pub fn grad<E: Element>(
     context: &Context<'_>,
-    reset_after: bool,
+    attributes: Attributes,
     inputs: GradInputs<'_, E>,
     in_place: GradInPlace<'_, E>,
     outputs: GradOutputs<'_, E>,
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let op = &BLOCK_GRU_GRAD;
-    let sizes = op.check_call(reset_after, &(&inputs, &in_place), &outputs, Keeps::WhatIsRead)?;
+    let tensors = (&inputs, &in_place);
+    let sizes = op.check_call(attributes.reset_after, &tensors, &outputs, Keeps::WhatIsRead)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
     let is_unread = outputs.w_ru_grad.is_empty() || outputs.w_c_grad.is_empty();
     let needed = grad_scratch(&sizes, E::IS_HALF || is_unread);
     let scratch = op.check_scratch(needed, scratch)?;
-    E::block_gru_grad(context, sizes, reset_after, inputs, in_place, outputs, scratch);
+    E::block_gru_grad(context, sizes, attributes, inputs, in_place, outputs, scratch);
     Ok(())
 }
 
@@ -72,18 +74,20 @@ pub(crate) struct GruGradSequence<'a, E> {
     pub(crate) h_grad: ArrayView3<'a, E>,
     pub(crate) h_last_grad: ArrayView2<'a, E>,
     pub(crate) reset_after: bool,
+    pub(crate) activations: Activations,
 }
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
     sizes: Sizes,
-    reset_after: bool,
+    attributes: Attributes,
     inputs: GradInputs<'_, E>,
     mut in_place: GradInPlace<'_, E>,
     mut outputs: GradOutputs<'_, E>,
     scratch: &mut [f32],
 ) {
     let GradInputs { sequence_length, x, h_prev, w_ru, w_c, h, h_grad, h_last_grad, .. } = inputs;
+    let Attributes { reset_after, activations } = attributes;
     let lengths = Lengths::new(sequence_length);
     if sizes.batch == 0 || sizes.cell_size == 0 || lengths.longest() == 0 {
         return outputs.without_steps(h_last_grad);
@@ -92,7 +96,8 @@ pub(crate) fn compute<E: Storage>(
     let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), sizes.input_size));
     let (w_x, w_h) = (Some([ru_x, c_x]), [ru_h, c_h]);
     let inputs = recurrence::Inputs { lengths, x, h_prev, h };
-    let sequence = GruGradSequence { inputs, w_x, w_h, h_grad, h_last_grad, reset_after };
+    let sequence =
+        GruGradSequence { inputs, w_x, w_h, h_grad, h_last_grad, reset_after, activations };
     let GradOutputs { w_ru_grad, w_c_grad, h_prev_grad, .. } = &mut outputs;
     let (weights, scratch) = place_weights(sizes.cell_size, [w_ru_grad, w_c_grad], scratch);
     sequence.all_steps(context, &mut in_place, h_prev_grad.view_mut(), weights, [sums, scratch]);
@@ -123,6 +128,7 @@ impl<E: Storage> GruGradSequence<'_, E> {
         let tiling = gemm::step_tiling(context, StepShape::new(h_prev.dim(), 2));
         let cell = GruGrad {
             reset_after: self.reset_after,
+            activations: self.activations,
             gates: Product::plain(tiling, w_ru).packed(context, gates),
             candidate: Product::plain(tiling, w_c).packed(context, candidate),
         };

@@ -16,5 +16,16 @@
 pub(crate) mod forward;
 pub(crate) mod grad;
 
+use crate::Activations;
+
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
 pub use grad::{GradInPlace, GradInputs, GradOutputs, grad, grad_scratch};
+
+/// The attributes of both operations, as they stand in a TensorFlow graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Whether the reset gate is applied after the matrix product.
+    pub reset_after: bool,
+    /// The functions of the gates, and of the candidate.
+    pub activations: Activations,
+}

@@ -58,7 +58,15 @@ pub fn forward<E: Element>(
         Variant::BlockLstmV2 => 0.0,
     };
     let attributes = Attributes { forget_bias, ..*attributes };
-    E::block_lstm(context, sizes, variant, &attributes, inputs, outputs, scratch);
+    let Inputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
+    let (w_x, w_h) = w.split_at(Axis(0), sizes.input_size);
+    let (activations, order, peepholes) =
+        (Activations::default(), variant.order(), [wci, wcf, wco]);
+    let step = LstmStep { attributes, activations, order, b, peepholes };
+    let (lengths, w_x) = (Lengths::Same(seq_len_max), Some(w_x));
+    let sequence = LstmSequence { lengths, x, cs_prev, h_prev, w_x, w_h, step };
+    let Outputs { i, cs, f, o, ci, co, h } = outputs;
+    E::block_lstm(context, sequence, [i, cs, f, o, ci, co, h], scratch);
     Ok(())
 }
 
@@ -71,7 +79,7 @@ pub fn forward_scratch(sizes: &Sizes) -> usize {
 
 /// What the steps of a sequence are computed from. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct LstmSequence<'a, E> {
+pub struct LstmSequence<'a, E> {
     pub(crate) lengths: Lengths<'a>,
     pub(crate) x: ArrayView3<'a, E>,
     pub(crate) cs_prev: ArrayView2<'a, E>,
@@ -97,22 +105,11 @@ pub(crate) struct Projection<'a, E> {
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    sizes: Sizes,
-    variant: Variant,
-    attributes: &Attributes,
-    inputs: Inputs<'_, E>,
-    outputs: Outputs<'_, E>,
+    sequence: LstmSequence<'_, E>,
+    outputs: [ArrayViewMut3<'_, E>; 7],
     scratch: &mut [f32],
 ) {
-    let Inputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b } = inputs;
-    let Outputs { i, cs, f, o, ci, co, h } = outputs;
-    let (w_x, w_h) = w.split_at(Axis(0), sizes.input_size);
-    let (order, peepholes) = (variant.order(), [wci, wcf, wco]);
-    let (attributes, activations) = (*attributes, Activations::default());
-    let step = LstmStep { attributes, activations, order, b, peepholes };
-    let (lengths, w_x) = (Lengths::Same(seq_len_max), Some(w_x));
-    let sequence = LstmSequence { lengths, x, cs_prev, h_prev, w_x, w_h, step };
-    sequence.compute(context, [i, cs, f, o, ci, co, h], None, scratch);
+    sequence.compute(context, outputs, None, scratch);
 }
 
 impl<E: Storage> LstmSequence<'_, E> {

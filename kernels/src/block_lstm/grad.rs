@@ -13,7 +13,7 @@ use crate::recurrence::{
 };
 use crate::tiles;
 use crate::tuning::SIDE_BY_SIDE_CELLS;
-use crate::{Context, Element, Error, Storage};
+use crate::{Activations, Context, Element, Error, Storage};
 
 pub(crate) use crate::lstm::step_grad::BIAS_SUMS;
 pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
@@ -63,8 +63,8 @@ pub fn grad<E: Element>(
     op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
     let needed = grad_scratch(&sizes, E::IS_HALF || outputs.w_grad.is_empty());
     let scratch = op.check_scratch(needed, scratch)?;
-    let call = GradCall { sizes, variant, use_peephole };
-    E::block_lstm_grad(context, call, inputs, in_place, outputs, scratch);
+    let sequence = LstmGradSequence::of(variant, use_peephole, sizes.input_size, &inputs);
+    E::block_lstm_grad(context, sizes, sequence, in_place, outputs, scratch);
     Ok(())
 }
 
@@ -95,20 +95,14 @@ fn dz_steps(time: usize, cell_size: usize) -> usize {
     if cell_size <= SIDE_BY_SIDE_CELLS { time.max(D_STEPS) } else { D_STEPS }
 }
 
-/// What a call is told beside its tensors.
-#[derive(Clone, Copy)]
-pub struct GradCall {
-    sizes: Sizes,
-    variant: Variant,
-    use_peephole: bool,
-}
-
 /// What the gradients of a sequence are computed from, beside the gates. Weights may lie in memory as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct LstmGradSequence<'a, E> {
+pub struct LstmGradSequence<'a, E> {
     /// At least one row has a step.
     pub(crate) inputs: recurrence::Inputs<'a, E>,
     pub(crate) order: GateOrder,
+    /// The usual ones where there are peepholes.
+    pub(crate) activations: Activations,
     pub(crate) cs_prev: ArrayView2<'a, E>,
     /// `[input_size, 4 * cell_size]`, if there are any.
     pub(crate) w_x: Option<ArrayView2<'a, E>>,
@@ -138,45 +132,50 @@ pub(crate) struct GradProjection<'a, E> {
 
 pub(crate) fn compute<E: Storage>(
     context: &Context<'_>,
-    call: GradCall,
-    inputs: GradInputs<'_, E>,
+    sizes: Sizes,
+    sequence: LstmGradSequence<'_, E>,
     mut in_place: GradInPlace<'_, E>,
     mut outputs: GradOutputs<'_, E>,
     scratch: &mut [f32],
 ) {
-    let Sizes { batch, input_size, cell_size, .. } = call.sizes;
-    let steps = inputs.seq_len_max;
-    if batch == 0 || cell_size == 0 || steps == 0 {
+    let Sizes { batch, input_size, cell_size, .. } = sizes;
+    if batch == 0 || cell_size == 0 || sequence.inputs.lengths.longest() == 0 {
         return outputs.fill_zeros();
     }
-    let (sums, scratch) = scratch.split_at_mut(sums_len(&call.sizes));
+    let (sums, scratch) = scratch.split_at_mut(sums_len(&sizes));
     let packed = weights_len(4 * cell_size, 1, cell_size);
     let fits = weights_fit(outputs.w_grad.nrows(), cell_size);
     let (weights, scratch) = match outputs.w_grad.as_slice_mut().and_then(E::as_f32_mut) {
         Some(w_grad) if fits => (&mut w_grad[..packed], scratch),
         _ => scratch.split_at_mut(packed),
     };
-    let sequence = LstmGradSequence::of(call, &inputs);
     let states = [outputs.cs_prev_grad.view_mut(), outputs.h_prev_grad.view_mut()];
     let memory = [weights, &mut *sums];
     let dz = sequence.all_steps(context, &mut in_place, None, states, memory, scratch);
-    outputs.set_vectors(call, &ColumnSums::new(sums, BIAS_SUMS));
+    let has_peepholes = sequence.peepholes.is_some();
+    outputs.set_vectors(sequence.order, has_peepholes, &ColumnSums::new(sums, BIAS_SUMS));
     let w_grads = split_rows(outputs.w_grad, input_size);
     sequence.products(context, in_place, dz, outputs.x_grad, w_grads.map(Some));
 }
 
 impl<'a, E: Storage> LstmGradSequence<'a, E> {
-    fn of(call: GradCall, inputs: &GradInputs<'a, E>) -> Self {
+    fn of(
+        variant: Variant,
+        use_peephole: bool,
+        input_size: usize,
+        inputs: &GradInputs<'a, E>,
+    ) -> Self {
         let GradInputs { seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, .. } = *inputs;
         let GradInputs { cs, co, h, cs_grad, h_grad, .. } = *inputs;
-        let (w_x, w_h) = w.split_at(Axis(0), call.sizes.input_size);
+        let (w_x, w_h) = w.split_at(Axis(0), input_size);
         LstmGradSequence {
             inputs: recurrence::Inputs { lengths: Lengths::Same(seq_len_max), x, h_prev, h },
-            order: call.variant.order(),
+            order: variant.order(),
+            activations: Activations::default(),
             cs_prev,
             w_x: Some(w_x),
             w_h,
-            peepholes: call.use_peephole.then_some([wci, wcf, wco]),
+            peepholes: use_peephole.then_some([wci, wcf, wco]),
             cs,
             co,
             cs_grad,
@@ -224,8 +223,8 @@ impl<'a, E: Storage> LstmGradSequence<'a, E> {
     ) -> LstmGrad<'a, 'w, E> {
         let tiling = gemm::step_tiling(context, StepShape::new(self.cs_prev.dim(), 4));
         let product = Product::plain(tiling, weights.reversed_axes());
-        let (order, product) = (self.order, product.packed(context, memory));
-        LstmGrad { order, peepholes: self.peepholes, product }
+        let LstmGradSequence { order, activations, peepholes, .. } = *self;
+        LstmGrad { order, activations, peepholes, product: product.packed(context, memory) }
     }
 
     /// What the steps work on.
@@ -294,17 +293,17 @@ impl<E: Storage> GradOutputs<'_, E> {
     }
 
     /// Sets the gradients with respect to vectors from the sums.
-    fn set_vectors(&mut self, call: GradCall, sums: &ColumnSums<'_>) {
+    fn set_vectors(&mut self, order: GateOrder, has_peepholes: bool, sums: &ColumnSums<'_>) {
         let GradOutputs { wci_grad, wcf_grad, wco_grad, b_grad, .. } = self;
         let biases = b_grad.view_mut().insert_axis(Axis(0));
-        let biases = gates_of(biases, call.variant.order());
+        let biases = gates_of(biases, order);
         let biases = biases.map(|gate| gate.index_axis_move(Axis(0), 0));
         let mut peepholes = [wci_grad, wcf_grad, wco_grad].map(|vector| vector.view_mut());
-        if !call.use_peephole {
+        if !has_peepholes {
             // Of any length.
             peepholes.iter_mut().for_each(|vector| vector.fill(E::ZERO));
         }
-        let peepholes = call.use_peephole.then_some(peepholes).into_iter().flatten();
+        let peepholes = has_peepholes.then_some(peepholes).into_iter().flatten();
         for (n, vector) in biases.into_iter().chain(peepholes).enumerate() {
             sums.store(n, vector);
         }

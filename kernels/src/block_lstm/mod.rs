@@ -4,12 +4,21 @@
 //! TensorFlow has two variants, which differ in the order of the gates' columns in w and b; the
 //! order of their outputs is the same. One length serves all rows of the batch: steps from
 //! `seq_len_max` on are left out, and every output is zero there.
+//!
+//! This library has a third one, whose rows have lengths of their own, and whose functions can be chosen:
+//! [`forward_by_row`] and [`grad_by_row`].
 
+pub(crate) mod by_row;
 pub(crate) mod forward;
 pub(crate) mod grad;
 
+pub use by_row::{
+    ByRowGradInPlace, ByRowGradInputs, ByRowGradOutputs, ByRowInputs, ByRowOutputs, forward_by_row,
+    grad_by_row,
+};
+pub(crate) use forward::LstmSequence;
 pub use forward::{Inputs, Outputs, forward, forward_scratch};
-pub(crate) use grad::GradCall;
+pub(crate) use grad::LstmGradSequence;
 pub use grad::{GradInPlace, GradInputs, GradOutputs, grad, grad_scratch};
 
 use crate::lstm::step::{GateOrder, ICFO, IFCO};

@@ -153,7 +153,7 @@ impl ResetGate {
     /// `d_r_bar`, and what becomes `d_h_prev`.
     #[inline(always)]
     fn of<S: Simd>(simd: S, [h_prev, r, u, d_h]: [S::F32; 4], d_hr: S::F32) -> [S::F32; 2] {
-        [step::through_reset(simd, d_hr, h_prev, r), d_hr * r + d_h * u]
+        [step::through_reset(simd, Usual, d_hr, h_prev, r), d_hr * r + d_h * u]
     }
 }
 

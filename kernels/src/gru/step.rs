@@ -330,6 +330,12 @@ pub(crate) fn through_state<S: Simd>(
 
 /// `d_r_bar`: backward through `r * factor`, where r is a gate. `d` is the gradient with respect to that product.
 #[inline(always)]
-pub(crate) fn through_reset<S: Simd>(simd: S, d: S::F32, factor: S::F32, r: S::F32) -> S::F32 {
-    d * factor * r * (simd.splat(1.0) - r)
+pub(crate) fn through_reset<S: Simd>(
+    simd: S,
+    functions: impl Functions,
+    d: S::F32,
+    factor: S::F32,
+    r: S::F32,
+) -> S::F32 {
+    functions.gate_grad(simd, d * factor, r)
 }

@@ -78,7 +78,7 @@ impl Equation<8, 5> for Gradients {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 8, 5>) -> Computed<S::F32, 5> {
         let Elements { inputs, .. } = at;
-        (gradients(simd, inputs), [], [])
+        (gradients(simd, Usual, inputs), [], [])
     }
 }
 
@@ -95,14 +95,18 @@ impl Equation<12, 5, 3> for Gradients {
 /// `[cs_prev_grad, di, dci, df, do]` without peepholes, from
 /// `[cs_prev, i, f, o, ci, co, cs_grad, h_grad]`.
 #[inline(always)]
-pub(crate) fn gradients<S: Simd>(simd: S, inputs: [S::F32; 8]) -> [S::F32; 5] {
+pub(crate) fn gradients<S: Simd>(
+    simd: S,
+    functions: impl Functions,
+    inputs: [S::F32; 8],
+) -> [S::F32; 5] {
     let [cs_prev, i, f, o, ci, co, cs_grad, h_grad] = inputs;
-    let [d_o, dcs] = through_output(simd, Usual, o, co, cs_grad, h_grad);
-    let [di, dci, df] = through_cell(simd, Usual, dcs, [cs_prev, i, f, ci]);
+    let [d_o, dcs] = through_output(simd, functions, o, co, cs_grad, h_grad);
+    let [di, dci, df] = through_cell(simd, functions, dcs, [cs_prev, i, f, ci]);
     [dcs * f, di, dci, df, d_o]
 }
 
-/// [`gradients`] with peepholes `[wci, wcf, wco]`, and the terms of the sums over the batch that are
+/// [`gradients`] with peepholes `[wci, wcf, wco]` and the usual functions, and the terms of the sums over the batch that are
 /// the gradients with respect to those.
 #[inline(always)]
 pub(crate) fn peephole_gradients<S: Simd>(

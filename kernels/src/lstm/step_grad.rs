@@ -5,6 +5,7 @@ use ndarray::{ArrayView1, ArrayViewMut2, Axis, Zip};
 use super::cell_grad::{gradients, peephole_gradients};
 use super::step::{GateOrder, in_order};
 use crate::Storage;
+use crate::activation::{Activations, Functions, Usual};
 use crate::elementwise::{Computed, Elements, Equation};
 use crate::recurrence::{CellGrad, GradStep, Phase, Product, Products, StepsLeft};
 use crate::simd::Simd;
@@ -20,6 +21,8 @@ pub(crate) const SAVED: usize = 4;
 /// The gradient of [`Lstm`](super::step::Lstm). It works in place of i, ci, f and o.
 pub(crate) struct LstmGrad<'a, 'w, E> {
     pub(crate) order: GateOrder,
+    /// The usual ones where there are peepholes.
+    pub(crate) activations: Activations,
     /// wci, wcf, wco.
     pub(crate) peepholes: Option<[ArrayView1<'a, E>; 3]>,
     /// The transpose of the weights that h is multiplied by.
@@ -40,12 +43,21 @@ impl<E: Storage> LstmGrad<'_, '_, E> {
         let f32_operands = [carried, d_i, d_ci, d_f, d_o];
         let inputs = [cs_prev, co, cs_grad, h_grad];
         let Some(peepholes) = self.peepholes else {
-            let equation = Gradients;
-            return Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
+            return match self.activations {
+                one if one.are_usual() => {
+                    let equation = Gradients(Usual);
+                    Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products)
+                }
+                any => {
+                    let equation = Gradients(any);
+                    Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products)
+                }
+            };
         };
         let [wci, wcf, wco] = peepholes.map(|weights| every_row(weights, cs.nrows()));
         let inputs = [cs_prev, co, cs_grad, h_grad, cs, wci, wcf, wco];
-        Phase { equation: Gradients, inputs, outputs, f32_operands, sums }.run(at, products);
+        let equation = Gradients(Usual);
+        Phase { equation, inputs, outputs, f32_operands, sums }.run(at, products);
     }
 }
 
@@ -122,9 +134,9 @@ pub(crate) fn gates_of<T>(d: ArrayViewMut2<'_, T>, order: GateOrder) -> [ArrayVi
 }
 
 #[derive(Clone, Copy)]
-struct Gradients;
+struct Gradients<F>(F);
 
-impl Equation<4, 4, 4, 6> for Gradients {
+impl<F: Functions> Equation<4, 4, 4, 6> for Gradients<F> {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]
@@ -135,14 +147,14 @@ impl Equation<4, 4, 4, 6> for Gradients {
             f32_operands: [dh, dcs, ..],
         } = at;
         let inputs = [cs_prev, i, f, o, ci, co, cs_grad + dcs, h_grad + dh];
-        let [dcs, dz @ ..] = gradients(simd, inputs);
+        let [dcs, dz @ ..] = gradients(simd, self.0, inputs);
         let [di, dci, df, d_o] = dz;
         (dz, [dh, dcs, di, dci, df, d_o], dz)
     }
 }
 
 /// With peepholes.
-impl Equation<8, 4, 7, 6> for Gradients {
+impl Equation<8, 4, 7, 6> for Gradients<Usual> {
     const READ_ONLY: usize = 1;
 
     #[inline(always)]

@@ -6,9 +6,10 @@ op! {
     /// Gated recurrent unit over a sequence, with a length for each row of the batch.
     ///
     /// For row `b` of the batch and `t` from 0 to `sequence_length[b] - 1`, with `h'` the
-    /// state before the step (`h_prev` for `t = 0`, otherwise `h[t-1]`), `S` the logistic
-    /// function, `[a | b]` concatenation, `@` the matrix product, `*` the elementwise one,
-    /// and D the `input_size`:
+    /// state before the step (`h_prev` for `t = 0`, otherwise `h[t-1]`), `S` the function
+    /// `recurrent_activation`, by default the logistic one, `A` the function `activation`, by default
+    /// tanh, `[a | b]` concatenation, `@` the matrix product, `*` the elementwise one, and D the
+    /// `input_size`:
     ///
     /// ```text
     /// [r_bar | u_bar] = [x[t] | h'] @ w_ru + b_ru
@@ -17,10 +18,10 @@ op! {
     ///
     /// with reset_after = False:
     ///     hc = r * h'
-    ///     c  = tanh(x[t] @ w_c[:D] + hc @ w_c[D:] + b_c)
+    ///     c  = A(x[t] @ w_c[:D] + hc @ w_c[D:] + b_c)
     /// with reset_after = True:
     ///     hc = h' @ w_c[D:] + b_hc
-    ///     c  = tanh(x[t] @ w_c[:D] + b_c + r * hc)
+    ///     c  = A(x[t] @ w_c[:D] + b_c + r * hc)
     ///
     /// h = u * h' + (1 - u) * c
     /// ```
@@ -49,6 +50,10 @@ op! {
         attributes: {
             /// Whether the reset gate is applied after the matrix product.
             reset_after: "bool = false",
+            /// The function of the candidate: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid`, which is Keras 3's, or `hard_sigmoid_keras2`.
+            activation: "string = 'tanh'",
+            /// The function of the gates, one of the same.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 
@@ -130,6 +135,9 @@ op! {
     ///     b_hc_grad    += sum over the rows of d_hc
     /// ```
     ///
+    /// With other functions their derivatives take the place of `1 - c * c`, `u * (1 - u)` and
+    /// `r * (1 - r)`, as with `BlockcellLSTMGrad`.
+    ///
     /// In the other rows the carry stays as it is, `x_grad[t, b]` is zero, and nothing is read
     /// of the tensors that have steps. The carry that leaves the first step is `h_prev_grad`.
     /// The values of the biases are not read at all, nor is `h[time-1]`. Half is computed in
@@ -141,6 +149,10 @@ op! {
         attributes: {
             /// Whether the reset gate is applied after the matrix product.
             reset_after: "bool = false",
+            /// As BlockGRU had it.
+            activation: "string = 'tanh'",
+            /// As BlockGRU had it.
+            recurrent_activation: "string = 'sigmoid'",
         }
     };
 

@@ -17,6 +17,7 @@ mod help;
 mod lists;
 pub(crate) mod loops;
 pub(crate) mod lstm;
+pub(crate) mod lstm_by_row;
 pub(crate) mod normalized;
 pub(crate) mod partial;
 pub(crate) mod products;
@@ -31,6 +32,7 @@ pub use gru::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD};
 pub use lists::{Inferred, KnownSizes, Lengths, Lists};
 pub use loops::{GRU_LAYER, KERAS_GRU, KERAS_LSTM, LSTM_LAYER};
 pub use lstm::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD};
+pub use lstm_by_row::{LSTM, LSTM_GRAD};
 pub use normalized::{LAYER_NORM, LAYER_NORM_GRAD, NORMALIZED_LSTM_CELL, NORMALIZED_LSTM_LAYER};
 pub use partial::PartialShape;
 pub use products::{BIAS_ADD_GRAD_ADD_N, MAT_MUL_ADD_N, MAT_MUL_SLICE};
@@ -42,7 +44,7 @@ pub use unfused::{
 };
 
 /// The operations on single cells and on sequences, which have no lists.
-pub static BLOCK: [&Op; 10] = [
+pub static BLOCK: [&Op; 12] = [
     &GRU_BLOCK_CELL,
     &GRU_BLOCK_CELL_GRAD,
     &LSTM_BLOCK_CELL,
@@ -53,6 +55,8 @@ pub static BLOCK: [&Op; 10] = [
     &BLOCK_LSTM_GRAD_V2,
     &BLOCK_GRU,
     &BLOCK_GRU_GRAD,
+    &LSTM,
+    &LSTM_GRAD,
 ];
 
 /// The operations that this library puts into graphs.

@@ -126,6 +126,6 @@ impl Equation<4, 3> for ThroughReset {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 3>) -> Computed<S::F32, 3> {
         let Elements { inputs: [r, h_prev, d_u_bar, d_hr], .. } = at;
-        ([through_reset(simd, d_hr, h_prev, r), d_u_bar, d_hr * r], [], [])
+        ([through_reset(simd, Usual, d_hr, h_prev, r), d_u_bar, d_hr * r], [], [])
     }
 }

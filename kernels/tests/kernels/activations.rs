@@ -8,31 +8,13 @@ use blockcell_kernels::unfused::{
     LstmCellOutputs, gru_cell, gru_cell_grad_c, gru_cell_scratch, lstm_cell, lstm_cell_grad,
     lstm_cell_grad_scratch, lstm_cell_scratch,
 };
-use blockcell_kernels::{Activation, Activations, Context};
+use blockcell_kernels::{Activations, Context};
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, concatenate, s};
 
 use crate::common::executors::contexts;
+use crate::common::kernels::pairs;
+use crate::common::oracle::function;
 use crate::unfused_numbers::{assert_close, matrix, numbers, wide};
-
-/// A function of a number in float64.
-pub(crate) fn function(activation: Activation, x: f64) -> f64 {
-    match activation {
-        Activation::Tanh => x.tanh(),
-        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-        Activation::Relu => x.max(0.0),
-        Activation::Linear => x,
-        Activation::HardSigmoid => (x / 6.0 + 0.5).clamp(0.0, 1.0),
-        Activation::HardSigmoidKeras2 => (x / 5.0 + 0.5).clamp(0.0, 1.0),
-    }
-}
-
-/// Each function in both places.
-pub(crate) fn pairs() -> impl Iterator<Item = Activations> {
-    (0..6).map(|n| {
-        let [state, gates] = [n, (n * 5 + 4) % 6].map(|n| Activation::ALL[n]);
-        Activations { state, gates }
-    })
-}
 
 const SIZES: [[usize; 3]; 5] = [[1, 1, 1], [3, 5, 7], [2, 3, 16], [4, 2, 33], [0, 3, 4]];
 

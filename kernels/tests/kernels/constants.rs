@@ -123,7 +123,8 @@ impl<E: Number> Sequence<E> {
         let [h, r, u, c, hc, ..] = outputs.each_mut().map(|output| output.view_mut());
         let outputs = block_gru::Outputs { r, u, c, hc, h, h_last: last.view_mut() };
         let mut scratch = vec![f32::NAN; block_gru::forward_scratch(sizes)];
-        block_gru::forward(context, true, inputs, outputs, Keeps::All, &mut scratch)
+        let attributes = block_gru::Attributes { reset_after: true, ..Default::default() };
+        block_gru::forward(context, attributes, inputs, outputs, Keeps::All, &mut scratch)
     }
 
     fn vector(&self, len: usize) -> ArrayView1<'_, E> {

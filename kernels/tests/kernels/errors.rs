@@ -105,6 +105,8 @@ fn tables_are_those_of_tensorflow() {
         ("BlockLSTMGradV2", true),
         ("BlockGRU", false),
         ("BlockGRUGrad", false),
+        ("BlockcellLSTM", false),
+        ("BlockcellLSTMGrad", false),
     ];
     assert_eq!(all, want);
     for op in ops::all() {

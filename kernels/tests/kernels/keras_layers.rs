@@ -11,12 +11,13 @@ use blockcell_kernels::{
 use half::f16;
 use ndarray::{Array1, Array3, ArrayD, Axis, Ix1, Ix2, Ix3, IxDyn, concatenate, s};
 
-use crate::activations::{function, pairs};
 use crate::common::Tensors;
 use crate::common::compare::{Failures, close_to_scale, same_bits, scale};
 use crate::common::data::{Data, Sizes};
 use crate::common::executors::executors;
+use crate::common::kernels::pairs;
 use crate::common::kernels::tensors::{restored, round, stored, typed, view, views_mut};
+use crate::common::oracle::function;
 use crate::constants::Number;
 
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,10 @@ use blockcell_kernels::unfused::{
 use blockcell_kernels::{Activations, Context, Error, Isa};
 use ndarray::{Array1, Array2, Array3, ArrayD, ArrayView2, Axis, IxDyn, concatenate, s};
 
-use crate::activations::{function, pairs};
 use crate::common::compare::same_bits;
 use crate::common::executors::{contexts, executors};
+use crate::common::kernels::pairs;
+use crate::common::oracle::function;
 use crate::unfused::{ORDERS, columns};
 use crate::unfused_numbers::{assert_close, matrix, numbers, wide};
 

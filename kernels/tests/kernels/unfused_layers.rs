@@ -8,12 +8,12 @@ use blockcell_kernels::{Context, Element, Isa};
 use half::f16;
 use ndarray::{ArrayD, Axis, Slice};
 
-use crate::activations::pairs;
 use crate::common::Tensors;
 use crate::common::compare::{Failures, close_to_scale, rows_of, same_bits, scale};
 use crate::common::data::{Data, Sizes};
 use crate::common::executors::{contexts, executors};
 use crate::common::kernels::Attributes;
+use crate::common::kernels::pairs;
 use crate::common::kernels::tensors::round;
 use crate::unfused::{ORDERS, columns, in_order};
 use call::{Call, Cell};

@@ -1,7 +1,7 @@
 """A call of an op, and the gradients that arrive at its outputs and may be absent."""
 
 import functools
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -32,6 +32,8 @@ class Call(NamedTuple):
     incoming: Incoming
     switch: bool
     """`use_peephole` or `reset_after`; False where the op has neither."""
+    functions: Tuple[str, str] = ("tanh", "sigmoid")
+    """The function of the state, and that of the gates."""
 
     def widened(self) -> "Call":
         """The same in float32, but for lengths."""
@@ -41,7 +43,7 @@ class Call(NamedTuple):
         }
         outputs = {name: wide(tensor) for name, tensor in self.outputs.items()}
         incoming = Incoming((name, wide(tensor)) for name, tensor in self.incoming.items())
-        return Call(inputs, outputs, incoming, self.switch)
+        return self._replace(inputs=inputs, outputs=outputs, incoming=incoming)
 
 
 def present(gradient: Any) -> Optional[tf.Tensor]:

@@ -8,6 +8,7 @@ from typing import Container, List, Tuple
 
 import tensorflow as tf
 
+from blockcell.gradients import functions as functions_of_cells
 from blockcell.gradients import time_loop
 from blockcell.gradients.arithmetic import bias_gradient, product, weight_gradient
 from blockcell.gradients.forward_call import Call, Incoming, Tensors, or_zeros
@@ -22,6 +23,7 @@ def step_gradients(
     state_weights: Tuple[tf.Tensor, tf.Tensor],
     outputs: Tensors,
     incoming: Incoming,
+    functions: Tuple[str, str] = ("tanh", "sigmoid"),
 ) -> Tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """One step of a GRU backwards, without what depends on x: `BlockGRUGrad` in docs/ops.md.
 
@@ -32,22 +34,23 @@ def step_gradients(
         that multiply the state.
       outputs: r, u, c and, with `reset_after`, hc of the step [batch, cell_size].
       incoming: Gradients with respect to r, u, c, hc and h: tensors of that shape.
+      functions: The names of the function of the candidate, and of that of the gates.
 
     Returns:
       d_h_prev, d_c_bar and d_hc [batch, cell_size], and d_r_bar_u_bar [batch, 2 * cell_size].
     """
     w_ru, w_c = state_weights
     r, u, c = (outputs[name] for name in ("r", "u", "c"))
-    d_h = incoming["h"]
-    d_c_bar = (d_h * (1 - u) + incoming["c"]) * (1 - c * c)
-    d_u_bar = (d_h * (h_prev - c) + incoming["u"]) * u * (1 - u)
+    d_h, through = incoming["h"], functions_of_cells.through(functions)
+    d_c_bar = through.state(d_h * (1 - u) + incoming["c"], c)
+    d_u_bar = through.gate(d_h * (h_prev - c) + incoming["u"], u)
     if reset_after:
         d_hc = d_c_bar * r + incoming["hc"]
-        d_r_bar = (d_c_bar * outputs["hc"] + incoming["r"]) * r * (1 - r)
+        d_r_bar = through.gate(d_c_bar * outputs["hc"] + incoming["r"], r)
         d_state = product(d_hc, w_c, transpose_b=True)
     else:
         d_hc = product(d_c_bar, w_c, transpose_b=True) + incoming["hc"]
-        d_r_bar = (d_hc * h_prev + incoming["r"]) * r * (1 - r)
+        d_r_bar = through.gate(d_hc * h_prev + incoming["r"], r)
         d_state = d_hc * r
     d_r_bar_u_bar = tf.concat([d_r_bar, d_u_bar], axis=1)
     d_h_prev = d_h * u + d_state + product(d_r_bar_u_bar, w_ru, transpose_b=True)
@@ -106,15 +109,15 @@ def block_gru_grad(call: Call) -> Tensors:
     """
     inputs = call.inputs
     h_prev, w_ru, w_c = inputs["h_prev"], inputs["w_ru"], inputs["w_c"]
-    mask = tf.transpose(tf.sequence_mask(inputs["sequence_length"], tf.shape(inputs["x"])[0]))
-    x = _masked(mask, inputs["x"])
-    outputs = {name: _masked(mask, call.outputs[name]) for name in (*_SAVED, "h")}
+    mask = time_loop.row_mask(inputs["sequence_length"], inputs["x"])
+    x = time_loop.masked(mask, inputs["x"])
+    outputs = {name: time_loop.masked(mask, call.outputs[name]) for name in (*_SAVED, "h")}
     incoming = dict(call.incoming)
     h_last_grad = or_zeros(incoming.pop("h_last", None), h_prev)
-    incoming = {name: _masked(mask, gradient) for name, gradient in incoming.items()}
-    h_before = _masked(mask, time_loop.before(h_prev, outputs["h"]))
+    incoming = {name: time_loop.masked(mask, gradient) for name, gradient in incoming.items()}
+    h_before = time_loop.masked(mask, time_loop.before(h_prev, outputs["h"]))
     input_size, cell_size = tf.shape(x)[2], tf.shape(h_prev)[1]
-    valid = tf.cast(_broadcast(mask, outputs["hc"]), tf.float32)
+    valid = tf.cast(time_loop.broadcast(mask, outputs["hc"]), tf.float32)
     state_weights = w_ru[input_size:], w_c[input_size:]
 
     def step(
@@ -122,7 +125,7 @@ def block_gru_grad(call: Call) -> Tensors:
     ) -> Tuple[List[tf.Tensor], tf.Tensor]:
         arrived["h"] += carry[0] * rows["valid"]
         d_h_prev, d_c_bar, d_hc, d_bar = step_gradients(
-            call.switch, rows["h_before"], state_weights, rows, arrived
+            call.switch, rows["h_before"], state_weights, rows, arrived, call.functions
         )
         h_prev_grad = d_h_prev + carry[0] * (1 - rows["valid"])
         return [h_prev_grad], tf.concat([d_bar, d_c_bar, d_hc], axis=1)
@@ -148,13 +151,3 @@ def block_gru_grad(call: Call) -> Tensors:
         "b_c_grad": bias_gradient(d_c_bar),
         "b_hc_grad": bias_gradient(d_hc) if call.switch else tf.zeros_like(inputs["b_hc"]),
     }
-
-
-def _broadcast(mask: tf.Tensor, sequence: tf.Tensor) -> tf.Tensor:
-    """A mask [time, batch] as one of the shape of a sequence [time, batch, size]."""
-    return tf.broadcast_to(tf.expand_dims(mask, 2), tf.shape(sequence))
-
-
-def _masked(mask: tf.Tensor, sequence: tf.Tensor) -> tf.Tensor:
-    """A sequence [time, batch, size] with zeros where the mask is false, even in place of NaN."""
-    return tf.compat.v1.where(_broadcast(mask, sequence), sequence, tf.zeros_like(sequence))

@@ -8,6 +8,7 @@ from typing import Container, List, Sequence, Tuple
 
 import tensorflow as tf
 
+from blockcell.gradients import functions as functions_of_cells
 from blockcell.gradients import time_loop
 from blockcell.gradients.arithmetic import (
     bias_gradient,
@@ -30,6 +31,7 @@ def step_gradients(
     peepholes: Tensors,
     outputs: Tensors,
     incoming: Incoming,
+    functions: Tuple[str, str] = ("tanh", "sigmoid"),
 ) -> Tuple[tf.Tensor, Tensors]:
     """One step of an LSTM backwards, up to the gates: `LSTMBlockCellGrad` in docs/ops.md.
 
@@ -39,20 +41,21 @@ def step_gradients(
       peepholes: wci, wcf and wco [cell_size].
       outputs: i, f, o, ci and co of the step [batch, cell_size].
       incoming: Gradients with respect to these, cs and h: tensors of that shape.
+      functions: The names of the function of the state, and of that of the gates.
 
     Returns:
       The gradient with respect to cs_prev, and those with respect to what enters the gates i, ci, f
       and o, all of it [batch, cell_size].
     """
     i, f, o, ci, co = (outputs[name] for name in ("i", "f", "o", "ci", "co"))
-    h_grad = incoming["h"]
-    do = (h_grad * co + incoming["o"]) * o * (1 - o)
-    dcs = incoming["cs"] + (h_grad * o + incoming["co"]) * (1 - co * co)
+    h_grad, through = incoming["h"], functions_of_cells.through(functions)
+    do = through.gate(h_grad * co + incoming["o"], o)
+    dcs = incoming["cs"] + through.state(h_grad * o + incoming["co"], co)
     if use_peephole:
         dcs += do * peepholes["wco"]
-    di = (dcs * ci + incoming["i"]) * i * (1 - i)
-    dci = (dcs * i + incoming["ci"]) * (1 - ci * ci)
-    df = (dcs * cs_prev + incoming["f"]) * f * (1 - f)
+    di = through.gate(dcs * ci + incoming["i"], i)
+    dci = through.state(dcs * i + incoming["ci"], ci)
+    df = through.gate(dcs * cs_prev + incoming["f"], f)
     cs_prev_grad = dcs * f
     if use_peephole:
         cs_prev_grad += di * peepholes["wci"] + df * peepholes["wcf"]
@@ -139,7 +142,9 @@ def block_lstm_grad(columns: Sequence[str], call: Call) -> Tensors:
     ) -> Tuple[List[tf.Tensor], tf.Tensor]:
         arrived["cs"] += carry[0]
         arrived["h"] += carry[1]
-        cs_grad, gates = step_gradients(call.switch, rows["cs_before"], peepholes, rows, arrived)
+        cs_grad, gates = step_gradients(
+            call.switch, rows["cs_before"], peepholes, rows, arrived, call.functions
+        )
         d_bar = tf.concat([gates[gate] for gate in columns], axis=1)
         return [cs_grad, product(d_bar, w_h, transpose_b=True)], d_bar
 
@@ -163,3 +168,23 @@ def block_lstm_grad(columns: Sequence[str], call: Call) -> Tensors:
         "b_grad": bias_gradient(d_bar),
         **peephole_gradients(call.switch, peepholes, cs_before_rows, cs_rows, gates),
     }
+
+
+def lstm_grad(call: Call) -> Tensors:
+    """The outputs of `BlockcellLSTMGrad`, for gradients that arrive at any output.
+
+    With zeros in place of all that belongs to steps that a row does not have, nothing flows through
+    these, and all rows may have as many.
+    """
+    inputs = call.inputs
+    mask = time_loop.row_mask(inputs["sequence_length"], inputs["x"])
+
+    def masked(tensors: Tensors) -> Tensors:
+        return {name: time_loop.masked(mask, tensor) for name, tensor in tensors.items()}
+
+    as_block_lstm = dict(inputs, x=time_loop.masked(mask, inputs["x"]))
+    as_block_lstm["seq_len_max"] = tf.shape(inputs["x"])[0]
+    as_block_lstm.update(dict.fromkeys(PEEPHOLES, tf.zeros([0])))
+    incoming = Incoming(masked(call.incoming))
+    changed = call._replace(inputs=as_block_lstm, outputs=masked(call.outputs), incoming=incoming)
+    return block_lstm_grad(IFCO, changed)

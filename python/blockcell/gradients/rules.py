@@ -13,11 +13,11 @@ inputs whose values the op does not use.
 
 import functools
 import logging
-from typing import Any, Callable, Container, Dict, List, NamedTuple, Set
+from typing import Any, Callable, Container, Dict, List, NamedTuple, Set, Tuple
 
 import tensorflow as tf
 
-from blockcell import op_table
+from blockcell import node_attributes, op_table
 from blockcell.gradients import gru, lstm
 from blockcell.gradients.forward_call import Call, Incoming, Tensors, or_zeros, present, skipped
 from blockcell.gradients.partial import partial_gradients
@@ -47,6 +47,7 @@ RULES: Dict[str, Rule] = {
     op_table.BLOCK_LSTM: Rule(functools.partial(lstm.block_lstm_grad, lstm.ICFO)),
     op_table.BLOCK_LSTM_V2: Rule(functools.partial(lstm.block_lstm_grad, lstm.IFCO)),
     op_table.BLOCK_GRU: Rule(gru.block_gru_grad),
+    op_table.LSTM: Rule(lstm.lstm_grad),
 }
 """By the forward op. Its gradient op, and the states, are in the op table."""
 
@@ -71,7 +72,10 @@ def first_order(module: Any, forward: str) -> Gradient:
                 arguments[name] = or_zeros(call.incoming.get(output), call.outputs[output])
             if grad_op.switch:
                 arguments[grad_op.switch] = call.switch
+            if set(op_table.FUNCTIONS) <= set(grad_op.attributes):
+                arguments.update(zip(op_table.FUNCTIONS, call.functions))
             grads = dict(zip(grad_op.outputs, kernel(**arguments)))
+            node_attributes.hand_on(op.outputs[0], grads[next(iter(grad_op.outputs))])
         else:
             _log_equations(forward, call)
             grads = _by_equations(forward, call)
@@ -97,7 +101,7 @@ def second_order(forward: str) -> Gradient:
     def gradient(op: Any, *incoming: Any) -> List[Any]:
         given = dict(zip(grad_op.inputs, op.inputs))
         names = [name for name in given if name not in op_table.LENGTHS]
-        switch = bool(grad_op.switch and op.get_attr(grad_op.switch))
+        switch, functions = _attributes(grad_op, op)
 
         def equations(*tensors: Any) -> List[Any]:
             named = dict(given, **dict(zip(names, tensors)))
@@ -106,6 +110,7 @@ def second_order(forward: str) -> Gradient:
                 {name: named[name] for name in OPS[forward].outputs if name in named},
                 Incoming((output, named[name]) for name, output in states.items()),
                 switch,
+                functions,
             )
             grads = _by_equations(forward, call)
             return [grads[name] for name in grad_op.outputs]
@@ -125,8 +130,17 @@ def _call(forward: OpDef, op: Any, incoming: Any) -> Call:
         dict(zip(forward.inputs, op.inputs)),
         dict(zip(forward.outputs, op.outputs)),
         Incoming((name, gradient) for name, gradient in arrived if gradient is not None),
-        bool(forward.switch and op.get_attr(forward.switch)),
+        *_attributes(forward, op),
     )
+
+
+def _attributes(declared: OpDef, op: Any) -> Tuple[bool, Tuple[str, str]]:
+    """Those of an op of a family: its switch, and its functions."""
+    switch = bool(declared.switch and op.get_attr(declared.switch))
+    if not set(op_table.FUNCTIONS) <= set(declared.attributes):
+        return switch, ("tanh", "sigmoid")
+    state, gates = (tf.compat.as_str(op.get_attr(name)) for name in op_table.FUNCTIONS)
+    return switch, (state, gates)
 
 
 def _by_equations(forward: str, call: Call) -> Tensors:

@@ -67,3 +67,18 @@ def rows(sequence: tf.Tensor) -> tf.Tensor:
     """
     shape = tf.shape(sequence)
     return tf.reshape(sequence, [shape[0] * shape[1], shape[2]])
+
+
+def row_mask(sequence_length: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Which rows have which steps, [time, batch]: x is [time, batch, input_size]."""
+    return tf.transpose(tf.sequence_mask(sequence_length, tf.shape(x)[0]))
+
+
+def broadcast(mask: tf.Tensor, sequence: tf.Tensor) -> tf.Tensor:
+    """A mask [time, batch] as one of the shape of a sequence [time, batch, size]."""
+    return tf.broadcast_to(tf.expand_dims(mask, 2), tf.shape(sequence))
+
+
+def masked(mask: tf.Tensor, sequence: tf.Tensor) -> tf.Tensor:
+    """A sequence [time, batch, size] with zeros where the mask is false, even in place of NaN."""
+    return tf.compat.v1.where(broadcast(mask, sequence), sequence, tf.zeros_like(sequence))

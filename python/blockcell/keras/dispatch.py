@@ -6,7 +6,7 @@ from typing import Any, Optional, Set
 
 import tensorflow as tf
 
-from blockcell.keras import inference, kinds, reasons, scope, sequences, shapes
+from blockcell.keras import functions, inference, kinds, reasons, scope, sequences, shapes
 
 _logged: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
 
@@ -42,7 +42,8 @@ def _keeps(layer: Any, reason: Optional[str]) -> bool:
         return False
     # On a GPU, or in a file, nothing is lost.
     expected = reason in (reasons.GPU, reasons.FILE)
-    if scope.get().of(layer) and not expected:
+    how = scope.get().of(layer)
+    if how is not None and how.strict and not expected:
         raise NotServedError(f"blockcell.keras.enable(strict=True): {_message(layer, reason)}")
     say_once(layer, reason, logging.INFO if expected else logging.WARNING)
     return True
@@ -81,6 +82,7 @@ def run(layer: Any, given: shapes.Given, infers: bool) -> sequences.Result:
         return_sequences=layer.return_sequences,
         time_major=getattr(layer, "time_major", False),
         zero_output_for_mask=bool(layer.zero_output_for_mask),
+        functions=functions.of(cell),
     )
     is_lstm = kinds.of(layer) == kinds.LSTM
     if (is_lstm or cell.reset_after) and inference.is_certain(infers):

@@ -4,6 +4,7 @@ import sys
 from typing import Any, Dict, Iterator, List, Optional
 
 from blockcell import loader, tf_internals
+from blockcell import precision as levels
 from blockcell.keras import environment, legacy_keras, scope
 
 _replaced: Dict[Any, Any] = {}  # By the class of Keras: its method, or None, and ours.
@@ -24,7 +25,14 @@ class Enabled:
         _set(self._before)
 
 
-def enable(model: Any = None, *, strict: bool = False) -> Enabled:
+def enable(
+    model: Any = None,
+    *,
+    strict: bool = False,
+    weights: Optional[str] = None,
+    keep_x: Optional[str] = None,
+    precision: Optional[str] = None,
+) -> Enabled:
     """Runs Keras's LSTM and GRU layers on blockcell's kernels, forward and backward.
 
     Without an argument it holds for every `keras.layers.LSTM`, `GRU`, `RNN(LSTMCell)` and
@@ -43,6 +51,12 @@ def enable(model: Any = None, *, strict: bool = False) -> Enabled:
       model: A model or a layer: it holds for the layers that this has now, and for no other.
       strict: Whether to raise an error where the kernels cannot serve a layer that this holds for.
         A GPU, and graphs that are written into files, are no such error.
+      weights: `"int8"` packs the weights of these layers in int8 in `predict`, `evaluate` and
+        functions, `"float32"` does not. By default it is as `blockcell.load` says. With `"int8"`
+        their gradients are refused. Eager calls have float32.
+      keep_x: As of `blockcell.load`.
+      precision: How precise the matrix products of these layers are, in functions, forward and
+        backward: a level of `set_float32_matmul_precision`. Eager calls have that of the process.
 
     Returns:
       A context manager, which may be ignored: `with blockcell.keras.enable():` holds inside.
@@ -50,14 +64,18 @@ def enable(model: Any = None, *, strict: bool = False) -> Enabled:
     Raises:
       RuntimeError: Keras's backend is not TensorFlow, or TensorFlow is older than 2.4.
       LibraryError: As `blockcell.load`.
+      ValueError: There is no such value of `weights`, `keep_x` or `precision`.
     """
+    if precision is not None:
+        levels.check(precision)
+    how = scope.How(strict, loader.packed_as(weights, keep_x), precision)
     environment.check()
     loader.load()
     before = scope.get()
     if model is None:
-        _set(before._replace(everything=strict))
+        _set(before._replace(everything=how))
     else:
-        _set(before.with_layers(_recurrent(model), strict))
+        _set(before.with_layers(_recurrent(model), how))
     return Enabled(before)
 
 

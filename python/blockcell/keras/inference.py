@@ -34,7 +34,7 @@ def _takes_over() -> bool:
 def run(
     is_lstm: bool, x: Any, states: Any, weights: Any, mask: Any, options: sequences.Options
 ) -> sequences.Result:
-    """A layer with the activations tanh and sigmoid; a GRU with `reset_after`.
+    """A layer; a GRU with `reset_after`.
 
     Args:
       is_lstm: Whether it is an LSTM, and not a GRU.
@@ -71,6 +71,7 @@ def run(
         last_only=not options.return_sequences,
         repeats=not options.zero_output_for_mask,
         h_sizes=[-1, int(recurrent_kernel.shape[0])],
+        **options.functions._asdict(),
     )
     h, last = outputs[0], list(outputs[1:])
     run_counts.mark(h, options.layer)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from blockcell import tf_internals
 from blockcell.gradients import registry
-from blockcell.keras import arguments, exports, kinds
+from blockcell.keras import arguments, exports, functions, kinds
 
 DTYPES = ("float32", "float16")
 """The types in which the kernels compute."""
@@ -34,7 +34,7 @@ def of_layer(layer: Any) -> Optional[str]:
         or _of_loop(layer)
         or arguments.unknown(layer)
         or _of_dtype(layer.compute_dtype)
-        or _of_gradients(kind)
+        or _of_gradients(layer, kind)
     )
 
 
@@ -52,11 +52,9 @@ def _of_cell(layer: Any, kind: str) -> Optional[str]:
     cell = layer.cell
     if not kinds.is_stock_cell(cell, kind):
         return f"its cell is a {type(cell).__name__}, not Keras's {kind}Cell"
-    for argument, default in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
-        activation = getattr(cell, argument)
-        if not _is(activation, default):
-            name = getattr(activation, "__name__", type(activation).__name__)
-            return f"{argument} is {name}, not {default}"
+    unknown = functions.unknown(cell)
+    if unknown is not None:
+        return unknown
     if kinds.is_plain(layer) and cell.compute_dtype != layer.compute_dtype:
         return f"it computes in {layer.compute_dtype}, and its cell in {cell.compute_dtype}"
     return None
@@ -73,8 +71,9 @@ def _of_loop(layer: Any) -> Optional[str]:
     return None
 
 
-def _of_gradients(kind: str) -> Optional[str]:
-    if kind == kinds.LSTM and not registry.has("BlockLSTMV2"):
+def _of_gradients(layer: Any, kind: str) -> Optional[str]:
+    is_stock = functions.of(layer.cell) == functions.USUAL
+    if kind == kinds.LSTM and is_stock and not registry.has("BlockLSTMV2"):
         return "TensorFlow's gradient of BlockLSTMV2, which is wrong, could not be replaced"
     return None
 
@@ -125,9 +124,3 @@ def compiled_by_xla() -> bool:
     if tf.executing_eagerly():
         return False
     return bool(tf_internals.in_xla_context(tf.compat.v1.get_default_graph()))
-
-
-def _is(activation: Any, name: str) -> bool:
-    """Whether an activation is the one of this name, Keras's or TensorFlow's."""
-    places = (tf.keras.activations, tf.math, getattr(tf.keras, "ops", None))
-    return any(activation is getattr(place, name) for place in places if place is not None)

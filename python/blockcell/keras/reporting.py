@@ -79,10 +79,11 @@ def _path(layer: Any) -> Tuple[str, str]:
     reason = _reason(layer)
     if reason is not None:
         return STOCK, reason
-    from blockcell.keras import kinds, reasons
+    from blockcell.keras import functions, kinds, reasons
 
-    # GRU layers become an op of the library's own.
-    if kinds.of(layer) == kinds.LSTM and "BlockLSTMV2" not in (loader.info()["taken_over"] or ()):
+    # Other layers become ops of the library's own.
+    is_stock = kinds.of(layer) == kinds.LSTM and functions.of(layer.cell) == functions.USUAL
+    if is_stock and "BlockLSTMV2" not in (loader.info()["taken_over"] or ()):
         return TENSORFLOW, "the library leaves TensorFlow's kernels of BlockLSTMV2 in place"
     in_training = reasons.of_training(layer)
     return KERNELS, "" if in_training is None else f"Keras's own path trains it: {in_training}"

@@ -9,7 +9,7 @@ from typing import Any, Counter, Dict
 
 import tensorflow as tf
 
-from blockcell import loader, tf_internals
+from blockcell import loader, node_attributes, tf_internals
 from blockcell.keras import exports, scope
 
 LABEL = "_blockcell_label"
@@ -18,11 +18,17 @@ _eager: Counter[str] = collections.Counter()
 
 
 def mark(tensor: Any, layer: Any) -> None:
-    """Counts the op that has made a tensor, whenever it runs, as a run of a layer."""
+    """Counts the op that has made a tensor, whenever it runs, as a run of a layer.
+
+    It also tells the op how `enable` wants it to compute.
+    """
     label = scope.label(layer)
     if tf.executing_eagerly():
         _eager[label] += 1
-    elif not exports.writes_for_kernels():  # Nothing of this process belongs into files.
+        return
+    how = scope.get().of(layer) or scope.How()
+    node_attributes.put(tensor.op, weights=how.weights, precision=how.precision)
+    if not exports.writes_for_kernels():  # Nothing of this process belongs into files.
         tf_internals.set_attribute(tensor.op, LABEL, label)
 
 

@@ -12,12 +12,13 @@ A mask may have any form. The steps of each row that count are moved to its fron
 batch of rows of different lengths, and the outputs are moved back. So a mask costs two copies.
 """
 
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import tensorflow as tf
 
-from blockcell import block_gru_ops, keras_weights, sequence_lengths
+from blockcell import block_gru_ops, keras_weights, loader, sequence_lengths
 from blockcell.keras import run_counts
+from blockcell.keras.functions import USUAL, Functions
 from blockcell.op_table import PEEPHOLES
 
 
@@ -42,6 +43,7 @@ class Options(NamedTuple):
     return_sequences: bool
     time_major: bool
     zero_output_for_mask: bool
+    functions: Functions = USUAL
 
 
 class _Steps(NamedTuple):
@@ -58,7 +60,9 @@ _Op = Callable[[Any, Optional[Any]], _Steps]
 
 
 def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Result:
-    """An LSTM layer with the activations tanh and sigmoid.
+    """An LSTM layer.
+
+    TensorFlow's op has tanh and the logistic function. For others the library has one of its own.
 
     Args:
       x: The inputs, `[batch, time, input_size]` (time-major: `[time, batch, input_size]`), of type
@@ -75,21 +79,11 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
     h_prev, cs_prev = (tf.cast(state, x.dtype) for state in states)
     kernel, recurrent_kernel, bias = cast(weights, x.dtype)
     w, b = keras_weights.lstm_from_keras(kernel, recurrent_kernel, bias)
-    peephole = tf.zeros([recurrent_kernel.shape[0]], x.dtype)
+    op = _block_lstm if options.functions == USUAL else _lstm_by_row
 
     def run(x: Any, sequence_length: Optional[Any]) -> _Steps:
-        longest = (
-            tf.shape(x)[0] if sequence_length is None else sequence_lengths.longest(sequence_length)
-        )
-        steps = tf.raw_ops.BlockLSTMV2(
-            seq_len_max=tf.cast(longest, tf.int64),
-            x=x,
-            cs_prev=cs_prev,
-            h_prev=h_prev,
-            w=w,
-            b=b,
-            **dict.fromkeys(PEEPHOLES, peephole),
-        )
+        tensors = {"x": x, "cs_prev": cs_prev, "h_prev": h_prev, "w": w, "b": b}
+        steps = op(tensors, sequence_length, options)
         run_counts.mark(steps.h, options.layer)
         pairs = ((h_prev, steps.h), (cs_prev, steps.cs))
         if sequence_length is None:
@@ -101,10 +95,30 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
     return _layer(run, x, h_prev, mask, options)
 
 
+def _block_lstm(tensors: Dict[str, Any], sequence_length: Optional[Any], _: Options) -> Any:
+    """TensorFlow's op. It runs all rows as far as the longest one goes."""
+    x, w = tensors["x"], tensors["w"]
+    longest = (
+        tf.shape(x)[0] if sequence_length is None else sequence_lengths.longest(sequence_length)
+    )
+    peepholes = dict.fromkeys(PEEPHOLES, tf.zeros([w.shape[1] // 4], x.dtype))
+    return tf.raw_ops.BlockLSTMV2(seq_len_max=tf.cast(longest, tf.int64), **tensors, **peepholes)
+
+
+def _lstm_by_row(tensors: Dict[str, Any], sequence_length: Optional[Any], options: Options) -> Any:
+    """The library's op. Behind its end a row may not run on: its state may grow without bound."""
+    if sequence_length is None:
+        shape = tf.shape(tensors["x"])
+        sequence_length = tf.fill([shape[1]], tf.cast(shape[0], tf.int64))
+    return loader.module().blockcell_lstm(
+        sequence_length=sequence_length, **tensors, **options.functions._asdict()
+    )
+
+
 def gru(
     x: Any, states: Any, weights: Any, mask: Any, options: Options, reset_after: bool
 ) -> Result:
-    """A GRU layer with the activations tanh and sigmoid.
+    """A GRU layer.
 
     Args:
       x: As of `lstm`.
@@ -129,6 +143,7 @@ def gru(
             sequence_length=sequence_length,
             reset_after=reset_after,
             **converted._asdict(),
+            **options.functions._asdict(),
         )
         run_counts.mark(steps.h, options.layer)
         return _Steps(steps.h, [steps.h_last])

@@ -133,7 +133,7 @@ def measure(call, threads, seconds, seed, library, told):
         differences.append(Difference(f"results on {at(number)}", largest, mean))
         memory = {"without": theirs["memory"], "ours": ours["memory"]}
         about.update({name: ours[name] for name in OF_INFO})
-    stays += [f"{layer}: {reason}" for layer, path, reason in ours["layers"] if path != "blockcell"]
+    stays += [f"{layer}: {reason}" for layer, reason in ours["layers"]]
     layers = ours["int8_errors"]
     answers = [answers_of(name, results[0][name], results[1][name]) for name in results[0]]
     answers = [one for one in answers if one is not None] if layers else []

@@ -60,7 +60,7 @@ def forward_inputs(
       dtype: The element type.
       seed: Changes the random numbers.
       length: What seq_len_max, or every element of sequence_length, shall be. By default all steps
-        take part in the LSTMs, and a random number for each row in the GRUs.
+        take part, or a random number for each row.
 
     Returns:
       Arrays by name.
@@ -113,7 +113,7 @@ def inputs_of(
       length: As in `forward_inputs`.
       dtype: The element type.
       seed: Changes the random numbers.
-      **attributes: The boolean attributes of the op.
+      **attributes: Those of the op that say which equations it has.
 
     Returns:
       Arrays by name.

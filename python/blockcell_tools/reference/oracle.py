@@ -5,7 +5,7 @@ Sizes: batch (B), input_size (D), cell_size (C), time (T). Names are those of `t
 inputs to float64 and returns a dictionary of outputs in the order of the op.
 """
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 
@@ -18,6 +18,26 @@ def logistic(z: ArrayLike) -> np.ndarray:
     """The logistic function."""
     with np.errstate(over="ignore"):
         return 1.0 / (1.0 + np.exp(-z))
+
+
+FUNCTIONS_OF_CELLS: Dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": np.tanh,
+    "sigmoid": logistic,
+    "relu": lambda z: np.maximum(z, 0.0),
+    "linear": lambda z: z,
+    "hard_sigmoid": lambda z: np.clip(z / 6 + 0.5, 0.0, 1.0),
+    "hard_sigmoid_keras2": lambda z: np.clip(z / 5 + 0.5, 0.0, 1.0),
+}
+"""By the names that attributes have for them."""
+_SLOPES: Dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": lambda y: 1 - y * y,
+    "sigmoid": lambda y: y * (1 - y),
+    "relu": lambda y: np.where(y > 0, 1.0, 0.0),
+    "linear": np.ones_like,
+    "hard_sigmoid": lambda y: np.where((y > 0) & (y < 1), 1 / 6, 0.0),
+    "hard_sigmoid_keras2": lambda y: np.where((y > 0) & (y < 1), 1 / 5, 0.0),
+}
+"""Their derivatives, from their values."""
 
 
 def _double(*arrays: ArrayLike) -> List[np.ndarray]:
@@ -340,6 +360,82 @@ def block_lstm_grad_v2(
     return gradients
 
 
+def lstm(
+    sequence_length: ArrayLike,
+    x: ArrayLike,
+    cs_prev: ArrayLike,
+    h_prev: ArrayLike,
+    w: ArrayLike,
+    b: ArrayLike,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
+) -> Arrays:
+    """`BlockcellLSTM`: i, cs, f, o, ci, co, h of shape [T, B, C], zero where a row has ended.
+
+    [i_bar | f_bar | ci_bar | o_bar] = [x | h'] @ w + b ;  i, f, o = S(i_bar), S(f_bar), S(o_bar)
+    ci = A(ci_bar) ;  cs = i*ci + f*cs' ;  co = A(cs) ;  h = o*co
+    """
+    x_given = x
+    state, gate = FUNCTIONS_OF_CELLS[activation], FUNCTIONS_OF_CELLS[recurrent_activation]
+    x, cs, h, w, b = _double(x, cs_prev, h_prev, w, b)
+    cs, h = cs.copy(), h.copy()
+    outputs = {name: np.zeros((len(x),) + h.shape) for name in STEPS_OF_LSTM}
+    for t in range(len(x)):
+        rows = np.asarray(sequence_length) > t
+        i, f, ci, o = np.split(_join(x[t][rows], h[rows]) @ w + b, 4, axis=1)
+        i, f, ci, o = gate(i), gate(f), state(ci), gate(o)
+        new = i * ci + f * cs[rows]
+        co = state(new)
+        for name, value in zip(STEPS_OF_LSTM, (i, new, f, o, ci, co, o * co)):
+            outputs[name][t][rows] = value
+        cs[rows], h[rows] = _stored(new, x_given), _stored(o * co, x_given)
+    return outputs
+
+
+def lstm_grad(
+    sequence_length: ArrayLike,
+    x: ArrayLike,
+    cs_prev: ArrayLike,
+    h_prev: ArrayLike,
+    w: ArrayLike,
+    b: ArrayLike,
+    i: ArrayLike,
+    cs: ArrayLike,
+    f: ArrayLike,
+    o: ArrayLike,
+    ci: ArrayLike,
+    co: ArrayLike,
+    h: ArrayLike,
+    cs_grad: ArrayLike,
+    h_grad: ArrayLike,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
+) -> Arrays:
+    """`BlockcellLSTMGrad`: x_grad [T, B, D], and gradients in the shapes of the others."""
+    state, gate = _SLOPES[activation], _SLOPES[recurrent_activation]
+    x, cs_prev, h_prev, w = _double(x, cs_prev, h_prev, w)
+    i, cs, f, o, ci, co, h = _double(i, cs, f, o, ci, co, h)
+    x_grad, dcs_next, dh_next = np.zeros_like(x), np.zeros_like(cs_prev), np.zeros_like(h_prev)
+    w_grad, b_grad = np.zeros_like(w), np.zeros(np.shape(b))
+    for t in reversed(range(len(x))):
+        rows = np.asarray(sequence_length) > t
+        before = (cs[t - 1], h[t - 1]) if t else (cs_prev, h_prev)
+        cs_before, h_before = (value[rows] for value in before)
+        gates = (i[t][rows], f[t][rows], o[t][rows], ci[t][rows], co[t][rows])
+        i_t, f_t, o_t, ci_t, co_t = gates
+        dh = h_grad[t][rows] + dh_next[rows]
+        dcs = cs_grad[t][rows] + dcs_next[rows] + dh * o_t * state(co_t)
+        d_i, d_f = dcs * ci_t * gate(i_t), dcs * cs_before * gate(f_t)
+        dz = _join(d_i, d_f, dcs * i_t * state(ci_t), dh * co_t * gate(o_t))
+        through_w = dz @ w.T
+        x_grad[t][rows], dh_next[rows] = np.split(through_w, [x.shape[2]], axis=1)
+        dcs_next[rows] = dcs * f_t
+        w_grad += _join(x[t][rows], h_before).T @ dz
+        b_grad += dz.sum(0)
+    found = dict(x=x_grad, cs_prev=dcs_next, h_prev=dh_next, w=w_grad, b=b_grad)
+    return {name + "_grad": value for name, value in found.items()}
+
+
 def _gru_step(
     x: ArrayLike,
     h_prev: ArrayLike,
@@ -349,15 +445,14 @@ def _gru_step(
     b_c: ArrayLike,
     b_hc: ArrayLike,
     reset_after: bool,
+    functions: Tuple[str, str],
 ) -> Arrays:
     """r, u, c, hc and h of one step."""
-    if not reset_after:
-        step = gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c)
-        return dict(step, hc=step["r"] * h_prev)
+    state, gate = (FUNCTIONS_OF_CELLS[name] for name in functions)
     of_x, of_state = np.split(w_c, [x.shape[1]])
-    r, u = np.split(logistic(_join(x, h_prev) @ w_ru + b_ru), 2, axis=1)
-    hc = h_prev @ of_state + b_hc
-    c = np.tanh(x @ of_x + b_c + r * hc)
+    r, u = np.split(gate(_join(x, h_prev) @ w_ru + b_ru), 2, axis=1)
+    hc = h_prev @ of_state + b_hc if reset_after else r * h_prev
+    c = state(x @ of_x + b_c + (r * hc if reset_after else hc @ of_state))
     return {"r": r, "u": u, "c": c, "hc": hc, "h": u * h_prev + (1 - u) * c}
 
 
@@ -371,24 +466,27 @@ def block_gru(
     b_c: ArrayLike,
     b_hc: ArrayLike,
     reset_after: bool = False,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
 ) -> Arrays:
     """`BlockGRU`: r, u, c, hc, h [T, B, C] and h_last [B, C].
 
     [r_bar | u_bar] = [x | h'] @ w_ru + b_ru ;  r = S(r_bar), u = S(u_bar)
-    reset_after = false:  hc = r*h' ;                   c = tanh(x @ w_c[:D] + hc @ w_c[D:] + b_c)
-    reset_after = true:   hc = h' @ w_c[D:] + b_hc ;    c = tanh(x @ w_c[:D] + b_c + r*hc)
+    reset_after = false:  hc = r*h' ;                   c = A(x @ w_c[:D] + hc @ w_c[D:] + b_c)
+    reset_after = true:   hc = h' @ w_c[D:] + b_hc ;    c = A(x @ w_c[:D] + b_c + r*hc)
     h = u*h' + (1-u)*c
 
     h' is the state before the step. In row b, steps t >= sequence_length[b] leave the state alone
     and have zeros for outputs; h_last is the state in the end.
     """
-    x_given = x
+    x_given, functions = x, (activation, recurrent_activation)
     x, h_prev, w_ru, w_c, b_ru, b_c, b_hc = _double(x, h_prev, w_ru, w_c, b_ru, b_c, b_hc)
     state, h_last = h_prev.copy(), h_prev.copy()
     outputs = {name: np.zeros((len(x),) + state.shape) for name in ("r", "u", "c", "hc", "h")}
     for t in range(len(x)):
         rows = np.asarray(sequence_length) > t
-        step = _gru_step(x[t][rows], state[rows], w_ru, w_c, b_ru, b_c, b_hc, reset_after)
+        weights = w_ru, w_c, b_ru, b_c, b_hc
+        step = _gru_step(x[t][rows], state[rows], *weights, reset_after, functions)
         for name in outputs:
             outputs[name][t][rows] = step[name]
         state[rows], h_last[rows] = _stored(step["h"], x_given), step["h"]
@@ -406,18 +504,20 @@ def _gru_step_grad(
     hc: ArrayLike,
     d_h: ArrayLike,
     reset_after: bool,
+    functions: Tuple[str, str],
 ) -> Arrays:
     """Gradients of one step, with respect to x, the state, the weights and the biases."""
     of_x, of_state = np.split(w_c, [x.shape[1]])
-    d_c_bar = d_h * (1 - u) * (1 - c * c)
-    d_u_bar = d_h * (h_prev - c) * u * (1 - u)
+    state, gate = (_SLOPES[name] for name in functions)
+    d_c_bar = d_h * (1 - u) * state(c)
+    d_u_bar = d_h * (h_prev - c) * gate(u)
     if reset_after:
         d_hc = d_c_bar * r
-        d_r_bar = d_c_bar * hc * r * (1 - r)
+        d_r_bar = d_c_bar * hc * gate(r)
         through_hc, of_state_grad = d_hc @ of_state.T, h_prev.T @ d_hc
     else:
         d_hc = d_c_bar @ of_state.T
-        d_r_bar = d_hc * h_prev * r * (1 - r)
+        d_r_bar = d_hc * h_prev * gate(r)
         through_hc, of_state_grad = d_hc * r, hc.T @ d_c_bar
     d_r_bar_u_bar = _join(d_r_bar, d_u_bar)
     d_x, d_h_prev = np.split(d_r_bar_u_bar @ w_ru.T, [x.shape[1]], axis=1)
@@ -449,6 +549,8 @@ def block_gru_grad(
     h_grad: ArrayLike,
     h_last_grad: ArrayLike,
     reset_after: bool = False,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
 ) -> Arrays:
     """`BlockGRUGrad`: gradients with respect to the float inputs of `block_gru`, in their shapes.
 
@@ -466,7 +568,8 @@ def block_gru_grad(
         before = (h[t - 1] if t else h_prev)[rows]
         saved = r[t][rows], u[t][rows], c[t][rows], hc[t][rows]
         d_h = h_grad[t][rows] + carry[rows]
-        step = _gru_step_grad(x[t][rows], before, w_ru, w_c, *saved, d_h, reset_after)
+        call = (x[t][rows], before, w_ru, w_c, *saved, d_h, reset_after)
+        step = _gru_step_grad(*call, (activation, recurrent_activation))
         x_grad[t][rows], carry[rows] = step["x"], step["h_prev"]
         for name in summed:
             sums[name] += step[name]
@@ -485,5 +588,7 @@ FUNCTIONS: Dict[str, Callable[..., Arrays]] = {
     "BlockLSTMGradV2": block_lstm_grad_v2,
     "BlockGRU": block_gru,
     "BlockGRUGrad": block_gru_grad,
+    "BlockcellLSTM": lstm,
+    "BlockcellLSTMGrad": lstm_grad,
 }
 """The function of each op."""

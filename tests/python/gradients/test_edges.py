@@ -78,7 +78,7 @@ def test_lengths(op, attributes, length):
 def test_steps_that_are_not_computed_do_not_count(op, attributes):
     """NaN in x and in what arrives there reaches no gradient."""
     inputs = inputs_for(op)
-    lengths = inputs["sequence_length" if op == BLOCK_GRU else "seq_len_max"]
+    lengths = inputs[op_table.OPS[op].length]
     unused = np.arange(TIME[1])[:, np.newaxis] >= np.broadcast_to(lengths, [3])
     bad = dict(inputs, x=np.where(unused[:, :, np.newaxis], np.float32("nan"), inputs["x"]))
     noise = np.where(unused[:, :, np.newaxis], np.float32("nan"), np.float32(1.0))

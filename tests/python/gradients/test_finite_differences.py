@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM, LSTM_CELL
 from helpers import gradient_cases, kernels, ways
 from helpers.gradient_cases import OUTPUTS, STATES, inputs_for
 
@@ -26,6 +26,7 @@ ATTRIBUTES = {
     BLOCK_LSTM: {"use_peephole": True, "cell_clip": 0.0},
     BLOCK_LSTM_V2: {"use_peephole": True},
     BLOCK_GRU: {"reset_after": True},
+    LSTM: {"activation": "sigmoid", "recurrent_activation": "hard_sigmoid"},
 }
 LIMIT = 2e-3
 STEP = 1e-2  # Rounding disturbs a difference by about 1e-7 / STEP, curvature by STEP ** 2.

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from blockcell import op_table
-from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM_CELL
+from blockcell.op_table import BLOCK_GRU, BLOCK_LSTM, BLOCK_LSTM_V2, GRU_CELL, LSTM, LSTM_CELL
 from blockcell_tools.reference.inputs import forward_inputs
 from helpers import checks, sampling, ways
 
@@ -18,6 +18,7 @@ STATES = {
     BLOCK_LSTM: ("cs", "h"),
     BLOCK_LSTM_V2: ("cs", "h"),
     BLOCK_GRU: ("h", "h_last"),
+    LSTM: ("cs", "h"),
 }
 OPS = tuple(STATES)
 OUTPUTS = {op: tuple(op_table.OPS[op].outputs) for op in OPS}
@@ -36,6 +37,13 @@ VARIANTS = [
     (BLOCK_LSTM_V2, {"use_peephole": True, "cell_clip": 0.0}),
     (BLOCK_GRU, {"reset_after": False}),
     (BLOCK_GRU, {"reset_after": True}),
+    (
+        BLOCK_GRU,
+        {"reset_after": True, "activation": "sigmoid", "recurrent_activation": "hard_sigmoid"},
+    ),
+    (LSTM, {}),
+    (LSTM, {"activation": "relu", "recurrent_activation": "hard_sigmoid_keras2"}),
+    (LSTM, {"activation": "linear", "recurrent_activation": "tanh"}),
 ]
 WITH_SWITCH = [variant for variant in VARIANTS if True in variant[1].values() or not variant[1]]
 
@@ -44,6 +52,7 @@ def label(op, attributes, names=()):
     """An id for pytest."""
     switch = op_table.OPS[op].switch
     parts = [op] + [switch] * bool(attributes.get(switch)) + ["+".join(names)] * bool(names)
+    parts += [attributes[name] for name in op_table.FUNCTIONS if name in attributes]
     return "-".join(parts)
 
 
@@ -64,16 +73,17 @@ def with_losses(losses, variants=VARIANTS):
 def _features(case):
     """The switch, each output, and whether there is more than one."""
     op, attributes, names = case
-    return [(op, *sorted(attributes.values())), *((op, n) for n in names), (op, len(names) > 1)]
+    chosen = sorted(map(str, attributes.values()))
+    return [(op, *chosen), *((op, n) for n in names), (op, len(names) > 1)]
 
 
 def inputs_for(
     op, dtype=np.float32, batch=3, input_size=2, cell_size=4, time=TIME[1], length="some"
 ):
-    """Inputs, with all steps but one in use (of BlockGRU: none to all of them, by row)."""
+    """Inputs, with all steps but one in use (where rows have lengths: none to all of them)."""
     if length == "some":
         length = max(time - 1, 0)
-        if op == BLOCK_GRU:
+        if "sequence_length" in op_table.OPS[op].inputs:
             length = np.linspace(0, time, batch).astype(int)
     return forward_inputs(op, batch, input_size, cell_size, time=time, dtype=dtype, length=length)
 

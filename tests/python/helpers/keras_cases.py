@@ -10,10 +10,14 @@ LAYERS = {
     "RNN_GRUCell": ("GRUCell", {"reset_after": True}),
 }
 """By name: the class, and arguments that it always gets. A cell is put into an `RNN`."""
-OF_CELL = ("use_bias", "dropout", "recurrent_dropout", "reset_after", "dtype")
+OF_CELL = (
+    *("use_bias", "dropout", "recurrent_dropout", "reset_after"),
+    *("activation", "recurrent_activation", "dtype"),
+)
 """Arguments that a cell gets. An `RNN` gets the others and the last one."""
 
 ALL = {"return_sequences": True, "return_state": True}
+RELU = dict(ALL, activation="relu")
 
 # Four rows of five steps; 1 is a step that counts.
 MASKS = {
@@ -78,12 +82,28 @@ CASES = {
         {"return_sequences": True}, "right_padded", bidirectional={"merge_mode": "sum"}
     ),
     "bidirectional_mask_last_output": Case({}, "with_gaps", bidirectional={}),
+    "relu": Case(RELU),
+    "relu_across_lanes": Case(RELU, sizes=[9, 3, 17, 33]),
+    "relu_and_mask": Case(RELU, "with_gaps", initial_state=True),
+    "relu_mask_last_output": Case({"activation": "relu"}, "left_padded"),
+    "relu_go_backwards": Case(dict(RELU, go_backwards=True), "right_padded"),
+    "relu_half": Case(dict(RELU, dtype="mixed_float16"), "right_padded", limit=1e-2),
+    "relu_dropout": Case(dict(RELU, dropout=0.4), training=True),
+    "hard_sigmoid": Case(dict(ALL, recurrent_activation="hard_sigmoid"), sizes=[5, 4, 9, 17]),
+    "hard_sigmoid_and_mask": Case(
+        dict(RELU, recurrent_activation="hard_sigmoid", use_bias=False), "with_gaps"
+    ),
+    "linear": Case(dict(ALL, activation=None, stateful=True), calls=2),
+    "exchanged": Case(
+        dict(ALL, activation="sigmoid", recurrent_activation="tanh"), bidirectional={}
+    ),
 }
 """By name; each is for all layers."""
 _OF_RNN = (
     *("sequences_and_states", "no_bias", "go_backwards", "initial_state", "stateful", "dropout"),
     "dropout_at_inference",
     *("half", "time_major", "mask_with_gaps", "mask_zero_output", "bidirectional"),
+    *("relu", "hard_sigmoid"),
 )
 
 

@@ -74,16 +74,46 @@ def block_lstm_v2(
     return _block_lstm("IFCO", seq_len_max, x, cs_prev, h_prev, w, peepholes, b, 0.0, cell_clip)
 
 
-def _gru_step(x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, reset_after):
+def _gru_step(
+    x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, reset_after, of_state=tf.tanh, of_gates=tf.sigmoid
+):
     input_size = int(x.shape[1])
-    r, u = tf.split(tf.sigmoid(tf.matmul(tf.concat([x, h_prev], 1), w_ru) + b_ru), 2, axis=1)
+    r, u = tf.split(of_gates(tf.matmul(tf.concat([x, h_prev], 1), w_ru) + b_ru), 2, axis=1)
     if reset_after:
         hc = tf.matmul(h_prev, w_c[input_size:]) + b_hc
-        c = tf.tanh(tf.matmul(x, w_c[:input_size]) + b_c + r * hc)
+        c = of_state(tf.matmul(x, w_c[:input_size]) + b_c + r * hc)
     else:
         hc = r * h_prev
-        c = tf.tanh(tf.matmul(tf.concat([x, hc], axis=1), w_c) + b_c)
+        c = of_state(tf.matmul(tf.concat([x, hc], axis=1), w_c) + b_c)
     return {"r": r, "u": u, "c": c, "hc": hc, "h": u * h_prev + (1 - u) * c}
+
+
+FUNCTIONS = {
+    "tanh": tf.tanh,
+    "sigmoid": tf.sigmoid,
+    "relu": tf.nn.relu,
+    "linear": tf.identity,
+    "hard_sigmoid": lambda x: tf.nn.relu6(x + 3.0) / 6.0,
+    "hard_sigmoid_keras2": lambda x: tf.clip_by_value(0.2 * x + 0.5, 0.0, 1.0),
+}
+"""By the names that attributes have for them."""
+
+
+def lstm(
+    sequence_length, x, cs_prev, h_prev, w, b, activation="tanh", recurrent_activation="sigmoid"
+):
+    of_state, of_gates = FUNCTIONS[activation], FUNCTIONS[recurrent_activation]
+    steps, cs, h = [], cs_prev, h_prev
+    for t in range(int(x.shape[0])):
+        valid = (t < np.asarray(sequence_length)).astype(np.float64)[:, np.newaxis]
+        bars = tf.split(tf.matmul(tf.concat([x[t], h], axis=1), w) + b, 4, axis=1)
+        i, f, ci, o = [*map(of_gates, bars[:2]), of_state(bars[2]), of_gates(bars[3])]
+        new = i * ci + f * cs
+        co = of_state(new)
+        step = {"i": i, "cs": new, "f": f, "o": o, "ci": ci, "co": co, "h": o * co}
+        steps.append({name: value * valid for name, value in step.items()})
+        cs, h = steps[-1]["cs"], steps[-1]["h"]
+    return {name: tf.stack([step[name] for step in steps]) for name in steps[0]}
 
 
 def gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c):
@@ -92,11 +122,24 @@ def gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c):
     return outputs
 
 
-def block_gru(sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc, reset_after=False):
+def block_gru(
+    sequence_length,
+    x,
+    h_prev,
+    w_ru,
+    w_c,
+    b_ru,
+    b_c,
+    b_hc,
+    reset_after=False,
+    activation="tanh",
+    recurrent_activation="sigmoid",
+):
+    functions = FUNCTIONS[activation], FUNCTIONS[recurrent_activation]
     steps, h = [], h_prev
     for t in range(int(x.shape[0])):
         valid = (t < np.asarray(sequence_length)).astype(np.float64)[:, np.newaxis]
-        step = _gru_step(x[t], h, w_ru, w_c, b_ru, b_c, b_hc, reset_after)
+        step = _gru_step(x[t], h, w_ru, w_c, b_ru, b_c, b_hc, reset_after, *functions)
         steps.append({name: value * valid for name, value in step.items()})
         h = step["h"] * valid + h * (1 - valid)
     outputs = {

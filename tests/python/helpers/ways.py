@@ -20,6 +20,7 @@ PLAIN = {
     "BlockLSTM": plain_ops.block_lstm,
     "BlockLSTMV2": plain_ops.block_lstm_v2,
     "BlockGRU": plain_ops.block_gru,
+    "BlockcellLSTM": plain_ops.lstm,
 }
 
 

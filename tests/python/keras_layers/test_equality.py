@@ -10,6 +10,7 @@ if tf.__version__.startswith("1."):
 KERAS2 = not hasattr(tf.keras.layers.LSTM, "inner_loop")
 FUNCTIONS = ("sequences_and_states", "mask_with_gaps", "mask_last_output")
 NAMES = [f"{layer}-{name}" for layer, name in keras_cases.names(KERAS2)]
+NAMES += ["states_that_would_grow_behind_the_end"]
 NAMES += [f"{layer}-{name}-function" for layer in keras_cases.LAYERS for name in FUNCTIONS]
 
 

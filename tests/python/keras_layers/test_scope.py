@@ -14,6 +14,8 @@ KERAS3 = hasattr(tf.keras.layers.LSTM, "inner_loop")
 NAMES = [
     "context_manager",
     "one_model",
+    "weights_in_int8",
+    "precision",
     "strict",
     "every_layer_says_so_once",
     "new_argument",

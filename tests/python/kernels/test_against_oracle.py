@@ -48,7 +48,7 @@ def test_accuracy_at_other_magnitudes_of_inputs(op, dtype, on, scale):
 @pytest.mark.parametrize("batch, input_size, cell_size", [(2, 3, 7), (1, 9, 4)])
 @pytest.mark.parametrize("op, dtype, on", grids.variants(SEQUENCES))
 def test_long_sequences(op, dtype, on, batch, input_size, cell_size):
-    length = None if op in (op_table.BLOCK_GRU, op_table.BLOCK_GRU_GRAD) else 1999
+    length = None if op_table.OPS[op].length == "sequence_length" else 1999
     sizes = (batch, input_size, cell_size, 2000, length)
     inputs = inputs_of(op, *sizes, dtype=dtype, **on)
     for name in ("cs_grad", "h_grad"):

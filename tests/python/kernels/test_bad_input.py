@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from blockcell import op_table
-from blockcell.op_table import BLOCK_GRU, BLOCK_GRU_GRAD, LENGTHS, OPS, SEQUENCES
+from blockcell.op_table import LENGTHS, OPS, SEQUENCES
 from blockcell_tools.reference.inputs import inputs_of
 from helpers import checks, grids, isolated, kernels, shape_rules
 
@@ -40,7 +40,7 @@ HALVES = [
     pytest.param(op, on, tensor, id=f"{grids.name(op, np.float16, on)}-{tensor}")
     for op, dtype, on in op_table.variants()
     for tensor in OPS[op].inputs
-    if dtype == np.float16 and on[OPS[op].switch] and tensor not in LENGTHS
+    if dtype == np.float16 and on.get(OPS[op].switch, True) and tensor not in LENGTHS
 ]
 
 
@@ -71,7 +71,7 @@ def test_length_out_of_range(op, dtype, on, length):
 @pytest.mark.parametrize("length", (-1, 1))
 @pytest.mark.parametrize("op, dtype, on", grids.variants(SEQUENCES))
 def test_length_of_a_sequence_without_steps(op, dtype, on, length):
-    if op in (BLOCK_GRU, BLOCK_GRU_GRAD):
+    if OPS[op].length == "sequence_length":
         batch, tensor = 1, "sequence_length[0]"
     else:
         batch, tensor = 0, "seq_len_max"  # Even where there is nothing to compute.

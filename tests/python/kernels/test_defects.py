@@ -14,7 +14,9 @@ from blockcell.op_table import (
     BLOCK_LSTM_V2,
     GRADIENTS,
     GRU_CELL_GRAD,
+    LSTM,
     LSTM_CELL_GRAD,
+    LSTM_GRAD,
     OPS,
     PEEPHOLES,
     SEQUENCES,
@@ -22,8 +24,8 @@ from blockcell.op_table import (
 from blockcell_tools.reference.inputs import expected, inputs_of, scaled_error
 from helpers import checks, grids, kernels
 
-FORWARD_SEQUENCES = (BLOCK_LSTM, BLOCK_LSTM_V2, BLOCK_GRU)
-SEQUENCE_GRADIENTS = (BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, BLOCK_GRU_GRAD)
+FORWARD_SEQUENCES = (BLOCK_LSTM, BLOCK_LSTM_V2, BLOCK_GRU, LSTM)
+SEQUENCE_GRADIENTS = (BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, BLOCK_GRU_GRAD, LSTM_GRAD)
 ROUNDS = 20  # The allocator reuses memory; sooner or later it hands out some with other values.
 
 

@@ -11,6 +11,8 @@ from blockcell.op_table import (
     BLOCK_LSTM_GRAD,
     BLOCK_LSTM_GRAD_V2,
     BLOCK_LSTM_V2,
+    LSTM,
+    LSTM_GRAD,
 )
 from blockcell_tools.reference.inputs import inputs_of
 from helpers import kernels
@@ -22,8 +24,10 @@ READ = {
     BLOCK_LSTM: [["h"], ["cs"], ["h", "cs"], ["h", "i", "co"]],
     BLOCK_LSTM_V2: [["h"], ["f", "o", "ci"]],
     BLOCK_GRU: [["h"], ["h_last"], ["hc", "r"]],
+    LSTM: [["h"], ["cs"], ["h", "co"]],
     BLOCK_LSTM_GRAD: [["w_grad", "b_grad"], ["x_grad"], ["h_prev_grad", "b_grad"]],
     BLOCK_LSTM_GRAD_V2: [["w_grad"], ["x_grad", "cs_prev_grad"]],
+    LSTM_GRAD: [["w_grad"], ["x_grad", "b_grad"]],
     BLOCK_GRU_GRAD: [["w_ru_grad", "w_c_grad"], ["x_grad"], ["x_grad", "w_c_grad"], ["w_ru_grad"]],
 }
 NO_PEEPHOLES = dict.fromkeys([BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2], {"use_peephole": False})

@@ -29,20 +29,17 @@ def test_keras_file(tmp_path):
     """A model with a layer that is served and one that is not; all that is written."""
     layers = tf.keras.layers
     first = layers.LSTM(5, return_sequences=True, name="first")
-    second = layers.GRU(4, activation="relu", name="second")
+    second = layers.GRU(4, activation="elu", name="second")
     model = tf.keras.Sequential([tf.keras.Input([None, 3], name="x"), first, second])
     model.save(str(tmp_path / "model.h5"))
     words = ["compare", tmp_path / "model.h5", *QUICK, "--check-ratio", "1000"]
     words += ["--report", tmp_path / "all.json", "--html", tmp_path / "all.html"]
     printed, said = run(*words, code=1)
     assert "below the ratio of 1000" in said
-    assert "calls in each step: BlockcellKerasGRU 1, BlockcellKerasLSTM 1." in printed
-    assert "Not on the kernels: second: activation is relu" in printed
+    assert "calls in each step: BlockcellKerasLSTM 1." in printed
+    assert "Not on the kernels: second: activation is elu" in printed
     found = json.loads((tmp_path / "all.json").read_text())
-    assert (
-        found["ran"] == {"BlockcellKerasGRU": 1, "BlockcellKerasLSTM": 1}
-        and found["largest_difference"] < 1e-5
-    )
+    assert found["ran"] == {"BlockcellKerasLSTM": 1} and found["largest_difference"] < 1e-5
     assert found["agrees"] and found["kind"] == "file of Keras"
     assert set(found) == documented("compare") - {"notes"}
     assert found["memory"]["ours"] > found["memory"]["without"] / 2 > 0
@@ -97,6 +94,36 @@ def test_weights_in_int8(tmp_path):
 def test_answers(ours, theirs, changed):
     found = results.answers_of("p", np.array(ours), np.array(theirs))
     assert (found and found[1:]) == changed
+
+
+@pytest.mark.skipif(
+    TF1 or not hasattr(tf.keras.layers.LSTM, "inner_loop"), reason="needs use_cudnn of Keras 3"
+)
+def test_keras_layers_that_only_the_graph_passes_serve(tmp_path):
+    layers = [tf.keras.layers.GRU(4, use_cudnn=False, name="second")]
+    layers = [tf.keras.Input([None, 3]), tf.keras.layers.LSTM(5, return_sequences=True), *layers]
+    tf.keras.Sequential(layers).save(str(tmp_path / "model.keras"))
+    printed, _ = run("compare", tmp_path / "model.keras", *QUICK)
+    assert "calls in each step: BlockcellKerasGRU 1, BlockcellKerasLSTM 1." in printed
+    assert "Not on the kernels" not in printed
+
+
+@TF2_ONLY
+@pytest.mark.parametrize(
+    "by_passes, want",
+    [
+        (0, [["b", "unroll is True"], ["c", "unroll is True"]]),
+        (1, [[name, "unroll is True; graph passes serve 1 of 2 such layers"] for name in "bc"]),
+        (2, []),
+    ],
+)
+def test_layers_that_are_not_on_the_kernels(by_passes, want):
+    from blockcell.keras import LayerReport
+    from blockcell_tools.comparison.model_side import _not_on_kernels
+
+    report = [LayerReport("a", "LSTM", "blockcell", 1, "")]
+    report += [LayerReport(name, "GRU", "keras", 0, "unroll is True") for name in "bc"]
+    assert _not_on_kernels(report, by_passes) == want
 
 
 @pytest.mark.once

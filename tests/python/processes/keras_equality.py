@@ -109,5 +109,28 @@ def _functions():
 globals().update(_functions())
 
 
+def states_that_would_grow_behind_the_end():
+    """A short row beside a long one: nothing bounds its state, which would become infinite."""
+    x = random(2, 60, 3)
+    x[0], x[1] = 0.0, 1e10 * np.abs(x[1])
+    mask = np.arange(60) < [[60], [3]]
+
+    def run():
+        layer = with_random_weights(
+            tf.keras.layers.LSTM(6, activation="relu", use_bias=False), x.shape
+        )
+        layer.set_weights([np.abs(weights) for weights in layer.get_weights()])
+        with tf.GradientTape() as tape:
+            h = layer(tf.constant(x), mask=tf.constant(mask))
+        return [value.numpy() for value in [h, *tape.gradient(h, list(variables(layer)))]]
+
+    want = run()
+    with on_kernels() as calls:
+        got = run()
+    assert len(calls) == 1 and np.abs(want[0]).max() > 1e9
+    for ours, stock in zip(got, want):
+        assert np.isfinite(stock).all() and scaled_error(ours, stock) < 1e-5
+
+
 def prepare():
     blockcell.load()

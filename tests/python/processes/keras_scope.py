@@ -47,7 +47,7 @@ def one_model():
         assert not blockcell.keras.enabled()
         for model in (ours, other):
             model.predict(NUMBERS, verbose=0)
-        layers.GRU(4, activation="relu")(NUMBERS)
+        layers.GRU(4, activation="elu")(NUMBERS)
         assert calls == ["ours"] and other.predict_function is kept
         (record,) = blockcell.keras.report(other)
         assert record.reason == "blockcell.keras.enable() was called for other models"
@@ -59,9 +59,71 @@ def one_model():
     assert calls == ["ours"] and not messages
 
 
+def weights_in_int8():
+    """Of the layers of one model, in inference alone."""
+    x = keras_models.random(6, 20, 40)
+    ours, other = ([layers.LSTM(64, return_sequences=True)] for _ in range(2))
+    ours, other = (tf.keras.Sequential([layers.Input((20, 40)), *made]) for made in (ours, other))
+    other.set_weights(ours.get_weights())
+    want = other.predict(x, verbose=0)
+
+    def ran():
+        return sum(blockcell.info()["runs_in_int8"].values())
+
+    try:
+        blockcell.keras.enable()
+        blockcell.keras.enable(ours, weights="int8")
+        before = ran()
+        assert np.abs(other.predict(x, verbose=0) - want).max() < 1e-5 and ran() == before
+        error = np.abs(ours.predict(x, verbose=0) - want).max() / np.abs(want).max()
+        assert 1e-4 < error < 5e-2 and ran() > before, error
+        ours.compile("sgd", "mse")
+        try:
+            ours.fit(x, x[:, :, :1], verbose=0)
+        except tf.errors.InvalidArgumentError as said:
+            assert "weights must be in float32 where gradients are computed" in str(said)
+        else:
+            raise AssertionError("no error")
+        other.compile("sgd", "mse")
+        other.fit(x, x[:, :, :1], verbose=0)
+        for wrong in ({"weights": "int4"}, {"keep_x": "float32"}, {"precision": "low"}):
+            try:
+                blockcell.keras.enable(other, **wrong)
+            except ValueError as said:
+                assert next(iter(wrong)) in str(said)
+            else:
+                raise AssertionError("no error")
+    finally:
+        blockcell.keras.disable()
+
+
+def precision():
+    """Nodes of the layers of a model, forward and backward, have the attribute."""
+    x = tf.constant(NUMBERS)
+    for made in (layers.LSTM(4), layers.GRU(4), layers.LSTM(4, activation="relu")):
+        model = model_of(made)
+
+        @tf.function
+        def train(x, model=model):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(model(x, training=True))
+            return tape.gradient(loss, model.trainable_variables)
+
+        with blockcell.keras.enable(model, precision="medium"):
+            graph = train.get_concrete_function(x).graph.as_graph_def()
+            train(x)
+        inner = [node for function in graph.library.function for node in function.node_def]
+        nodes = [node for node in [*graph.node, *inner] if node.op.startswith("Block")]
+        names = {node.op for node in nodes}
+        assert len(names) == 2 and any("Grad" in name for name in names), names
+        for node in nodes:
+            assert node.attr["_blockcell_precision"].s == b"medium", node.op
+            assert "_blockcell_weights" not in node.attr
+
+
 def strict():
     """What the kernels cannot serve is an error; a file is none."""
-    refused = layers.GRU(4, activation="relu", name="refused")
+    refused = layers.GRU(4, activation="elu", name="refused")
     with on_kernels(on=False):
         with blockcell.keras.enable(strict=True):
             layers.GRU(4)(NUMBERS)

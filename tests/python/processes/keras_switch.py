@@ -143,11 +143,14 @@ def with_own_cell():
 
 # What makes a layer that the kernels do not serve, and words of the reason.
 REFUSED = {
-    "activation": (lambda: layers.LSTM(4, activation="relu"), "activation is relu, not tanh"),
-    "no_activation": (lambda: layers.GRU(4, activation=None), "activation is linear, not tanh"),
+    "activation": (
+        lambda: layers.LSTM(4, activation="elu"),
+        "activation is elu, and the kernels have tanh, sigmoid, relu, linear, hard_sigmoid",
+    ),
+    "own_activation": (lambda: layers.GRU(4, activation=lambda x: x), "activation is <lambda>"),
     "recurrent_activation": (
-        lambda: layers.GRU(4, recurrent_activation="hard_sigmoid"),
-        "recurrent_activation is hard_sigmoid, not sigmoid",
+        lambda: layers.GRU(4, recurrent_activation="softsign"),
+        "recurrent_activation is softsign, and",
     ),
     "unroll": (lambda: layers.GRU(4, unroll=True), "unroll is True"),
     "dtype": (lambda: layers.LSTM(4, dtype="float64"), "it computes in float64"),
@@ -349,7 +352,7 @@ def layers_by_name():
         assert calls == ["same"] and layer.uses_blockcell, calls
         (record,) = blockcell.keras.report(model_of(ours(4)))
         assert record.path == "blockcell"
-        refused = ours(4, activation="relu")
+        refused = ours(4, activation="elu")
         with on_kernels(on=False) as calls:
             refused(NUMBERS)
         assert not calls and not refused.uses_blockcell

@@ -15,7 +15,7 @@ use crate::recurrence::{
     self, Backward, ColumnSums, D_STEPS, Left, Product, WeightGradient, all_rows,
 };
 use crate::rnn::RnnGrad;
-use crate::{Context, block_gru, block_lstm};
+use crate::{Activations, Context, block_gru, block_lstm};
 
 impl LayerCell<'_> {
     /// All steps, from the last to the first. At least one row has a step. `d_h` is the gradient with respect to the
@@ -115,6 +115,7 @@ impl LayerCell<'_> {
         let sequence = block_lstm::grad::LstmGradSequence {
             inputs: recurrence::Inputs { lengths, x, h_prev, h },
             order: IFCO,
+            activations: Activations::default(),
             cs_prev: c_prev,
             w_x,
             w_h,
@@ -166,6 +167,7 @@ impl LayerCell<'_> {
             h_grad,
             h_last_grad: memory.zeros((1, network.batch)).index_axis_move(Axis(0), 0),
             reset_after: true,
+            activations: Activations::default(),
         };
         let Gradients { parameters, x, h_prev, .. } = gradients;
         let ParametersMut { w_x, w_h, mut biases, .. } = parameters;

@@ -6,6 +6,7 @@ use ndarray::{ArrayView1, s};
 
 use super::{LayerCell, Parameters, gru_weights, projection_len, rnn_weights_len};
 use crate::block_gru::forward::GruWeights;
+use crate::block_lstm::by_row::PLAIN;
 use crate::block_lstm::forward::Projection;
 use crate::cudnn_rnn::Mode;
 use crate::cudnn_rnn::memory::Arena;
@@ -14,11 +15,7 @@ use crate::gru::step::{GruOrder, GruStep};
 use crate::lstm::step::{IFCO, LstmStep};
 use crate::recurrence::{self, Product};
 use crate::rnn::Rnn;
-use crate::{Activations, Context, block_gru, block_lstm, lstm};
-
-/// Without peepholes, bias and clipping.
-const PLAIN: lstm::Attributes =
-    lstm::Attributes { use_peephole: false, forget_bias: 0.0, cell_clip: 0.0 };
+use crate::{Activations, Context, block_gru, block_lstm};
 
 impl LayerCell<'_> {
     /// All steps. `saved` gets what [`LayerCell::backward`] needs.

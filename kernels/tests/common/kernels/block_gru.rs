@@ -2,31 +2,35 @@
 
 use std::marker::PhantomData;
 
-use blockcell_kernels::block_gru;
+use blockcell_kernels::block_gru::{self, Attributes};
 use blockcell_kernels::ops::{BLOCK_GRU, BLOCK_GRU_GRAD, Keeps, Op, Sizes};
 use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array, ArrayD};
 
 use super::shapes::{GRU_STEPS, GRU_WEIGHT_GRADS, GRU_WEIGHTS, Table};
 use super::tensors::{Inputs, restored, steps, stored, take, typed, view, views, views_mut};
-use super::{Attribute, Kernel};
+use super::{Attribute, Kernel, of_node};
 use crate::common::Tensors;
 use crate::common::oracle::{Gru, GruActivations, GruSequence};
 
 pub(crate) struct BlockGru<E> {
-    reset_after: bool,
+    attributes: Attributes,
     element: PhantomData<fn(E)>,
 }
 
 impl<E> BlockGru<E> {
     pub(crate) fn new(reset_after: bool) -> Self {
-        BlockGru { reset_after, element: PhantomData }
+        Self::with(Attributes { reset_after, ..Attributes::default() })
+    }
+
+    pub(crate) fn with(attributes: Attributes) -> Self {
+        BlockGru { attributes, element: PhantomData }
     }
 }
 
 impl<E: Element> Kernel for BlockGru<E> {
     fn attributes(&self) -> Vec<(&'static str, Attribute)> {
-        vec![("reset_after", Attribute::Bool(self.reset_after))]
+        of_gru(self.attributes)
     }
 
     fn op(&self) -> &'static Op {
@@ -38,7 +42,7 @@ impl<E: Element> Kernel for BlockGru<E> {
     }
 
     fn uses_optional(&self) -> bool {
-        self.reset_after
+        self.attributes.reset_after
     }
 
     fn inputs_table(&self) -> Table {
@@ -50,7 +54,7 @@ impl<E: Element> Kernel for BlockGru<E> {
     }
 
     fn unread(&self) -> &'static [&'static str] {
-        if self.reset_after { &[] } else { &["b_hc"] }
+        if self.attributes.reset_after { &[] } else { &["b_hc"] }
     }
 
     fn scratch(&self, sizes: &Sizes, _: bool) -> usize {
@@ -74,13 +78,13 @@ impl<E: Element> Kernel for BlockGru<E> {
             sequence_length: sequence_length.view()
         );
         let views = views_mut!(block_gru::Outputs, &mut results, [r, u, c, hc, h, h_last]);
-        let ran = block_gru::forward(context, self.reset_after, inputs, views, Keeps::All, scratch);
+        let ran = block_gru::forward(context, self.attributes, inputs, views, Keeps::All, scratch);
         *outputs = restored(&results);
         ran
     }
 
     fn want(&self, inputs: &Tensors) -> Tensors {
-        let (states, h_last) = sequence(self.reset_after, take(inputs)).forward();
+        let (states, h_last) = sequence(self.attributes, take(inputs)).forward();
         let mut all = states.in_order().map(Array::into_dyn).to_vec();
         all.push(h_last.into_dyn());
         all
@@ -88,19 +92,23 @@ impl<E: Element> Kernel for BlockGru<E> {
 }
 
 pub(crate) struct BlockGruGrad<E> {
-    reset_after: bool,
+    attributes: Attributes,
     element: PhantomData<fn(E)>,
 }
 
 impl<E> BlockGruGrad<E> {
     pub(crate) fn new(reset_after: bool) -> Self {
-        BlockGruGrad { reset_after, element: PhantomData }
+        Self::with(Attributes { reset_after, ..Attributes::default() })
+    }
+
+    pub(crate) fn with(attributes: Attributes) -> Self {
+        BlockGruGrad { attributes, element: PhantomData }
     }
 }
 
 impl<E: Element> Kernel for BlockGruGrad<E> {
     fn attributes(&self) -> Vec<(&'static str, Attribute)> {
-        vec![("reset_after", Attribute::Bool(self.reset_after))]
+        of_gru(self.attributes)
     }
 
     fn op(&self) -> &'static Op {
@@ -112,7 +120,7 @@ impl<E: Element> Kernel for BlockGruGrad<E> {
     }
 
     fn uses_optional(&self) -> bool {
-        self.reset_after
+        self.attributes.reset_after
     }
 
     fn inputs_table(&self) -> Table {
@@ -130,7 +138,7 @@ impl<E: Element> Kernel for BlockGruGrad<E> {
     }
 
     fn activations(&self, inputs: &Tensors) -> Tensors {
-        let mut all = BlockGru::<E>::new(self.reset_after).want(&inputs[..8].to_vec());
+        let mut all = BlockGru::<E>::with(self.attributes).want(&inputs[..8].to_vec());
         all.truncate(5);
         all
     }
@@ -170,7 +178,7 @@ impl<E: Element> Kernel for BlockGruGrad<E> {
             &mut results,
             [x_grad, h_prev_grad, w_ru_grad, w_c_grad, b_ru_grad, b_c_grad, b_hc_grad]
         );
-        let ran = block_gru::grad(context, self.reset_after, read, worked_in, views, scratch);
+        let ran = block_gru::grad(context, self.attributes, read, worked_in, views, scratch);
         if ran.is_err() {
             inputs.expect_kept(&in_place);
         }
@@ -185,25 +193,32 @@ impl<E: Element> Kernel for BlockGruGrad<E> {
         let states = GruActivations { r, u, c, hc, h };
         let first = take(first);
         let grad =
-            sequence(self.reset_after, first).grad(&states, &typed(h_grad), &typed(h_last_grad));
+            sequence(self.attributes, first).grad(&states, &typed(h_grad), &typed(h_last_grad));
         let mut all = vec![grad.x_grad.into_dyn()];
         all.extend([grad.h_prev_grad, grad.w_ru_grad, grad.w_c_grad].map(Array::into_dyn));
         all.extend([grad.b_ru_grad, grad.b_c_grad].map(Array::into_dyn));
         // Of the shape of b_hc, which may have any length where it is not used.
         let zeros = || ArrayD::zeros(first[7].shape());
-        all.push(if self.reset_after { grad.b_hc_grad.into_dyn() } else { zeros() });
+        all.push(if self.attributes.reset_after { grad.b_hc_grad.into_dyn() } else { zeros() });
         all
     }
 }
 
+/// The attributes of a node.
+fn of_gru(Attributes { reset_after, activations }: Attributes) -> Vec<(&'static str, Attribute)> {
+    let mut all = vec![("reset_after", Attribute::Bool(reset_after))];
+    all.extend(of_node(activations));
+    all
+}
+
 /// The sequence in the oracle.
 fn sequence(
-    reset_after: bool,
+    Attributes { reset_after, activations }: Attributes,
     [sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, b_hc]: [&ArrayD<f64>; 8],
 ) -> GruSequence {
     let b_hc = reset_after.then(|| typed(b_hc));
     let [w_ru, w_c] = [w_ru, w_c].map(typed);
-    let gru = Gru { w_ru, w_c, b_ru: typed(b_ru), b_c: typed(b_c), b_hc };
+    let gru = Gru { w_ru, w_c, b_ru: typed(b_ru), b_c: typed(b_c), b_hc, activations };
     let sequence_length =
         view::<_, ndarray::Ix1>(sequence_length).iter().map(|&steps| steps as usize).collect();
     GruSequence { gru, sequence_length, x: typed(x), h_prev: typed(h_prev) }

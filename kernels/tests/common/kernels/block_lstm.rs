@@ -233,8 +233,8 @@ fn sequence(variant: Variant, lstm: Lstm, inputs: &[ArrayD<f64>]) -> LstmSequenc
         Variant::BlockLstm => ICFO,
         Variant::BlockLstmV2 => IFCO,
     };
-    let seq_len_max = inputs[0].sum() as usize;
-    let [_, x, cs_prev, h_prev] = take(inputs);
+    let [steps, x, cs_prev, h_prev] = take(inputs);
+    let sequence_length = vec![steps.sum() as usize; x.shape()[1]];
     let (cs_prev, h_prev) = (typed(cs_prev), typed(h_prev));
-    LstmSequence { lstm: Lstm { layout, ..lstm }, seq_len_max, x: typed(x), cs_prev, h_prev }
+    LstmSequence { lstm: Lstm { layout, ..lstm }, sequence_length, x: typed(x), cs_prev, h_prev }
 }

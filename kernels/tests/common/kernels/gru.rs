@@ -1,7 +1,7 @@
 //! `GRUBlockCell` and `GRUBlockCellGrad`.
 
 use blockcell_kernels::ops::{GRU_BLOCK_CELL, GRU_BLOCK_CELL_GRAD, Op, Sizes};
-use blockcell_kernels::{Context, Error, gru};
+use blockcell_kernels::{Activations, Context, Error, gru};
 use ndarray::{Array, ArrayD};
 
 use super::Kernel;
@@ -121,5 +121,12 @@ impl Kernel for GruBlockCellGrad {
 /// The cell without a recurrent bias.
 fn cell([w_ru, w_c, b_ru, b_c]: [&ArrayD<f64>; 4]) -> Gru {
     let [w_ru, w_c] = [w_ru, w_c].map(typed);
-    Gru { w_ru, w_c, b_ru: typed(b_ru), b_c: typed(b_c), b_hc: None }
+    Gru {
+        w_ru,
+        w_c,
+        b_ru: typed(b_ru),
+        b_c: typed(b_c),
+        b_hc: None,
+        activations: Activations::default(),
+    }
 }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use blockcell_kernels::ops::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD, Op};
-use blockcell_kernels::{Context, Element, Error, lstm};
+use blockcell_kernels::{Activations, Context, Element, Error, lstm};
 use ndarray::{Array, Array1, ArrayD};
 
 use super::shapes::{LSTM_WEIGHTS, Table};
@@ -66,7 +66,15 @@ impl Attributes {
 /// The cell that the gradients go through, which know neither forget bias nor clip.
 pub(crate) fn cell(use_peephole: bool, [w, wci, wcf, wco, b]: [&ArrayD<f64>; 5]) -> Lstm {
     let peepholes = use_peephole.then(|| [wci, wcf, wco].map(typed));
-    Lstm { w: typed(w), peepholes, b: typed(b), forget_bias: 0.0, clip: None, layout: ICFO }
+    Lstm {
+        w: typed(w),
+        peepholes,
+        b: typed(b),
+        forget_bias: 0.0,
+        clip: None,
+        layout: ICFO,
+        activations: Activations::default(),
+    }
 }
 
 /// The gradients with respect to wci, wcf and wco, zeros without peepholes.

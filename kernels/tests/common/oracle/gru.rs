@@ -1,9 +1,11 @@
 //! Gated recurrent unit: ops `GRUBlockCell`, `BlockGRU` and their gradients.
 
+use blockcell_kernels::Activations;
 use ndarray::{Array1, Array2, Array3, Axis, s};
 
 use super::{
-    Matrix, Steps, Vector, before, beside, cut, gate, logistic, owned, step, sum_over_batch,
+    Matrix, Steps, Vector, before, beside, cut, function, gate, owned, picked, put, rows_of, slope,
+    step, sum_over_batch,
 };
 
 /// Weights.
@@ -15,6 +17,7 @@ pub(crate) struct Gru {
     pub(crate) b_c: Vector,
     /// The recurrent bias, where the reset gate is applied after the product with the weights.
     pub(crate) b_hc: Option<Vector>,
+    pub(crate) activations: Activations,
 }
 
 /// What is computed from `T`: the matrix of a step, or those of all steps.
@@ -70,9 +73,11 @@ impl Gru {
 
     /// A step.
     pub(crate) fn forward(&self, x: &Matrix, h_prev: &Matrix) -> GruActivations<Matrix> {
+        let Activations { state, gates } = self.activations;
+        let gates = |x| function(gates, x);
         let ru_bar = beside(x, h_prev).dot(&self.w_ru) + &self.b_ru;
-        let r = gate(&ru_bar, 0, self.cell_size()).mapv(logistic);
-        let u = gate(&ru_bar, 1, self.cell_size()).mapv(logistic);
+        let r = gate(&ru_bar, 0, self.cell_size()).mapv(gates);
+        let u = gate(&ru_bar, 1, self.cell_size()).mapv(gates);
         let (w_input, w_state) = self.w_c_parts();
         let from_input = x.dot(&w_input) + &self.b_c;
         let (hc, c_bar) = match &self.b_hc {
@@ -87,7 +92,7 @@ impl Gru {
                 (hc, c_bar)
             }
         };
-        let c = c_bar.mapv(f64::tanh);
+        let c = c_bar.mapv(|x| function(state, x));
         let h = &u * h_prev + (1.0 - &u) * &c;
         GruActivations { r, u, c, hc, h }
     }
@@ -102,8 +107,9 @@ impl Gru {
     ) -> GruGrad {
         let GruActivations { r, u, c, hc, h: _ } = state;
         let (w_input, w_state) = self.w_c_parts();
-        let d_c_bar = d_h * (1.0 - u) * (1.0 - c * c);
-        let d_u_bar = d_h * (h_prev - c) * u * (1.0 - u);
+        let Activations { state, gates } = self.activations;
+        let d_c_bar = d_h * (1.0 - u) * c.mapv(|y| slope(state, y));
+        let d_u_bar = d_h * (h_prev - c) * u.mapv(|y| slope(gates, y));
         let (d_hc, d_r, direct) = if self.b_hc.is_some() {
             let d_hc = &d_c_bar * r;
             let direct = d_hc.dot(&w_state.t());
@@ -113,7 +119,7 @@ impl Gru {
             let (d_r, direct) = (&d_hc * h_prev, &d_hc * r);
             (d_hc, d_r, direct)
         };
-        let d_r_bar = d_r * r * (1.0 - r);
+        let d_r_bar = d_r * r.mapv(|y| slope(gates, y));
         let d_r_bar_u_bar = beside(&d_r_bar, &d_u_bar);
         let (dx_ru, dh_ru) = cut(&d_r_bar_u_bar.dot(&self.w_ru.t()), self.input_size());
         let d_x = dx_ru + d_c_bar.dot(&w_input.t());
@@ -147,7 +153,7 @@ pub(crate) struct GruSequenceGrad {
 impl GruSequence {
     /// The rows that step `t` belongs to.
     fn rows(&self, t: usize) -> Vec<usize> {
-        (0..self.sequence_length.len()).filter(|&row| t < self.sequence_length[row]).collect()
+        rows_of(&self.sequence_length, t)
     }
 
     /// The activations, zero after a row's last step, and the last states.
@@ -210,7 +216,7 @@ impl GruSequence {
 
     /// The gradients of a sequence without steps.
     fn zeros(&self, h_last_grad: &Matrix) -> GruSequenceGrad {
-        let Gru { w_ru, w_c, b_ru, b_c, b_hc: _ } = &self.gru;
+        let Gru { w_ru, w_c, b_ru, b_c, .. } = &self.gru;
         GruSequenceGrad {
             x_grad: Array3::zeros(self.x.raw_dim()),
             h_prev_grad: h_last_grad.clone(),
@@ -220,16 +226,5 @@ impl GruSequence {
             b_c_grad: Array1::zeros(b_c.len()),
             b_hc_grad: Array1::zeros(b_c.len()),
         }
-    }
-}
-
-fn picked(matrix: &Matrix, rows: &[usize]) -> Matrix {
-    matrix.select(Axis(0), rows)
-}
-
-/// The counterpart of [`picked`].
-fn put(matrix: &mut Matrix, rows: &[usize], values: &Matrix) {
-    for (from, &row) in rows.iter().enumerate() {
-        matrix.row_mut(row).assign(&values.row(from));
     }
 }

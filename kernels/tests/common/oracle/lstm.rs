@@ -1,8 +1,12 @@
-//! Long short-term memory: ops `LSTMBlockCell`, `BlockLSTM`, `BlockLSTMV2` and their gradients.
+//! Long short-term memory: ops `LSTMBlockCell`, `BlockLSTM`, `BlockLSTMV2`, `BlockcellLSTM` and their gradients.
 
-use ndarray::{Array1, Array2, Array3, Axis, concatenate};
+use blockcell_kernels::Activations;
+use ndarray::{Array1, Array2, Array3, Axis, concatenate, s};
 
-use super::{Matrix, Steps, Vector, before, beside, gate, logistic, step, sum_over_batch};
+use super::{
+    Matrix, Steps, Vector, before, beside, function, gate, picked, put, rows_of, slope, step,
+    sum_over_batch,
+};
 
 /// The places of the gates i, ci, f and o among the columns of the weights.
 pub(crate) type Layout = [usize; 4];
@@ -24,6 +28,7 @@ pub(crate) struct Lstm {
     /// The largest magnitude of a cell state.
     pub(crate) clip: Option<f64>,
     pub(crate) layout: Layout,
+    pub(crate) activations: Activations,
 }
 
 /// What is computed from `T`: the matrix of a step, or those of all steps.
@@ -75,6 +80,8 @@ impl Lstm {
         cs_prev: &Matrix,
         h_prev: &Matrix,
     ) -> LstmActivations<Matrix> {
+        let Activations { state, gates } = self.activations;
+        let [state, gates] = [state, gates].map(|of| move |x: f64| function(of, x));
         let bar = beside(x, h_prev).dot(&self.w) + &self.b;
         let [mut i_bar, ci_bar, f_bar, mut o_bar] =
             self.layout.map(|place| gate(&bar, place, self.cell_size()));
@@ -83,9 +90,9 @@ impl Lstm {
             i_bar += &(cs_prev * wci);
             f_bar += &(cs_prev * wcf);
         }
-        let i = i_bar.mapv(logistic);
-        let f = f_bar.mapv(logistic);
-        let ci = ci_bar.mapv(f64::tanh);
+        let i = i_bar.mapv(gates);
+        let f = f_bar.mapv(gates);
+        let ci = ci_bar.mapv(state);
         let mut cs = &i * &ci + &f * cs_prev;
         if let Some(clip) = self.clip {
             // `clamp` keeps NaN.
@@ -94,8 +101,8 @@ impl Lstm {
         if let Some([_, _, wco]) = &self.peepholes {
             o_bar += &(&cs * wco);
         }
-        let o = o_bar.mapv(logistic);
-        let co = cs.mapv(f64::tanh);
+        let o = o_bar.mapv(gates);
+        let co = cs.mapv(state);
         let h = &o * &co;
         LstmActivations { i, cs, f, o, ci, co, h }
     }
@@ -110,14 +117,16 @@ impl Lstm {
         h_grad: &Matrix,
     ) -> LstmGrad {
         let LstmActivations { i, cs, f, o, ci, co, h: _ } = state;
-        let d_o = h_grad * co * o * (1.0 - o);
-        let mut dcs = cs_grad + h_grad * o * (1.0 - co * co);
+        let Activations { state, gates } = self.activations;
+        let [state, gates] = [state, gates].map(|of| move |y: &Matrix| y.mapv(|y| slope(of, y)));
+        let d_o = h_grad * co * gates(o);
+        let mut dcs = cs_grad + h_grad * o * state(co);
         if let Some([_, _, wco]) = &self.peepholes {
             dcs += &(&d_o * wco);
         }
-        let di = &dcs * ci * i * (1.0 - i);
-        let dci = &dcs * i * (1.0 - ci * ci);
-        let df = &dcs * cs_prev * f * (1.0 - f);
+        let di = &dcs * ci * gates(i);
+        let dci = &dcs * i * state(ci);
+        let df = &dcs * cs_prev * gates(f);
         let mut cs_prev_grad = &dcs * f;
         let peephole_grads = self.peepholes.as_ref().map(|[wci, wcf, _]| {
             cs_prev_grad += &(&di * wci + &df * wcf);
@@ -133,12 +142,12 @@ impl Lstm {
     }
 }
 
-/// A sequence of steps.
+/// A sequence of steps, of a length of its own in every row.
 #[derive(Clone, Debug)]
 pub(crate) struct LstmSequence {
     pub(crate) lstm: Lstm,
-    /// Steps that are computed, at most those of x.
-    pub(crate) seq_len_max: usize,
+    /// Steps of each row that are computed, at most those of x.
+    pub(crate) sequence_length: Vec<usize>,
     pub(crate) x: Steps,
     pub(crate) cs_prev: Matrix,
     pub(crate) h_prev: Matrix,
@@ -157,17 +166,22 @@ pub(crate) struct LstmSequenceGrad {
 }
 
 impl LstmSequence {
-    /// All steps from `seq_len_max` on are zeros.
+    /// All steps after a row's last one are zeros.
     pub(crate) fn forward(&self) -> LstmStates {
         let (time, batch, _) = self.x.dim();
         let shape = (time, batch, self.lstm.cell_size());
         let mut all = [(); 7].map(|()| Array3::zeros(shape));
         let (mut cs, mut h) = (self.cs_prev.clone(), self.h_prev.clone());
-        for t in 0..self.seq_len_max {
-            let state = self.lstm.forward(&step(&self.x, t), &cs, &h);
-            (cs, h) = (state.cs.clone(), state.h.clone());
+        for t in 0..time {
+            let rows = rows_of(&self.sequence_length, t);
+            let [x, cs_prev, h_prev] = [&step(&self.x, t), &cs, &h].map(|all| picked(all, &rows));
+            let state = self.lstm.forward(&x, &cs_prev, &h_prev);
+            put(&mut cs, &rows, &state.cs);
+            put(&mut h, &rows, &state.h);
             for (steps, matrix) in all.iter_mut().zip(state.in_order()) {
-                steps.index_axis_mut(Axis(0), t).assign(&matrix);
+                for (from, &row) in rows.iter().enumerate() {
+                    steps.slice_mut(s![t, row, ..]).assign(&matrix.row(from));
+                }
             }
         }
         LstmActivations::from_order(all)
@@ -182,21 +196,25 @@ impl LstmSequence {
         h_grad: &Steps,
     ) -> LstmSequenceGrad {
         let mut grad = self.zeros();
-        for t in (0..self.seq_len_max).rev() {
-            let cs_prev = before(&self.cs_prev, &states.cs, t);
-            let h_prev = before(&self.h_prev, &states.h, t);
+        for t in (0..self.x.dim().0).rev() {
+            let rows = rows_of(&self.sequence_length, t);
+            let at = |steps: &Steps| picked(&step(steps, t), &rows);
+            let cs_prev = picked(&before(&self.cs_prev, &states.cs, t), &rows);
+            let h_prev = picked(&before(&self.h_prev, &states.h, t), &rows);
             let LstmActivations { i, cs, f, o, ci, co, h } = states;
-            let state = LstmActivations::from_order([i, cs, f, o, ci, co, h].map(|s| step(s, t)));
-            let cs_grad = step(cs_grad, t) + &grad.cs_prev_grad;
-            let h_grad = step(h_grad, t) + &grad.h_prev_grad;
+            let state = LstmActivations::from_order([i, cs, f, o, ci, co, h].map(at));
+            let cs_grad = at(cs_grad) + picked(&grad.cs_prev_grad, &rows);
+            let h_grad = at(h_grad) + picked(&grad.h_prev_grad, &rows);
             let back = self.lstm.grad(&cs_prev, &state, &cs_grad, &h_grad);
 
-            let x = step(&self.x, t);
+            let x = at(&self.x);
             let xh_grad = back.gates_grad.dot(&self.lstm.w.t());
             let (x_grad, h_prev_grad) = super::cut(&xh_grad, x.ncols());
-            grad.x_grad.index_axis_mut(Axis(0), t).assign(&x_grad);
-            grad.h_prev_grad = h_prev_grad;
-            grad.cs_prev_grad = back.cs_prev_grad;
+            for (from, &row) in rows.iter().enumerate() {
+                grad.x_grad.slice_mut(s![t, row, ..]).assign(&x_grad.row(from));
+            }
+            put(&mut grad.h_prev_grad, &rows, &h_prev_grad);
+            put(&mut grad.cs_prev_grad, &rows, &back.cs_prev_grad);
             grad.w_grad += &beside(&x, &h_prev).t().dot(&back.gates_grad);
             grad.b_grad += &sum_over_batch(&back.gates_grad);
             let sums = grad.peephole_grads.iter_mut().flatten();

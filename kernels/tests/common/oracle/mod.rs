@@ -6,6 +6,7 @@
 mod gru;
 mod lstm;
 
+use blockcell_kernels::Activation;
 pub(crate) use gru::{Gru, GruActivations, GruSequence};
 pub(crate) use lstm::{ICFO, IFCO, Lstm, LstmActivations, LstmSequence};
 use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, concatenate, s};
@@ -14,8 +15,52 @@ type Matrix = Array2<f64>;
 type Vector = Array1<f64>;
 type Steps = Array3<f64>;
 
-fn logistic(z: f64) -> f64 {
-    1.0 / (1.0 + (-z).exp())
+/// A function of a number.
+pub(crate) fn function(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::Tanh => x.tanh(),
+        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        Activation::Relu => x.max(0.0),
+        Activation::Linear => x,
+        Activation::HardSigmoid => (x / 6.0 + 0.5).clamp(0.0, 1.0),
+        Activation::HardSigmoidKeras2 => (x / 5.0 + 0.5).clamp(0.0, 1.0),
+    }
+}
+
+/// The derivative of a function where it has the value `y`.
+fn slope(activation: Activation, y: f64) -> f64 {
+    let is_inside = if 0.0 < y && y < 1.0 { 1.0 } else { 0.0 };
+    match activation {
+        Activation::Tanh => 1.0 - y * y,
+        Activation::Sigmoid => y * (1.0 - y),
+        Activation::Relu => {
+            if y > 0.0 {
+                1.0
+            } else {
+                0.0
+            }
+        }
+        Activation::Linear => 1.0,
+        Activation::HardSigmoid => is_inside / 6.0,
+        Activation::HardSigmoidKeras2 => is_inside / 5.0,
+    }
+}
+
+/// The rows of a matrix.
+fn picked(matrix: &Matrix, rows: &[usize]) -> Matrix {
+    matrix.select(Axis(0), rows)
+}
+
+/// The counterpart of [`picked`].
+fn put(matrix: &mut Matrix, rows: &[usize], values: &Matrix) {
+    for (from, &row) in rows.iter().enumerate() {
+        matrix.row_mut(row).assign(&values.row(from));
+    }
+}
+
+/// The rows that have step `t`.
+fn rows_of(sequence_length: &[usize], t: usize) -> Vec<usize> {
+    (0..sequence_length.len()).filter(|&row| t < sequence_length[row]).collect()
 }
 
 /// `[a | b]`

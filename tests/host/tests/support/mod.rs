@@ -48,6 +48,7 @@ impl<'g> Node<'g> {
         let of_node = |(name, value)| match value {
             kernels::Attribute::Bool(value) => (name, Attribute::Bool(value)),
             kernels::Attribute::Float(value) => (name, Attribute::Float(value)),
+            kernels::Attribute::Text(value) => (name, Attribute::String(value)),
         };
         let mut attributes: Vec<_> = kernel.attributes().into_iter().map(of_node).collect();
         attributes.extend(label.map(|label| ("_kernel", Attribute::String(label))));
