@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockcell_kernels::ops::{self, Inferred, Op, PartialShape};
-use blockcell_kernels::{Context, Error, Isa, Precision, Weights};
+use blockcell_kernels::{Context, Error, Isa, Precision, Ran, Weights};
 
 use super::attributes::{self, Attributes};
 use super::constants::{Kept, multiplies_weights};
@@ -185,7 +185,7 @@ impl Kernel {
                 outputs.iter_mut().for_each(|output| output.data.fill(0));
                 return Ok(());
             }
-            let ran_int8 = AtomicBool::new(false);
+            let ran = Ran::default();
             let in_int8 = self.weights != Weights::Float32;
             self.kept.with((tensors, in_int8), inputs, |constants| {
                 let context = &Context {
@@ -193,14 +193,13 @@ impl Kernel {
                     executor: pool,
                     precision: self.precision.unwrap_or_else(switches::precision),
                     weights: self.weights,
-                    ran_int8: Some(&ran_int8),
+                    ran: Some(&ran),
                     constants,
                 };
                 node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
             })?;
-            let ran_int8 = ran_int8.into_inner();
-            self.runs.count(ran_int8);
-            self.say_of_float32(ran_int8, inputs);
+            self.runs.count(&ran);
+            self.say_of_float32(ran.in_int8(), inputs);
             Ok(())
         })
     }
