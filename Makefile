@@ -30,7 +30,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated version licences requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-keras bench-predict bench-zoo bench-int8 lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated version licences requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-bfloat16 bench-keras bench-predict bench-zoo bench-int8 lint format docs site clean help
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -223,7 +223,7 @@ bench-int8: .venv/.complete .venv-1.15/.complete lib ## Compare models in int8 w
 	@.venv-1.15/bin/python -m bench.zoo.write
 	@.venv/bin/python -m bench.int8 --library build/tf-2.21/libblockcell.so
 
-# Where whole training steps are timed, and flags for `examples/word_lm/run.py` or `run_tf2.py`, such as --rounds=4.
+# Where whole training steps are timed, and flags for `run.py`, `run_tf2.py` or `run_bfloat16.py` in `examples/word_lm`, such as --rounds=4.
 STEPS_TF ?= 1.15 2.21
 STEPS_FLAGS ?=
 
@@ -239,6 +239,9 @@ bench-steps-%:
 bench-tf2: lib ## Time the word model in TensorFlow 2 code: TensorFlow's kernels, our cells, our fused cells (10 minutes)
 	@$(PYTHON) examples/word_lm/run_tf2.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" $(STEPS_FLAGS)
 	@$(PYTHON) examples/word_lm/report.py build/word_lm/tf2-*.json --plot build/word_lm/tf2.svg
+
+bench-bfloat16: lib ## Time the word model in float32 and in bfloat16, on TensorFlow's kernels and on ours (10 minutes)
+	@$(PYTHON) examples/word_lm/run_bfloat16.py --library "build/$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" $(STEPS_FLAGS)
 
 bench-keras: .venv-keras/.complete ## Train Keras classifiers before and after blockcell.keras.enable() (10 minutes)
 	@scripts/build_lib.sh .venv-keras/bin/python

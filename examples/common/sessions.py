@@ -78,7 +78,7 @@ def load_package(library):
     return blockcell
 
 
-def session(tf, threads=0):
+def session(tf, threads=0, bfloat16=False):
     """Returns a session for the default graph, on CPUs: the kernels under test are for those.
 
     The first session of a process sets the size of TensorFlow's pools; later ones share them.
@@ -86,12 +86,16 @@ def session(tf, threads=0):
     Args:
       tf: TensorFlow.
       threads: Size of the pool within ops and of the pool across ops; 0 leaves it to TensorFlow.
+      bfloat16: Whether Grappler makes products of TensorFlow bfloat16.
     """
     config = tf.compat.v1.ConfigProto(
         device_count={"GPU": 0},
         intra_op_parallelism_threads=threads,
         inter_op_parallelism_threads=threads,
     )
+    if bfloat16:
+        rewriting = config.graph_options.rewrite_options
+        rewriting.auto_mixed_precision_onednn_bfloat16 = type(rewriting).ON
     return tf.compat.v1.Session(config=config)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import gzip
+import os
 import time
 from typing import NamedTuple, Tuple
 
@@ -34,6 +35,8 @@ class Trainer:
 
     TRACES = True
     """Whether it can `trace`."""
+    BFLOAT16 = False
+    """Whether products are in bfloat16: TensorFlow's and the library's."""
 
     def __init__(self, meta, loads, library, threads):
         """Loads the library or nothing, imports the graph, and sets the initial values.
@@ -44,6 +47,8 @@ class Trainer:
           library: Path of libblockcell.so.
           threads: Size of the pool within ops and of the pool across ops.
         """
+        level = "medium" if self.BFLOAT16 else "highest"
+        os.environ["BLOCKCELL_FLOAT32_MATMUL_PRECISION"] = level
         import tensorflow as tf
 
         sessions.quiet(tf)
@@ -51,7 +56,7 @@ class Trainer:
         self._module = sessions.load(tf, loads, library)
         with contextlib.ExitStack() as stack:
             self._graph = stack.enter_context(tf.Graph().as_default())
-            self._session = stack.enter_context(sessions.session(tf, threads))
+            self._session = stack.enter_context(sessions.session(tf, threads, self.BFLOAT16))
             tf.compat.v1.train.import_meta_graph(_read(tf, meta))
             self._session.run(self._collected(models.INIT_OP))
             self._stack = stack.pop_all()

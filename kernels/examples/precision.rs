@@ -1,5 +1,6 @@
 //! How many times as fast sequences are at *medium* as at *highest*, on one thread, the levels in turns call by call. With
-//! `--constants` weights are constants, and the third side has them in int8.
+//! `--constants` weights are constants, and the third side has them in int8. With `--fastest` the fastest calls are compared,
+//! for machines that do other work, in place of the fastest quarters.
 //!
 //! `cargo run --release --example precision -- 50x8x256 20x20x200` takes these shapes: time, batch, and cell size, which
 //! is the input size, too.
@@ -179,9 +180,11 @@ fn measure(layer: Layer, shape: [usize; 3], constants: bool) -> Vec<(Vec<f64>, f
 fn main() {
     let usual = ["50x1x512", "50x4x256", "50x8x256", "20x20x200", "50x32x256", "35x20x650"];
     let (options, given): (Vec<_>, Vec<_>) =
-        std::env::args().skip(1).partition(|given| given == "--constants");
+        std::env::args().skip(1).partition(|given| given.starts_with("--"));
+    let has = |option: &str| options.iter().any(|given| given == option);
     let names = if given.is_empty() { usual.map(String::from).to_vec() } else { given };
-    println!("instruction set {}; ratios of the fastest quarters", Isa::get().name());
+    let (part, what) = if has("--fastest") { (0, "calls") } else { (1, "quarters") };
+    println!("instruction set {}; ratios of the fastest {what}", Isa::get().name());
     for name in names {
         let sizes: Vec<usize> = name.split('x').filter_map(|size| size.parse().ok()).collect();
         let Ok(shape) = sizes.try_into() else {
@@ -190,8 +193,9 @@ fn main() {
         };
         let gru = [false, true].map(|reset_after| Layer::Gru { reset_after });
         for layer in [Layer::Lstm, gru[0], gru[1]] {
-            let found = measure(layer, shape, !options.is_empty());
-            let quarters: Vec<_> = found.iter().map(|(times, _)| times[times.len() / 4]).collect();
+            let found = measure(layer, shape, has("--constants"));
+            let quarters: Vec<_> =
+                found.iter().map(|(times, _)| times[part * times.len() / 4]).collect();
             print!("{name} {layer:?}: {:.3} ms", quarters[0]);
             let others = quarters.iter().zip(&found).zip(SIDES).skip(1);
             for ((quarter, (_, difference)), (precision, weights)) in others {

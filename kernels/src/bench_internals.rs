@@ -5,6 +5,7 @@ use std::slice;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
+use crate::constants::Packing;
 use crate::elementwise::{Computed, Elements, Equation, Pass};
 use crate::gemm::{self, Right};
 use crate::simd::Simd;
@@ -70,9 +71,10 @@ impl Product {
         gemm::tile(isa, out.nrows(), slice::from_ref(&columns), |tile| {
             match factors {
                 Factors::Rows => tile.add(left, Right::RowMajor(right)),
-                Factors::Packed => {
-                    tile.add(left, Right::Packed::<f32> { data: packed, vectors: 2, pairs: false })
-                }
+                Factors::Packed => tile.add(
+                    left,
+                    Right::Packed::<f32> { data: packed, vectors: 2, packing: Packing::Floats },
+                ),
                 Factors::Transpose => tile.add(left, Right::Transposed(right)),
                 Factors::Dots => tile.add_dots(left, right),
                 Factors::Columns => {

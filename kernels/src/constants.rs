@@ -147,12 +147,23 @@ impl InInt8 {
 /// How a copy lies in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Tiles of `cells` cells, in groups that are `vectors` wide. Lanes hold terms, or pairs of them.
-    Tiles { cells: usize, vectors: usize, pairs: bool },
+    /// Tiles of `cells` cells, in groups that are `vectors` wide.
+    Tiles { cells: usize, vectors: usize, packing: Packing },
     /// Blocks of `cells` cells, with all their gates side by side.
-    Blocks { cells: usize, pairs: bool },
+    Blocks { cells: usize, packing: Packing },
     /// Units of columns in int8.
     Units,
+}
+
+/// What the lanes of packed weights hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// A term.
+    Floats,
+    /// Two terms, rounded to bfloat16, for a left factor with the same.
+    Pairs,
+    /// The same for a left factor that is not rounded.
+    Rounded,
 }
 
 /// A matrix that may lie in a constant.

@@ -1,11 +1,9 @@
 //! What a call runs on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::constants::Constants;
 use crate::executor::{Executor, Serial};
 use crate::simd::Isa;
-use crate::{Precision, Storage, Weights};
+use crate::{Precision, Ran, Storage, Weights};
 
 /// What a call runs on.
 #[derive(Clone, Copy)]
@@ -18,8 +16,8 @@ pub struct Context<'e> {
     pub precision: Precision,
     /// What constant weights are packed as; float32 by default.
     pub weights: Weights,
-    /// Set where a product is computed in int8; none by default.
-    pub ran_int8: Option<&'e AtomicBool>,
+    /// Notes what the call computes with less than float32; none by default.
+    pub ran: Option<&'e Ran>,
     /// Inputs that are the same in every call; none by default.
     pub constants: Constants<'e>,
 }
@@ -33,13 +31,30 @@ impl<'e> Context<'e> {
             executor,
             precision: Precision::default(),
             weights: Weights::default(),
-            ran_int8: None,
+            ran: None,
             constants: Constants::default(),
         }
     }
 
-    /// Whether factors of products are rounded to bfloat16. Half keeps its precision.
-    pub(crate) fn wants_pairs<E: Storage>(&self) -> bool {
+    /// Whether factors of products are rounded to bfloat16, which is noted. Half keeps its precision.
+    pub(crate) fn takes_pairs<E: Storage>(&self) -> bool {
+        self.noted(self.is_medium::<E>() && self.isa.has_pairs())
+    }
+
+    /// Whether weights are rounded to bfloat16, and nothing else, which is noted. `pays` tells where reading them takes
+    /// longer than multiplying.
+    pub(crate) fn takes_rounded_weights<E: Storage>(&self, pays: bool) -> bool {
+        self.noted(self.is_medium::<E>() && !self.isa.has_pairs() && pays)
+    }
+
+    fn noted(&self, in_bfloat16: bool) -> bool {
+        if let Some(ran) = self.ran.filter(|_| in_bfloat16) {
+            ran.note_bfloat16();
+        }
+        in_bfloat16
+    }
+
+    fn is_medium<E: Storage>(&self) -> bool {
         !E::IS_HALF && self.precision.on(self.isa) == Precision::Medium
     }
 
@@ -56,8 +71,8 @@ impl<'e> Context<'e> {
 
     /// Notes that weights in int8 are multiplied by.
     pub(crate) fn note_int8(&self) {
-        if let Some(ran) = self.ran_int8 {
-            ran.store(true, Ordering::Relaxed);
+        if let Some(ran) = self.ran {
+            ran.note_int8();
         }
     }
 

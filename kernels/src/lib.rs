@@ -83,7 +83,7 @@ pub use error::Error;
 pub use executor::{Executor, Serial};
 pub use instances::Element;
 pub use memory::OutOfMemory;
-pub use precision::{Precision, Weights};
+pub use precision::{Precision, Ran, Weights};
 pub use simd::Isa;
 pub use switch::switch;
 

@@ -1,5 +1,7 @@
 //! How precise products of matrices are, and what constant weights are packed as.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::Isa;
 
 /// How precise products of matrices in float32 are. States, equations and sums are float32 in any case.
@@ -8,7 +10,7 @@ use crate::Isa;
 /// it, the level above runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
-    /// Factors in bfloat16.
+    /// Factors in bfloat16, or weights alone.
     Medium,
     /// Factors as sums of two numbers in bfloat16.
     High,
@@ -22,10 +24,12 @@ impl Precision {
     pub const ALL: [Self; 3] = [Self::Highest, Self::High, Self::Medium];
 
     /// What runs at this level: a level above where the processor has no instructions for this one. *High* takes three
-    /// products, which with AVX512-BF16 take longer than one in float32.
+    /// products, which with AVX512-BF16 take longer than one in float32. *Medium* rounds weights alone, of few rows,
+    /// where the processor cannot multiply numbers in bfloat16.
     #[must_use]
     pub fn on(self, isa: Isa) -> Self {
-        if self == Self::Medium && isa.has_pairs() { self } else { Self::Highest }
+        let has_medium = isa.has_pairs() || isa.rounds();
+        if self == Self::Medium && has_medium { self } else { Self::Highest }
     }
 
     /// `"highest"`, `"high"` or `"medium"`.
@@ -67,5 +71,34 @@ impl Weights {
             Self::Int8 => "int8",
             Self::Int8ExceptX => "int8_except_x",
         }
+    }
+}
+
+/// What a call has multiplied with less than float32.
+#[derive(Debug, Default)]
+pub struct Ran {
+    in_int8: AtomicBool,
+    in_bfloat16: AtomicBool,
+}
+
+impl Ran {
+    /// Whether it had weights in int8.
+    #[must_use]
+    pub fn in_int8(&self) -> bool {
+        self.in_int8.load(Ordering::Relaxed)
+    }
+
+    /// Whether it had factors in bfloat16.
+    #[must_use]
+    pub fn in_bfloat16(&self) -> bool {
+        self.in_bfloat16.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_int8(&self) {
+        self.in_int8.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_bfloat16(&self) {
+        self.in_bfloat16.store(true, Ordering::Relaxed);
     }
 }

@@ -29,7 +29,8 @@ WEIGHTS = ("float32", "int8")
 _PACKAGE = Path(__file__).resolve().parent
 KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
-    *("runs", "runs_in_int8", "int8_errors", "labels", "weights", "kept_weight_bytes"),
+    *("runs", "runs_in_int8", "runs_in_bfloat16", "int8_errors", "labels", "weights"),
+    "kept_weight_bytes",
     *("float32_matmul_precision", "float32_matmul_runs"),
 )
 _lock = threading.RLock()
@@ -204,6 +205,7 @@ def info() -> Dict[str, Any]:
       * `runs`: A dictionary: how often the library's kernels of each op have computed.
       * `runs_in_int8`: The same for calls with weights in int8. The others of `runs` had weights
         that are no constants, or shapes at which int8 is not faster.
+      * `runs_in_bfloat16`: The same for calls with factors of products in bfloat16, at `"medium"`.
       * `int8_errors`: What `blockcell.int8_errors` noted last.
       * `labels`: As `runs`, for nodes with the attribute `_blockcell_label`, by what that says.
 

@@ -27,9 +27,10 @@ def set_float32_matmul_precision(precision: str) -> None:
         * `"highest"`: products in float32. This is the default.
         * `"high"`: factors as sums of two numbers in bfloat16. No processor is served so yet, and
           `"highest"` runs.
-        * `"medium"`: factors are rounded to bfloat16, which has 8 bits where float32 has 24. It
-          runs on processors with AVX512-BF16 where it is faster, and `"highest"` everywhere else.
-          The key `float32_matmul_runs` of `info()` tells.
+        * `"medium"`: factors are rounded to bfloat16, which has 8 bits where float32 has 24, on
+          processors with AVX512-BF16. Others with AVX-512 or AVX2 round large weights of few
+          rows, and nothing else. Where that is not faster, `"highest"` runs. The keys
+          `float32_matmul_runs` and `runs_in_bfloat16` of `info()` tell.
 
     Raises:
       ValueError: There is no such level.

@@ -39,6 +39,7 @@ pub(super) fn info(tensorflow_running: &str) -> String {
             "failed_passes": graphs::failed_passes(),
             "runs": runs::of_ops(),
             "runs_in_int8": runs::in_int8(),
+            "runs_in_bfloat16": runs::in_bfloat16(),
             "int8_errors": int8_errors::noted(),
             "labels": runs::of_labels(),
         })

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockcell_kernels::ops::{Inferred, Op, PartialShape};
-use blockcell_kernels::{Constants, Context, Error, Isa, Precision, Weights};
+use blockcell_kernels::{Constants, Context, Error, Isa, Precision, Ran, Weights};
 
 use super::attributes::{self, Attributes};
 use super::constants::{Kept, multiplies_weights};
@@ -188,7 +188,7 @@ impl Kernel {
                 outputs.iter_mut().for_each(|output| output.data.fill(0));
                 return Ok(());
             }
-            let ran_int8 = AtomicBool::new(false);
+            let ran = Ran::default();
             let in_int8 = self.weights != Weights::Float32;
             self.kept.with((tensors, in_int8), inputs, |constants| {
                 let context = &Context {
@@ -196,23 +196,22 @@ impl Kernel {
                     executor: pool,
                     precision: self.precision.unwrap_or_else(switches::precision),
                     weights: self.weights,
-                    ran_int8: Some(&ran_int8),
+                    ran: Some(&ran),
                     constants,
                 };
                 node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })?;
-                if !int8_errors::are_asked_for() || !ran_int8.load(Ordering::Relaxed) {
+                if !int8_errors::are_asked_for() || !ran.in_int8() {
                     return Ok(());
                 }
                 let op = by_name(&self.op).expect("it has run").op();
                 let (weights, constants) = (Weights::Float32, Constants::default());
-                let context = &Context { weights, constants, ran_int8: None, ..*context };
+                let context = &Context { weights, constants, ran: None, ..*context };
                 int8_errors::note((op, &self.layer), outputs, |outputs| {
                     node.compute(Call { context, inputs, in_place, outputs, forwarded, scratch })
                 })
             })?;
-            let ran_int8 = ran_int8.into_inner();
-            self.runs.count(ran_int8);
-            self.say_of_float32(ran_int8, inputs);
+            self.runs.count(&ran);
+            self.say_of_float32(ran.in_int8(), inputs);
             Ok(())
         })
     }

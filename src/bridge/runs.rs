@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use blockcell_kernels::Ran;
+
 /// The attribute by which a node says for whom it computes. Python sets it for layers of Keras.
 pub(super) const LABEL: &str = "_blockcell_label";
 
@@ -13,6 +15,7 @@ type Counters = Mutex<BTreeMap<String, Counter>>;
 static OPS: Counters = Mutex::new(BTreeMap::new());
 static LABELS: Counters = Mutex::new(BTreeMap::new());
 static IN_INT8: Counters = Mutex::new(BTreeMap::new());
+static IN_BFLOAT16: Counters = Mutex::new(BTreeMap::new());
 
 /// How often something has run. Copies count together.
 #[derive(Clone, Default)]
@@ -23,19 +26,23 @@ pub(super) struct Runs {
     op: Counter,
     label: Option<Counter>,
     in_int8: Counter,
+    in_bfloat16: Counter,
 }
 
 impl Runs {
     /// Of a node of this operation, with this label if it has one.
     pub(super) fn of(op: &str, label: Option<&str>) -> Runs {
         let label = label.map(|label| counter(&LABELS, label));
-        Runs { op: counter(&OPS, op), label, in_int8: counter(&IN_INT8, op) }
+        let [in_int8, in_bfloat16] = [&IN_INT8, &IN_BFLOAT16].map(|counters| counter(counters, op));
+        Runs { op: counter(&OPS, op), label, in_int8, in_bfloat16 }
     }
 
-    /// Counts one, with weights in int8 or without.
-    pub(super) fn count(&self, in_int8: bool) {
-        let in_int8 = Some(&self.in_int8).filter(|_| in_int8);
-        for counter in [Some(&self.op), self.label.as_ref(), in_int8].into_iter().flatten() {
+    /// Counts one, and what it has computed with less than float32.
+    pub(super) fn count(&self, ran: &Ran) {
+        let in_int8 = Some(&self.in_int8).filter(|_| ran.in_int8());
+        let in_bfloat16 = Some(&self.in_bfloat16).filter(|_| ran.in_bfloat16());
+        let counters = [Some(&self.op), self.label.as_ref(), in_int8, in_bfloat16];
+        for counter in counters.into_iter().flatten() {
             counter.0.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -54,6 +61,11 @@ pub(super) fn of_labels() -> BTreeMap<String, u64> {
 /// How often kernels of each operation have computed with weights in int8.
 pub(super) fn in_int8() -> BTreeMap<String, u64> {
     counts(&IN_INT8)
+}
+
+/// How often kernels of each operation have computed with factors in bfloat16.
+pub(super) fn in_bfloat16() -> BTreeMap<String, u64> {
+    counts(&IN_BFLOAT16)
 }
 
 fn counter(counters: &Counters, name: &str) -> Counter {

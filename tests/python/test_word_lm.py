@@ -36,9 +36,9 @@ def train(output, *arguments, take_over=None, runner="run.py"):
     return run(runner, *library, *few, *arguments, take_over=take_over)
 
 
-def results(output):
+def results(output, prefix="tf"):
     """Returns what the runner has written."""
-    (file,) = output.glob("tf*.json")
+    (file,) = output.glob(f"{prefix}*.json")
     assert file.with_suffix(".svg").stat().st_size > 0
     return json.loads(file.read_text(encoding="utf-8"))
 
@@ -84,6 +84,20 @@ def test_same_losses_in_code_for_tensorflow_2(tmp_path):
     (file,) = tmp_path.glob("tf2-*.json")
     code, printed = run("report.py", file, "--plot", tmp_path / "plot.svg")
     assert code == 0 and printed.count("| LSTMBlockFusedCell against") == 1, printed
+
+
+@in_tensorflow_2
+def test_losses_in_bfloat16_are_close(tmp_path):
+    arguments = ("--sizes", "tiny", "--cells", "lstm_block_fused_cell")
+    code, printed = train(tmp_path, *arguments, runner="run_bfloat16.py")
+    assert code == 0, printed
+    found = results(tmp_path, "bfloat16")
+    title = "LSTMBlockFusedCell, tiny"
+    ways = ("stock in bfloat16", "blockcell", "blockcell in bfloat16")
+    assert [result["graph"] for result in found] == [f"{title}: {way}" for way in ways]
+    check(found[1])
+    # Processors without instructions for bfloat16 may leave all of it in float32.
+    assert all(largest_difference(result) <= 1e-2 for result in found)
 
 
 @in_tensorflow_2

@@ -2,13 +2,19 @@
 
 use std::sync::OnceLock;
 
-use crate::tuning::SECOND_LEVEL_BYTES;
+use crate::tuning::{SECOND_LEVEL_BYTES, WEIGHTS_SHARE};
 
 /// The bytes of a core's second level cache.
-pub(super) fn second_level() -> usize {
+fn second_level() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     let [least, most] = SECOND_LEVEL_BYTES;
     *BYTES.get_or_init(|| told().unwrap_or(least).clamp(least, most))
+}
+
+/// The most weights that stay in the second level cache of every thread, beside all else.
+pub(super) fn small_weights() -> usize {
+    let (part, whole) = WEIGHTS_SHARE;
+    second_level() / size_of::<f32>() * part / whole
 }
 
 /// What the processor tells of it, if that is the same on every core: results must not depend on the core that is

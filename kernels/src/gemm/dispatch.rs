@@ -8,7 +8,7 @@ use ndarray::{ArrayView2, ArrayView3, Axis, Slice};
 use super::columns::runs;
 use super::dots::{self, AddDots, Blocks, CopyBlocks};
 use super::few_rows::{AddFewRows, few_rows};
-use super::lanes::{Floats, Lanes, Pairs, Quads, lanes};
+use super::lanes::{Floats, Lanes, Pairs, Quads, Rounded, lanes, packed_depth};
 use super::micro_kernel::{Accumulators, LeftPanel, LeftRows, LeftSlice};
 use super::pack::{CopyPanel, CopyRows};
 use super::quads::{AddQuads, ScaleRows};
@@ -19,6 +19,7 @@ use super::tile::Tile;
 use super::tiling::{even, padded, slices};
 use super::units::QuadWeights;
 use crate::Storage;
+use crate::constants::Packing;
 use crate::tiles::{columns as columns_of, parts, rows as rows_of};
 use crate::tuning::{DOT_ROWS, DOT_SLICE_TERMS, LEFT_PITCH_FLOATS, UNIT};
 
@@ -39,15 +40,21 @@ impl Tile<'_> {
         right: Right<'_, B>,
     ) {
         self.clear_blank();
-        let (unpacked, pairs) = match right {
+        let unpacked = if self.pairs { Packing::Pairs } else { Packing::Floats };
+        let (unpacked, packing) = match right {
             Right::Quads(weights) => return self.add_quads(left, weights),
-            Right::RowMajor(matrix) => (as_f32(matrix), self.pairs),
-            Right::Transposed(_) => (None, self.pairs),
-            Right::Packed { pairs, .. } => (None, pairs),
+            Right::RowMajor(matrix) => (as_f32(matrix), unpacked),
+            Right::Transposed(_) => (None, unpacked),
+            Right::Packed { packing, .. } => (None, packing),
         };
         match unpacked {
-            _ if const { !B::IS_HALF } && pairs => {
+            _ if const { !B::IS_HALF } && packing == Packing::Pairs => {
                 self.for_each_slice::<A, Pairs>(left, |tile, left, slice| {
+                    tile.add_slice(left, right, slice);
+                });
+            }
+            _ if const { !B::IS_HALF } && packing == Packing::Rounded => {
+                self.for_each_slice::<A, Rounded>(left, |tile, left, slice| {
                     tile.add_slice(left, right, slice);
                 });
             }
@@ -166,7 +173,8 @@ impl Tile<'_> {
             }
             Right::Packed { data, vectors, .. } => {
                 let Tile { rows, pitch, ref mut sums, .. } = *self;
-                let packed = &data[lanes::<L>(slice.start) * pitch..][..depth * pitch];
+                let [start, len] = [lanes::<L>(slice.start), depth].map(packed_depth::<L>);
+                let packed = &data[start * pitch..][..len * pitch];
                 let sums = Accumulators { data: sums, pitch };
                 let strip = Strip { left, depth, rows, columns: 0..pitch, sums };
                 L::run(isa, AddPacked { strip, packed, vectors });

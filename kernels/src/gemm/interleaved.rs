@@ -5,16 +5,16 @@ use std::iter;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::lanes::{Floats, Lanes, Pairs, Quads, lanes};
+use super::lanes::{Floats, Lanes, Pairs, Quads, Rounded, lanes, packed_depth};
 use super::micro_kernel::{LeftSlice, Packed, multiply, with_height};
 use super::pack::pack_columns;
 use super::prefetch::NoPrefetch;
 use super::quads::{pack_quads, row_scale};
 use super::right::Right;
-use super::tiling::{padded, slices};
+use super::tiling::{lane_slices, padded, slices};
 use super::units::QuadWeights;
-use super::weights::{lane_depth, packed, weights_len};
-use crate::constants::Form;
+use super::weights::{packed, weights_len};
+use crate::constants::{Form, Packing};
 use crate::executor::for_each;
 use crate::simd::{LINE, Simd, WithSimd};
 use crate::tiles::parts;
@@ -39,7 +39,7 @@ pub(crate) struct Interleaved<'a, const G: usize> {
 /// The weights of all blocks.
 #[derive(Clone, Copy)]
 enum BlocksOf<'a> {
-    Lanes(&'a [f32]),
+    Lanes(&'a [f32], Packing),
     Quads(QuadWeights<'a>),
 }
 
@@ -192,28 +192,30 @@ impl<'a, const G: usize> Interleaved<'a, G> {
     }
 
     /// Packs `right`, of `depth`: as a constant of the call once and for all, otherwise into `memory`, of
-    /// [`weights_len`]. `strips` are those of all cells; `at_once` cells, whole blocks, are a task.
+    /// [`weights_len`], for products of `rows` rows. `strips` are those of all cells; `at_once` cells, whole blocks, are a
+    /// task.
     pub(crate) fn pack<E: Storage>(
         context: &Context<'a>,
-        (depth, width, at_once): (usize, usize, usize),
+        [rows, depth, width, at_once]: [usize; 4],
         right: Right<'_, E>,
         strips: &[Range<usize>; G],
         memory: &'a mut [f32],
     ) -> Self {
-        let (isa, all, pairs) = (context.isa, strips[0].len(), context.wants_pairs::<E>());
+        let (isa, all) = (context.isa, strips[0].len());
         if let Some(weights) = pack_quads(context, right, depth, strips, true) {
             let row_lanes = RowLanes { kind: Kind::Quads(isa), depth };
             return Interleaved { packed: BlocksOf::Quads(weights), row_lanes, width };
         }
-        let lanes = lane_depth(depth, pairs);
+        let packing = Packing::new::<E>(context, rows, weights_len(depth, G, all));
+        let lanes = packing.rows(depth);
         let size = lanes * G * at_once;
-        let key = (Form::Blocks { cells: width, pairs }, weights_len(lanes, G, all));
+        let key = (Form::Blocks { cells: width, packing }, weights_len(lanes, G, all));
         let packed = packed(context, right, strips, key, Some(memory), |to| {
             let tasks = parts(0..all, at_once).zip(to.chunks_mut(size.max(1)));
             // An element takes about a cycle on its way from the third level cache, and back.
             for_each(context.executor, size as u64, tasks.collect(), |(cells, to)| {
                 let pack = Pack { right, depth, width, strips, cells, to };
-                if const { !E::IS_HALF } && pairs {
+                if const { !E::IS_HALF } && packing != Packing::Floats {
                     isa.run_pairs(PackLanes::<_, Pairs, G>(pack, PhantomData));
                 } else {
                     isa.run(PackLanes::<_, Floats, G>(pack, PhantomData));
@@ -221,8 +223,12 @@ impl<'a, const G: usize> Interleaved<'a, G> {
             });
         });
         let packed = packed.expect("memory for unpacked weights");
-        let kind = if pairs { Kind::Pairs(isa) } else { Kind::Floats };
-        Interleaved { packed: BlocksOf::Lanes(packed), row_lanes: RowLanes { kind, depth }, width }
+        let kind = if packing == Packing::Pairs { Kind::Pairs(isa) } else { Kind::Floats };
+        Interleaved {
+            packed: BlocksOf::Lanes(packed, packing),
+            row_lanes: RowLanes { kind, depth },
+            width,
+        }
     }
 
     /// Adds the products of the lanes of some rows with the weights of a group of cells to `sums`, `[rows, gates, cells]`.
@@ -262,29 +268,19 @@ impl<'a, const G: usize> Interleaved<'a, G> {
                         vectors => unreachable!("no block of {vectors} vectors"),
                     }
                 }
-                (BlocksOf::Lanes(packed), _) => {
-                    let depth = lane_depth(depth, matches!(kind, Kind::Pairs(_)));
-                    let at = depth * G * cells.start;
-                    let packed = &packed[at..at + depth * G * padded(cells.len())];
+                (BlocksOf::Lanes(packed, packing), _) => {
+                    let size = packing.rows(depth) * G;
+                    let at = size * cells.start;
+                    let packed = &packed[at..at + size * padded(cells.len())];
+                    let depth = if packing == Packing::Pairs { packing.rows(depth) } else { depth };
                     let block = Block { packed, depth, rows, sums };
-                    match (G * vectors, kind) {
-                        (1, Kind::Floats) => simd.enter(Wide::<Floats, 1>(block, PhantomData)),
-                        (2, Kind::Floats) => simd.enter(Wide::<Floats, 2>(block, PhantomData)),
-                        (4, Kind::Floats) => simd.enter(Wide::<Floats, 4>(block, PhantomData)),
-                        (8, Kind::Floats) => simd.enter(Wide::<Floats, 8>(block, PhantomData)),
-                        (1, Kind::Pairs(isa)) => {
-                            isa.run_pairs(Wide::<Pairs, 1>(block, PhantomData))
+                    let vectors = G * vectors;
+                    match kind {
+                        Kind::Pairs(isa) => isa.run_pairs(block.wide::<Pairs>(vectors)),
+                        _ if packing == Packing::Rounded => {
+                            block.wide::<Rounded>(vectors).run(simd);
                         }
-                        (2, Kind::Pairs(isa)) => {
-                            isa.run_pairs(Wide::<Pairs, 2>(block, PhantomData))
-                        }
-                        (4, Kind::Pairs(isa)) => {
-                            isa.run_pairs(Wide::<Pairs, 4>(block, PhantomData))
-                        }
-                        (8, Kind::Pairs(isa)) => {
-                            isa.run_pairs(Wide::<Pairs, 8>(block, PhantomData))
-                        }
-                        (vectors, _) => unreachable!("no block of {vectors} vectors"),
+                        _ => block.wide::<Floats>(vectors).run(simd),
                     }
                 }
                 (BlocksOf::Quads(_), _) => unreachable!("rows for other weights"),
@@ -331,6 +327,34 @@ impl Sums<'_> {
     }
 }
 
+impl<'b> Block<'b> {
+    /// The same, with such lanes, which is so many vectors wide.
+    fn wide<L: Lanes>(self, vectors: usize) -> AsWide<'b, L> {
+        AsWide { block: self, vectors, lanes: PhantomData }
+    }
+}
+
+/// A block, and how wide it is.
+struct AsWide<'b, L> {
+    block: Block<'b>,
+    vectors: usize,
+    lanes: PhantomData<L>,
+}
+
+impl<L: Lanes> WithSimd for AsWide<'_, L> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let AsWide { block, vectors, lanes } = self;
+        match vectors {
+            1 => simd.enter(Wide::<L, 1>(block, lanes)),
+            2 => simd.enter(Wide::<L, 2>(block, lanes)),
+            4 => simd.enter(Wide::<L, 4>(block, lanes)),
+            8 => simd.enter(Wide::<L, 8>(block, lanes)),
+            vectors => unreachable!("no block of {vectors} vectors"),
+        }
+    }
+}
+
 /// A block that is `N` vectors wide.
 struct Wide<'b, L, const N: usize>(Block<'b>, PhantomData<L>);
 
@@ -365,8 +389,9 @@ impl<L: Lanes, const N: usize> Wide<'_, L, N> {
     fn add<S: Simd, const M: usize>(self, simd: S) {
         let Block { packed, depth, rows, mut sums } = self.0;
         let mut rest = packed;
-        for slice in slices::<Floats>(depth) {
-            let (packed, after) = rest.split_at(slice.len() * N * S::LANES);
+        for slice in lane_slices::<L>(depth) {
+            let len = packed_depth::<L>(slice.len()) * N * S::LANES;
+            let (packed, after) = rest.split_at(len);
             rest = after;
             let left = RowsInPlace::<L, M>::new(rows, slice.clone(), [1.0; M]);
             let right = Packed { data: packed, prefetch: NoPrefetch };

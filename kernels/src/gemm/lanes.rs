@@ -6,6 +6,9 @@ use crate::{Isa, Storage};
 
 /// What the lanes of both factors of a product hold. In what follows a factor is as deep as it has lanes.
 pub(super) trait Lanes: Copy + Send + Sync + 'static {
+    /// What those of a packed right factor hold, where that differs.
+    type Right: Lanes;
+
     /// Terms in a lane.
     const TERMS: usize;
 
@@ -52,11 +55,18 @@ pub(super) struct Floats;
 #[derive(Clone, Copy)]
 pub(super) struct Pairs;
 
+/// A term. A lane of a packed right factor holds two, rounded to bfloat16, which become `f32` again when they are
+/// multiplied: that pays where reading them takes longer.
+#[derive(Clone, Copy)]
+pub(super) struct Rounded;
+
 /// Four terms in int8.
 #[derive(Clone, Copy)]
 pub(super) struct Quads;
 
 impl Lanes for Floats {
+    type Right = Self;
+
     const TERMS: usize = 1;
 
     #[inline(always)]
@@ -81,6 +91,8 @@ impl Lanes for Floats {
 }
 
 impl Lanes for Pairs {
+    type Right = Self;
+
     const TERMS: usize = 2;
 
     #[inline(always)]
@@ -105,7 +117,36 @@ impl Lanes for Pairs {
     }
 }
 
+impl Lanes for Rounded {
+    type Right = Pairs;
+
+    const TERMS: usize = 1;
+
+    #[inline(always)]
+    fn run<W: WithSimd<T>, T>(isa: Isa, work: W) -> T {
+        isa.run(work)
+    }
+
+    #[inline(always)]
+    fn along<S: Simd, E: Storage>(simd: S, terms: &[E], factor: f32) -> S::F32 {
+        Floats::along(simd, terms, factor)
+    }
+
+    #[inline(always)]
+    fn across<S: Simd, E: Storage>(simd: S, first: &[E], second: &[E]) -> S::F32 {
+        Floats::across(simd, first, second)
+    }
+
+    /// The first term of a lane of `b`.
+    #[inline(always)]
+    fn multiply_add<S: Simd>(simd: S, a: S::F32, b: S::F32, c: S::F32) -> S::F32 {
+        simd.mul_add(a, simd.unpair(b)[0], c)
+    }
+}
+
 impl Lanes for Quads {
+    type Right = Self;
+
     const TERMS: usize = 4;
     const AROUND: usize = 2;
 
@@ -167,6 +208,11 @@ fn load<S: Simd, E: Storage>(simd: S, from: &[E]) -> S::F32 {
 /// How many lanes hold this many terms.
 pub(super) fn lanes<L: Lanes>(terms: usize) -> usize {
     terms.div_ceil(L::TERMS)
+}
+
+/// How many rows a packed right factor has for as many lanes of the left one.
+pub(super) fn packed_depth<L: Lanes>(lanes: usize) -> usize {
+    (lanes * L::TERMS).div_ceil(L::Right::TERMS)
 }
 
 /// The rows of packed columns with this many terms, whose slices are about equal.

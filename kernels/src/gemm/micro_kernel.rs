@@ -136,10 +136,10 @@ pub(super) trait Columns<S: Simd, const V: usize>: Sized {
     /// Adds the first of `depth` terms, where the loop over rows takes [`UNROLL_ROWS`] of them at a time; returns how
     /// many.
     #[inline(always)]
-    fn add_unrolled<const M: usize>(
+    fn add_unrolled<L: LeftSlice, const M: usize>(
         &mut self,
         _: S,
-        _: impl LeftSlice,
+        _: L,
         _: usize,
         _: &mut [[S::F32; V]; M],
     ) -> usize {
@@ -182,13 +182,16 @@ impl<S: Simd, P: Prefetch, const V: usize> Columns<S, V> for Packed<'_, P> {
     }
 
     #[inline(always)]
-    fn add_unrolled<const M: usize>(
+    fn add_unrolled<L: LeftSlice, const M: usize>(
         &mut self,
         simd: S,
-        left: impl LeftSlice,
+        left: L,
         depth: usize,
         sums: &mut [[S::F32; V]; M],
     ) -> usize {
+        if const { <L::Lanes as Lanes>::Right::TERMS > L::Lanes::TERMS } {
+            return self.add_pairs(simd, left, depth, sums);
+        }
         // With AVX2 a row has so few instructions that those which count and check lengths show. With AVX-512 they do
         // not, and nearly all registers hold sums.
         if const { S::REGISTERS != 16 } {
@@ -207,6 +210,36 @@ impl<S: Simd, P: Prefetch, const V: usize> Columns<S, V> for Packed<'_, P> {
             add_term(simd, left, k + 3, rows.next(simd), sums);
         }
         depth - depth % UNROLL_ROWS
+    }
+}
+
+impl<P: Prefetch> Packed<'_, P> {
+    /// Adds both terms of the lanes of each row but the last one of an odd depth; returns how many terms.
+    #[inline(always)]
+    fn add_pairs<S: Simd, const M: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        left: impl LeftSlice,
+        depth: usize,
+        sums: &mut [[S::F32; V]; M],
+    ) -> usize {
+        let size = V * S::LANES;
+        let (whole, rest) = self.data.split_at(depth / 2 * size);
+        self.data = rest;
+        for (n, row) in (0..depth / 2).zip(whole.chunks_exact(size)) {
+            self.prefetch.fetch(simd);
+            // Vector by vector: with all numbers of a row, sums would not stay in registers.
+            for (v, pairs) in row.chunks_exact(S::LANES).enumerate() {
+                let terms = simd.unpair(simd.load(pairs));
+                for (k, term) in (2 * n..).zip(terms) {
+                    for (m, sums) in sums.iter_mut().enumerate() {
+                        let coefficient = simd.splat(left.coefficient(m, k));
+                        sums[v] = simd.mul_add(coefficient, term, sums[v]);
+                    }
+                }
+            }
+        }
+        depth - depth % 2
     }
 }
 

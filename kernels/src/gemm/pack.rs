@@ -27,7 +27,7 @@ pub(super) fn pack<E: Storage, L: Lanes>(
     to: &mut [f32],
 ) {
     for (slice, packed) in packed_slices::<L>(depth, strips, to) {
-        pack_slice::<E, L>(isa, right, slice, strips, vectors, packed);
+        pack_slice::<E, L::Right>(isa, right, slice, strips, vectors, packed);
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn packed_slices<'t, L: Lanes>(
 ) -> impl Iterator<Item = (Range<usize>, &'t mut [f32])> {
     let pitch = pitch(strips);
     slices::<L>(depth).map(move |slice| {
-        let len = lanes::<L>(slice.len()) * pitch;
+        let len = lanes::<L::Right>(slice.len()) * pitch;
         let (packed, rest) = mem::take(&mut to).split_at_mut(len);
         to = rest;
         (slice, packed)

@@ -28,7 +28,7 @@ pub(crate) fn products<'o, E: Storage, T: Sync + Copy + Send>(
     let mut tiles = Vec::new();
     let mut largest = 0;
     for Target { out, terms } in targets {
-        let pairs = context.wants_pairs::<E>() && pairs_pay(out.nrows(), depth);
+        let pairs = pairs_pay(out.nrows(), depth) && context.takes_pairs::<E>();
         let tiling = product_tiling(left, out.dim(), executor.threads());
         largest = largest.max(cost(tiling, 1, depth));
         tiles.extend(tiling.tiles(out).map(|(place, out)| (place, out, terms, pairs)));

@@ -172,7 +172,7 @@ fn groups_have_the_sums_of_the_model() {
                 let context = &int8(isa, &constants);
                 let strips = std::array::from_fn(|gate| gate * cells..(gate + 1) * cells);
                 let right = Right::RowMajor(b.view());
-                let size = (depth, width, padded(cells));
+                let size = [rows, depth, width, padded(cells)];
                 let weights = Interleaved::<4>::pack(context, size, right, &strips, &mut []);
                 let lanes = weights.row_lanes();
                 let mut memory = vec![f32::NAN; rows * lanes.memory()];

@@ -3,7 +3,7 @@
 use ndarray::ArrayView2;
 
 use super::units::QuadWeights;
-use crate::constants::Source;
+use crate::constants::{Packing, Source};
 
 /// The right factor of a product, `[k, n]`.
 #[derive(Clone, Copy)]
@@ -13,8 +13,8 @@ pub(crate) enum Right<'a, E> {
     /// The transpose of a matrix `[n, k]` whose rows are contiguous.
     Transposed(ArrayView2<'a, E>),
     /// What [`pack_slice`](super::pack::pack_slice) made of one of the others, for the strips of this tile, in groups
-    /// that are `vectors` wide. Lanes may hold pairs of terms.
-    Packed { data: &'a [f32], vectors: usize, pairs: bool },
+    /// that are `vectors` wide.
+    Packed { data: &'a [f32], vectors: usize, packing: Packing },
     /// Weights in int8, for the strips of this tile.
     Quads(QuadWeights<'a>),
 }

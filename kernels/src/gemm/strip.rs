@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, packed_depth};
 use super::micro_kernel::{
     Accumulators, LeftRows, LeftSlice, Packed, Packing, Prefetching, Unpacked, add_block,
     block_count, groups, groups_of,
@@ -230,7 +230,7 @@ impl<L: LeftSlice> WithSimd for AddPacked<'_, '_, L> {
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let mut rest = self.packed;
-        let depth = self.strip.depth;
+        let depth = packed_depth::<L::Lanes>(self.strip.depth);
         for columns in groups_of::<S>(self.strip.columns.len(), self.vectors) {
             let (packed, after) = rest.split_at(depth * padded(columns.len()));
             rest = after;

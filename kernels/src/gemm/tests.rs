@@ -1,15 +1,16 @@
 use std::ops::Range;
 
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array2, ArrayView2, Axis};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::columns::{Strips, packed_len};
 use super::few_rows::packed_vectors;
-use super::lanes::{Floats, Pairs, lanes};
+use super::lanes::{Floats, Pairs, Rounded, lanes};
 use super::pack::pack;
 use super::*;
+use crate::constants::Packing;
 use crate::tiles::{columns as columns_of, rows as rows_of};
 use crate::{Context, Isa, Storage};
 
@@ -104,8 +105,11 @@ fn every_layout_gives_the_product_and_the_same_bits() {
                 (packed, vectors)
             })
             .collect();
-        let packed =
-            packed.iter().map(|&(ref data, vectors)| Right::Packed { data, vectors, pairs: false });
+        let packed = packed.iter().map(|&(ref data, vectors)| Right::Packed {
+            data,
+            vectors,
+            packing: Packing::Floats,
+        });
         let rights = matrices.into_iter().chain(packed);
         let first =
             sums_of(isa, a.nrows(), strips, |tile| tile.add_tn(a_columns.view(), None, b.view()));
@@ -335,7 +339,8 @@ fn pairs_give_the_same_bits_in_every_layout() {
                     let mut packed = vec![f32::NAN; packed_len(lanes::<Pairs>(depth), strips)];
                     let vectors = packed_vectors(isa, rows);
                     pack::<_, Pairs>(isa, right, depth, strips, vectors, &mut packed);
-                    let right = Right::Packed::<f32> { data: &packed, vectors, pairs: true };
+                    let right =
+                        Right::Packed::<f32> { data: &packed, vectors, packing: Packing::Pairs };
                     let got = sums_of(isa, rows, strips, |tile| tile.add(a.view(), right));
                     assert_eq!(first, got, "{case}, packed");
                 }
@@ -345,6 +350,37 @@ fn pairs_give_the_same_bits_in_every_layout() {
                     tile.add(last, Right::RowMajor(b.view()));
                 });
                 assert_eq!(first.row(rows - 1), alone.row(0), "{case}, alone");
+            }
+        }
+    }
+}
+
+/// Products with weights that are rounded while they are packed are those with weights that were rounded before. Both
+/// have the same slices at these depths.
+#[test]
+fn rounded_weights_give_the_bits_of_the_same_numbers() {
+    let sizes =
+        [1, 2, 3, 6, 7].into_iter().flat_map(|m| [1, 2, 31, 64, 255, 256, 257].map(|k| (m, k)));
+    for (rows, depth) in sizes {
+        for widths in [&[7][..], &[33], &[48, 49], &[64, 64, 64, 64], &[83, 112]] {
+            let (mut rng, columns) = (SmallRng::seed_from_u64(7), widths.iter().sum::<usize>() + 3);
+            let (a, b) = (random(&mut rng, rows, depth), random(&mut rng, depth, columns));
+            let rounded = b.mapv(|b| bf16::from_f32(b).to_f32());
+            let b_columns = b.t().as_standard_layout().into_owned();
+            let strips = &strips_of(widths, columns);
+            for isa in Isa::choices().into_iter().filter(|isa| isa.rounds()) {
+                let want = sums_of(isa, rows, strips, |tile| {
+                    tile.add(a.view(), Right::RowMajor(rounded.view()));
+                });
+                for right in [Right::RowMajor(b.view()), Right::Transposed(b_columns.view())] {
+                    let mut packed = vec![f32::NAN; packed_len(lanes::<Pairs>(depth), strips)];
+                    let vectors = packed_vectors(isa, rows);
+                    pack::<_, Rounded>(isa, right, depth, strips, vectors, &mut packed);
+                    let packing = Packing::Rounded;
+                    let right = Right::Packed::<f32> { data: &packed, vectors, packing };
+                    let got = sums_of(isa, rows, strips, |tile| tile.add(a.view(), right));
+                    assert_eq!(want, got, "{}, {rows} rows, {depth} terms, {widths:?}", isa.name());
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::caches::second_level;
+use super::caches::small_weights;
 use super::lanes::{Lanes, lanes};
 use crate::Context;
 use crate::tiles::Tiling;
@@ -10,7 +10,7 @@ use crate::tuning::{
     CONSTANT_COLUMNS, HELD_WEIGHTS_FLOATS, KC, LEAST_ROWS, LEAST_ROWS_OF_SMALL_WEIGHTS, MC,
     MULTIPLY_ADDS_PER_CYCLE, NR, PAIR_ROWS, PAIR_TERMS, PANEL_ROWS, PRODUCT_COLUMNS,
     PRODUCT_TILES_PER_THREAD, READING_ROWS, REREADING, ROW_TILES, SINGLE_STEP_SUMS_FLOATS,
-    STEP_SUMS_FLOATS, SUM_COLUMNS, TASK_MULTIPLY_ADDS, TRANSPOSED_COLUMNS, UNIT, WEIGHTS_SHARE,
+    STEP_SUMS_FLOATS, SUM_COLUMNS, TASK_MULTIPLY_ADDS, TRANSPOSED_COLUMNS, UNIT,
 };
 
 /// The products of a step with the state: `products` sums for each cell of each row, with as many terms as there are
@@ -113,12 +113,6 @@ pub(crate) fn step_rows(shape: StepShape) -> usize {
     even(batch, rows_of_batch(batch).min(most), 1)
 }
 
-/// The most weights that stay in the second level cache of every thread, beside all else.
-fn small_weights() -> usize {
-    let (part, whole) = WEIGHTS_SHARE;
-    second_level() / size_of::<f32>() * part / whole
-}
-
 /// The rows of a part of a batch, if these are enough for a tile.
 fn rows_of_batch(batch: usize) -> usize {
     batch.div_ceil(ROW_TILES).clamp(LEAST_ROWS, MC)
@@ -174,8 +168,21 @@ pub(super) fn even(n: usize, most: usize, unit: usize) -> usize {
 /// `0 .. depth` in slices of about equal depth, at most [`KC`] lanes.
 pub(super) fn slices<L: Lanes>(depth: usize) -> impl Iterator<Item = Range<usize>> {
     // Not `parts`, which sees no bound of the sum: few rows are multiplied in some hundred instructions.
-    let size = L::TERMS * even(lanes::<L>(depth), KC, 1);
-    (0..depth).step_by(size).map(move |start| start..depth.min(start + size))
+    steps(depth, L::TERMS * lanes_of_slice::<L>(lanes::<L>(depth)))
+}
+
+/// The same of as many lanes.
+pub(super) fn lane_slices<L: Lanes>(lanes: usize) -> impl Iterator<Item = Range<usize>> {
+    steps(lanes, lanes_of_slice::<L>(lanes))
+}
+
+/// How many of these lanes a slice has: as many as whole rows of a packed right factor have.
+fn lanes_of_slice<L: Lanes>(lanes: usize) -> usize {
+    even(lanes, KC, const { L::Right::TERMS / L::TERMS })
+}
+
+fn steps(all: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..all).step_by(size).map(move |start| start..all.min(start + size))
 }
 
 /// Whether products with pairs of terms are faster, for `rows` rows that share a right factor of `depth` terms.

@@ -2,18 +2,19 @@
 
 use std::ops::Range;
 
+use super::caches::small_weights;
 use super::columns::packed_len;
 use super::few_rows::packed_vectors;
-use super::lanes::{Floats, Lanes, Pairs, lanes};
+use super::lanes::{Floats, Lanes, Pairs, Rounded, lanes};
 use super::pack::{pack_slice, packed_slices};
 use super::quads::pack_quads;
 use super::right::Right;
 use super::tiling::padded;
 use super::units::QuadWeights;
-use crate::constants::Form;
+use crate::constants::{Form, Packing};
 use crate::executor::for_each;
 use crate::tiles::{Place, Tiling, parts};
-use crate::tuning::KC;
+use crate::tuning::{KC, ROUNDED_ROWS};
 use crate::{Context, Storage};
 
 /// A right factor, packed.
@@ -26,9 +27,29 @@ pub(crate) enum PackedWeights<'a> {
         floats_per_cell: usize,
         /// As in [`Right::Packed`].
         vectors: usize,
-        pairs: bool,
+        packing: Packing,
     },
     Quads(QuadWeights<'a>),
+}
+
+impl Packing {
+    /// For products of `rows` rows with this many weights, which are read again and again.
+    pub(super) fn new<E: Storage>(context: &Context<'_>, rows: usize, weights: usize) -> Self {
+        // The rows of tiles of such weights are those of the batch, whatever the number of threads.
+        let reading_is_slow = rows <= ROUNDED_ROWS && weights > small_weights();
+        if context.takes_pairs::<E>() {
+            Packing::Pairs
+        } else if context.takes_rounded_weights::<E>(reading_is_slow) {
+            Packing::Rounded
+        } else {
+            Packing::Floats
+        }
+    }
+
+    /// Rows of packed weights of `depth` terms.
+    pub(super) fn rows(self, depth: usize) -> usize {
+        if self == Packing::Floats { depth } else { lanes::<Pairs>(depth) }
+    }
 }
 
 /// Length of the memory for weights of `depth` terms for `gates` gates of all cells.
@@ -54,20 +75,17 @@ pub(crate) fn packed_strips<'a, E: Storage>(
     if let Some(weights) = pack_quads(context, right, depth, strips, false) {
         return Right::Quads(weights);
     }
-    let (vectors, pairs) = (packed_vectors(context.isa, rows), context.wants_pairs::<E>());
-    let form = Form::Tiles { cells: usize::MAX, vectors, pairs };
-    let len = packed_len(lane_depth(depth, pairs), strips);
+    let weights = depth.saturating_mul(packed_len(1, strips));
+    let packing = Packing::new::<E>(context, rows, weights);
+    let vectors = packed_vectors(context.isa, rows);
+    let form = Form::Tiles { cells: usize::MAX, vectors, packing };
+    let len = packed_len(packing.rows(depth), strips);
     let fill = |to: &mut [f32]| {
         let columns = packed_len(1, strips);
-        pack_tiles(context, (depth, columns), right, (vectors, pairs), [(strips, to)]);
+        pack_tiles(context, (depth, columns), right, (vectors, packing), [(strips, to)]);
     };
     let packed = packed(context, right, strips, (form, len), memory, fill);
-    packed.map_or(right, |data| Right::Packed { data, vectors, pairs })
-}
-
-/// How many lanes hold `depth` terms.
-pub(super) fn lane_depth(depth: usize, pairs: bool) -> usize {
-    if pairs { lanes::<Pairs>(depth) } else { depth }
+    packed.map_or(right, |data| Right::Packed { data, vectors, packing })
 }
 
 /// What `fill` packs of a right factor, of this length: kept where that is a constant of the call, otherwise in
@@ -95,13 +113,18 @@ fn pack_tiles<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send>(
     context: &Context<'_>,
     (depth, columns): (usize, usize),
     right: Right<'_, E>,
-    (vectors, pairs): (usize, bool),
+    (vectors, packing): (usize, Packing),
     tiles: impl IntoIterator<Item = (S, &'t mut [f32])>,
 ) {
-    if const { !E::IS_HALF } && pairs {
-        pack_lanes::<E, S, Pairs>(context, (depth, columns), right, vectors, tiles);
-    } else {
-        pack_lanes::<E, S, Floats>(context, (depth, columns), right, vectors, tiles);
+    let size = (depth, columns);
+    match packing {
+        Packing::Pairs if const { !E::IS_HALF } => {
+            pack_lanes::<E, S, Pairs>(context, size, right, vectors, tiles);
+        }
+        Packing::Rounded if const { !E::IS_HALF } => {
+            pack_lanes::<E, S, Rounded>(context, size, right, vectors, tiles);
+        }
+        _ => pack_lanes::<E, S, Floats>(context, size, right, vectors, tiles),
     }
 }
 
@@ -122,7 +145,7 @@ fn pack_lanes<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send, L: Lanes>
     // An element takes about a cycle on its way from the third level cache, and back.
     let cost = KC.min(depth).saturating_mul(columns) as u64;
     for_each(context.executor, cost, parts, |(strips, slice, packed)| {
-        pack_slice::<E, L>(isa, right, slice, strips.as_ref(), vectors, packed);
+        pack_slice::<E, L::Right>(isa, right, slice, strips.as_ref(), vectors, packed);
     });
 }
 
@@ -149,26 +172,27 @@ impl<'a> PackedWeights<'a> {
         if let Some(weights) = pack_quads(context, right, depth, &all, apart) {
             return Some(PackedWeights::Quads(weights));
         }
-        let (vectors, pairs) =
-            (packed_vectors(context.isa, tiling.rows), context.wants_pairs::<E>());
-        let form = Form::Tiles { cells: tiling.columns, vectors, pairs };
-        let floats_per_cell = lane_depth(depth, pairs) * GATES;
-        let key = (form, weights_len(lane_depth(depth, pairs), GATES, cell_size));
+        let weights = weights_len(depth, GATES, cell_size);
+        let packing = Packing::new::<E>(context, tiling.rows, weights);
+        let vectors = packed_vectors(context.isa, tiling.rows);
+        let form = Form::Tiles { cells: tiling.columns, vectors, packing };
+        let floats_per_cell = packing.rows(depth) * GATES;
+        let key = (form, weights_len(packing.rows(depth), GATES, cell_size));
         let packed = packed(context, right, &all, key, memory, |to| {
             let memory = to.chunks_mut((floats_per_cell * tiling.columns).max(1));
             let tiles = parts(0..cell_size, tiling.columns).map(|cells| strips(&cells)).zip(memory);
             let columns = GATES.saturating_mul(tiling.columns);
-            pack_tiles(context, (depth, columns), right, (vectors, pairs), tiles);
+            pack_tiles(context, (depth, columns), right, (vectors, packing), tiles);
         })?;
-        Some(PackedWeights::Tiles { packed, floats_per_cell, vectors, pairs })
+        Some(PackedWeights::Tiles { packed, floats_per_cell, vectors, packing })
     }
 
     /// The factor for the tile at `place`.
     pub(crate) fn at(&self, place: &Place) -> Right<'a, f32> {
         match *self {
-            PackedWeights::Tiles { packed, floats_per_cell, vectors, pairs } => {
+            PackedWeights::Tiles { packed, floats_per_cell, vectors, packing } => {
                 let data = &packed[floats_per_cell * place.columns.start..];
-                Right::Packed { data, vectors, pairs }
+                Right::Packed { data, vectors, packing }
             }
             PackedWeights::Quads(weights) => Right::Quads(weights.from(place.columns.start)),
         }

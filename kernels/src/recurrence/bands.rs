@@ -30,10 +30,10 @@ pub(super) fn for_each_band<B: Send>(
     if bands.len() == 1 {
         return bands.into_iter().for_each(|band| work(context, band));
     }
-    let Context { isa, executor, precision, weights, ran_int8, constants } = *context;
+    let Context { isa, executor, precision, weights, ran, constants } = *context;
     for_each(executor, cost, bands, |band| {
         let executor = &Serial;
-        work(&Context { isa, executor, precision, weights, ran_int8, constants }, band);
+        work(&Context { isa, executor, precision, weights, ran, constants }, band);
     });
 }
 

@@ -179,7 +179,8 @@ fn by_bands<W, C, E, const K: usize, const N: usize>(
     let on_x = context_of_x(context, lengths.longest() * batch, w_x);
     let memory = worth_packing(memory, lengths.longest() * batch);
     let w_x = w_x.map(|w_x| pack_strips(&on_x, rows * sums.at_once, w_x, &sums.columns, memory));
-    let w_x = (w_x.as_deref(), on_x.wants_pairs::<E>());
+    let pairs = w_x.is_some() && on_x.takes_pairs::<E>();
+    let w_x = (w_x.as_deref(), pairs);
     let of_x = gemm::cost(Tiling { rows, columns: cells }, C::OF_X, x.len_of(Axis(2)));
     let cost = cell.tiles().1.saturating_add(of_x);
     let slice = steps_of_slice(cost).clamp(sums.at_once, lengths.longest().max(sums.at_once));

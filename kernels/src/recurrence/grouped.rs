@@ -73,7 +73,7 @@ impl<'w, const G: usize> GroupedProduct<'w, G> {
         let cells = columns.len() / G;
         let width = gemm::block_width(context.isa, tiling.rows, G).expect("one of the widths");
         let width = width.min(most);
-        let size = (depth, width, tiling.columns.next_multiple_of(width));
+        let size = [tiling.rows, depth, width, tiling.columns.next_multiple_of(width)];
         let strips = strips(columns.start, cells, &(0..cells));
         let weights = Interleaved::pack(context, size, right, &strips, memory);
         GroupedProduct { weights, tiling, depth, cells }

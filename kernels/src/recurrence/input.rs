@@ -83,7 +83,7 @@ impl<'w, E: Storage> InputWeights<'w, E> {
                 let outs = side_by_side(out, w.iter().map(ArrayView2::ncols));
                 let results =
                     w.iter().zip(outs).map(|(&w, out)| Target { out, terms: Right::of(w) });
-                let pairs = context.wants_pairs::<E>();
+                let pairs = context.takes_pairs::<E>();
                 gemm::products(context, LeftLayout::RowMajor, depth, results, |tile, w, place| {
                     tile.set_pairs(pairs);
                     tile.add(place.rows_of(x), w);

@@ -46,6 +46,24 @@ fn power_of_2(n: F32x8) -> F32x8 {
     })
 }
 
+/// Numbers in bfloat16, rounded as the instructions of AVX512-BF16 do it, in the upper halves of lanes. The lower halves
+/// hold anything.
+#[inline(always)]
+fn rounded(vector: F32x8) -> __m256i {
+    // SAFETY: vectors are made only by methods of the token, so the processor has the instructions.
+    unsafe {
+        let sign = _mm256_set1_ps(-0.0);
+        let least = _mm256_set1_ps(f32::MIN_POSITIVE);
+        let is_normal = _mm256_cmp_ps::<_CMP_NLT_UQ>(_mm256_andnot_ps(sign, vector.0), least);
+        let bits = _mm256_castps_si256(_mm256_and_ps(vector.0, _mm256_or_ps(is_normal, sign)));
+        let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
+        let up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+        let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x40_0000));
+        let is_nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(vector.0, vector.0));
+        _mm256_blendv_epi8(up, quiet, is_nan)
+    }
+}
+
 /// `from` and zeros after it.
 #[inline(always)]
 fn padded(from: &[f16]) -> [f16; 8] {
@@ -63,6 +81,7 @@ where
     const LANES: usize = 8;
     const REGISTERS: usize = 16;
     const ESTIMATE_BITS: u32 = 11;
+    const ROUNDS: bool = true;
     // `VPDPBUSD` takes terms of one factor without a sign.
     const QUAD_OFFSET: i32 = if VNNI { 128 } else { 0 };
 
@@ -145,6 +164,36 @@ where
         // the second one can be subnormal.
         let half = self.round(n * self.splat(0.5));
         vector * power_of_2(half) * power_of_2(n - half)
+    }
+
+    #[inline(always)]
+    fn pairs(self, low: F32x8, high: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe {
+            let low = _mm256_srli_epi32::<16>(rounded(low));
+            _mm256_castsi256_ps(_mm256_blend_epi16::<0b1010_1010>(low, rounded(high)))
+        })
+    }
+
+    #[inline(always)]
+    fn neighbours(self, first: F32x8, rest: F32x8) -> F32x8 {
+        // SAFETY: features proven by `self`.
+        F32x8(unsafe {
+            let [first, rest] = [first, rest].map(|eight| _mm256_srli_epi32::<16>(rounded(eight)));
+            // It packs halves: four numbers of each vector follow each other in either.
+            let packed = _mm256_packus_epi32(first, rest);
+            _mm256_castsi256_ps(_mm256_permute4x64_epi64::<0b11_01_10_00>(packed))
+        })
+    }
+
+    #[inline(always)]
+    fn unpair(self, pairs: F32x8) -> [F32x8; 2] {
+        // SAFETY: features proven by `self`.
+        unsafe {
+            let bits = _mm256_castps_si256(pairs.0);
+            let high = _mm256_and_si256(bits, _mm256_set1_epi32(!0xffff));
+            [_mm256_slli_epi32::<16>(bits), high].map(|half| F32x8(_mm256_castsi256_ps(half)))
+        }
     }
 
     #[inline(always)]

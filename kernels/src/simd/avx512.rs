@@ -48,6 +48,22 @@ fn first(n: usize) -> __mmask16 {
     (1 << n) - 1
 }
 
+/// Numbers in bfloat16, rounded as the instructions of AVX512-BF16 do it, in the upper halves of lanes. The lower halves
+/// hold anything.
+#[inline(always)]
+fn rounded(vector: F32x16) -> __m512i {
+    // SAFETY: vectors are made only by methods of the token, so the processor has the instructions.
+    unsafe {
+        let (bits, least) = (_mm512_castps_si512(vector.0), _mm512_set1_ps(f32::MIN_POSITIVE));
+        let is_small = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(_mm512_abs_ps(vector.0), least);
+        let bits = _mm512_mask_and_epi32(bits, is_small, bits, _mm512_set1_epi32(i32::MIN));
+        let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+        let up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+        let is_nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(vector.0, vector.0);
+        _mm512_mask_or_epi32(up, is_nan, bits, _mm512_set1_epi32(0x40_0000))
+    }
+}
+
 // SAFETY of every block below: the token `self` proves the features. Addresses come from slices,
 // and a load or store touches no more elements than its slice has: all sixteen only if it is that
 // long, otherwise those of the mask, and masked-off lanes access no memory.
@@ -60,6 +76,7 @@ where
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
     const ESTIMATE_BITS: u32 = 14;
+    const ROUNDS: bool = true;
     // `VPDPBUSD` takes terms of one factor without a sign.
     const QUAD_OFFSET: i32 = if WITH == VNNI { 128 } else { 0 };
 
@@ -137,7 +154,11 @@ where
     #[inline(always)]
     fn pairs(self, low: F32x16, high: F32x16) -> F32x16 {
         if const { WITH != BF16 } {
-            return bf16::pairs(self, low, high);
+            // SAFETY: features proven by `self`.
+            return F32x16(unsafe {
+                let low = _mm512_srli_epi32::<16>(rounded(low));
+                _mm512_castsi512_ps(_mm512_mask_blend_epi16(0xaaaa_aaaa, low, rounded(high)))
+            });
         }
         // SAFETY: features proven by `self`.
         F32x16(unsafe {
@@ -153,10 +174,26 @@ where
     #[inline(always)]
     fn neighbours(self, first: F32x16, rest: F32x16) -> F32x16 {
         if const { WITH != BF16 } {
-            return bf16::neighbours(self, first, rest);
+            // SAFETY: features proven by `self`.
+            return F32x16(unsafe {
+                let [first, rest] = [first, rest]
+                    .map(|of| _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(rounded(of))));
+                let first = _mm512_castsi256_si512(first);
+                _mm512_castsi512_ps(_mm512_inserti64x4::<1>(first, rest))
+            });
         }
         // SAFETY: features proven by `self`.
         F32x16(unsafe { transmute::<__m512bh, __m512>(_mm512_cvtne2ps_pbh(rest.0, first.0)) })
+    }
+
+    #[inline(always)]
+    fn unpair(self, pairs: F32x16) -> [F32x16; 2] {
+        // SAFETY: features proven by `self`.
+        unsafe {
+            let bits = _mm512_castps_si512(pairs.0);
+            let high = _mm512_and_si512(bits, _mm512_set1_epi32(!0xffff));
+            [_mm512_slli_epi32::<16>(bits), high].map(|half| F32x16(_mm512_castsi512_ps(half)))
+        }
     }
 
     #[inline(always)]

@@ -78,6 +78,13 @@ pub(super) fn neighbours<S: Simd>(simd: S, first: S::F32, rest: S::F32) -> S::F3
     simd.load(&pairs[..S::LANES])
 }
 
+/// [`Simd::unpair`]
+#[inline(always)]
+pub(super) fn unpair<S: Simd>(simd: S, pairs: S::F32) -> [S::F32; 2] {
+    let numbers = lanes(simd, pairs).map(numbers);
+    [0, 1].map(|n| simd.load(&numbers.map(|numbers| numbers[n])[..S::LANES]))
+}
+
 /// [`Simd::add_pairs`]
 #[inline(always)]
 pub(super) fn add_pairs<S: Simd>(simd: S, a: S::F32, b: S::F32, c: S::F32) -> S::F32 {

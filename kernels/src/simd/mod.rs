@@ -56,6 +56,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// How precise [`Simd::reciprocal_estimate`] is.
     const ESTIMATE_BITS: u32;
 
+    /// Whether rounding to bfloat16 and back takes a few instructions: [`Simd::pairs`], [`Simd::neighbours`] and
+    /// [`Simd::unpair`].
+    const ROUNDS: bool = false;
+
     /// What [`Simd::quads`] adds to each term.
     const QUAD_OFFSET: i32 = 0;
 
@@ -116,7 +120,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// `1 / vector` for normal numbers, to [`Self::ESTIMATE_BITS`].
     fn reciprocal_estimate(self, vector: Self::F32) -> Self::F32;
 
-    /// `low` and `high` of each lane, rounded to bfloat16 ([`Isa::has_pairs`]), in the bits of that lane.
+    /// `low` and `high` of each lane, rounded to bfloat16, in the bits of that lane.
     #[inline(always)]
     fn pairs(self, low: Self::F32, high: Self::F32) -> Self::F32 {
         bf16::pairs(self, low, high)
@@ -128,7 +132,14 @@ pub trait Simd: Copy + Send + Sync + 'static {
         bf16::neighbours(self, first, rest)
     }
 
-    /// `c` and the products of both numbers in each lane of `a` and `b`, as [`Simd::pairs`] has them.
+    /// `low` and `high` of each lane of [`Simd::pairs`].
+    #[inline(always)]
+    fn unpair(self, pairs: Self::F32) -> [Self::F32; 2] {
+        bf16::unpair(self, pairs)
+    }
+
+    /// `c` and the products of both numbers in each lane of `a` and `b`, as [`Simd::pairs`] has them
+    /// ([`Isa::has_pairs`]).
     #[inline(always)]
     fn add_pairs(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
         bf16::add_pairs(self, a, b, c)
@@ -331,15 +342,18 @@ impl Isa {
         }
     }
 
-    /// [`Isa::run`] of what computes with pairs, with vectors of the same length.
-    ///
-    /// # Panics
-    ///
-    /// Without [`Isa::has_pairs`].
+    /// Whether numbers become bfloat16, and these become float32 again, in a few instructions.
+    #[must_use]
+    pub(crate) fn rounds(self) -> bool {
+        self.run(Vectors).2
+    }
+
+    /// [`Isa::run`] of what computes with pairs, with vectors of the same length. Without [`Isa::has_pairs`] it can make
+    /// pairs, but is slow to add them.
     #[inline]
     pub fn run_pairs<W: WithSimd<T>, T>(self, work: W) -> T {
         match self.pairs {
-            Pairs::None => unreachable!("no pairs on {}", self.name()),
+            Pairs::None => self.run(work),
             Pairs::Portable => portable::Portable.enter(work),
             #[cfg(target_arch = "x86_64")]
             Pairs::Avx512(simd) => simd.enter(work),
@@ -359,12 +373,12 @@ impl Isa {
     }
 }
 
-/// The lanes of a vector, and how many vectors fit in registers.
+/// The lanes of a vector, how many vectors fit in registers, and [`Simd::ROUNDS`].
 struct Vectors;
 
-impl WithSimd<(usize, usize)> for Vectors {
+impl WithSimd<(usize, usize, bool)> for Vectors {
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) -> (usize, usize) {
-        (S::LANES, S::REGISTERS)
+    fn run<S: Simd>(self, _: S) -> (usize, usize, bool) {
+        (S::LANES, S::REGISTERS, S::ROUNDS)
     }
 }

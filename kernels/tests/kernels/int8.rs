@@ -1,9 +1,7 @@
 //! Sequences whose weights are constants in int8: close to those in float32, the same whatever runs them and whatever else is
 //! in the batch, and float32 where int8 is not asked for or does not pay.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use blockcell_kernels::{Context, Copies, Isa, Serial, Weights};
+use blockcell_kernels::{Context, Copies, Isa, Ran, Serial, Weights};
 use half::f16;
 use ndarray::{Array3, Axis};
 
@@ -58,12 +56,12 @@ fn int8_is_close_to_float32_and_runs() {
         let sequence = sequence(is_lstm, sizes);
         let want = sequence.h(&Context::default());
         for isa in Isa::choices() {
-            let ran = AtomicBool::new(false);
-            let context = Context { ran_int8: Some(&ran), ..int8(isa, Weights::Int8) };
+            let ran = Ran::default();
+            let context = Context { ran: Some(&ran), ..int8(isa, Weights::Int8) };
             let got = sequence.h_of_constants(&context, &Default::default());
             let (error, case) = (scaled_error(&got, &want), format!("{sizes:?}, {}", isa.name()));
             assert!(error < LIMIT && error > 1e-5, "{case}: {error:e}");
-            assert!(ran.load(Ordering::Relaxed), "{case}");
+            assert!(ran.in_int8(), "{case}");
             // Where x stays float32 the error is smaller, and not that of float32.
             let kept = int8(isa, Weights::Int8ExceptX);
             let error = scaled_error(&sequence.h_of_constants(&kept, &Default::default()), &want);
@@ -135,15 +133,15 @@ fn all_else_is_as_in_float32() {
     fn check<E: Number>(sizes: Sizes, number: fn(f64) -> E, constants: bool) {
         for is_lstm in [true, false] {
             let sequence = Sequence::new(is_lstm, sizes, number);
-            let ran = AtomicBool::new(false);
-            let context = Context { ran_int8: Some(&ran), ..int8(Isa::get(), Weights::Int8) };
+            let ran = Ran::default();
+            let context = Context { ran: Some(&ran), ..int8(Isa::get(), Weights::Int8) };
             let got = if constants {
                 sequence.h_of_constants(&context, &Default::default())
             } else {
                 sequence.h(&context)
             };
             assert_eq!(got, sequence.h(&Context::default()), "{sizes:?}");
-            assert!(!ran.load(Ordering::Relaxed), "{sizes:?}");
+            assert!(!ran.in_int8(), "{sizes:?}");
         }
     }
     check(SIZES[0], f16::from_f64, true);

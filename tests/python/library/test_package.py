@@ -49,6 +49,7 @@ def test_info():
         "kept_weight_bytes",
         "runs",
         "runs_in_int8",
+        "runs_in_bfloat16",
         "int8_errors",
         "labels",
     }
