@@ -299,8 +299,26 @@ fn the_variables_of_a_loop_go_together() {
         |value: &str| format!("c_start = VariableV2()\nwritten = Assign(c_start, {value})\n");
     assert!(!rewriting(&(text("cs0") + &kept("c_last"))).has("ci0"));
     assert!(!rewriting(&(text("cs0") + &kept("h_last"))).has("ci0"));
-    for early in ["x_last", "fed"] {
-        let stays = rewriting(&(text("cs0") + &kept(early)));
+    // A loop that begins with what comes out of this one, as that of a gradient does by the number of rounds.
+    let after = |value: &str| {
+        format!(
+            "later_first = Enter({value}) frame_name=\"g\"
+            later_now = Merge(later_first, later_next)
+            later_goes_on = Less(later_now, later_now)
+            later_cond = LoopCond(later_goes_on)
+            later = Switch(later_now, later_cond)
+            later_next = NextIteration(later:1)
+            sum_first = Enter(fed) frame_name=\"g\"
+            sum_now = Merge(sum_first, sum_next)
+            sum = Switch(sum_now, later_cond)
+            sum_next = NextIteration(sum:1)
+            sum_last = Exit(sum)\n"
+        ) + &kept("sum_last")
+    };
+    assert!(!rewriting(&(text("cs0") + &after("h_last"))).has("ci0"));
+    let either = "either = Merge(h_last, fed)\n".to_owned() + &kept("either");
+    for early in [kept("x_last"), kept("fed"), after("x_last"), either] {
+        let stays = rewriting(&(text("cs0") + &early));
         let why = "stays: c is a variable's memory, which may change before it would be read";
         assert!(stays.has("ci0"));
         stays.reports_among_others(&format!("h0 (Mul) {why}"));
