@@ -277,50 +277,54 @@ fn sum_takes_every_lane_once() {
 }
 
 /// Operations on the first lanes of three slices.
-struct OfLanes<'a>([&'a [f32]; 3]);
+struct OfLanes<'a> {
+    names: &'a [&'static str],
+    from: [&'a [f32]; 3],
+}
 
-/// Names and lanes, and how precise estimates are.
-impl WithSimd<(Vec<(&'static str, Vec<f32>)>, u32)> for OfLanes<'_> {
+/// The lanes of each, and how precise estimates are.
+impl WithSimd<(Vec<Vec<f32>>, u32)> for OfLanes<'_> {
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> (Vec<(&'static str, Vec<f32>)>, u32) {
-        let [a, b, c] = self.0.map(|from| simd.load(from));
-        let [first, rest] = simd.interleave(a, b);
-        let results = [
-            ("div", a / b),
-            ("neg_mul_add", simd.neg_mul_add(a, b, c)),
-            ("max", simd.max(a, b)),
-            ("min", simd.min(a, b)),
-            ("abs", simd.abs(a)),
-            ("where_within", simd.where_within(a, b, c)),
-            ("copysign", simd.copysign(simd.abs(a), b)),
-            ("first of both", first),
-            ("rest of both", rest),
-            ("round", simd.round(a)),
-            ("power_of_2", simd.power_of_2(a)),
-            ("scale", simd.scale(a, b)),
-            ("reciprocal_estimate", simd.reciprocal_estimate(a)),
-        ];
-        let lanes = |(name, vector)| {
+    fn run<S: Simd>(self, simd: S) -> (Vec<Vec<f32>>, u32) {
+        let [a, b, c] = self.from.map(|from| simd.load(from));
+        let mut results = Vec::new();
+        for &name in self.names {
+            let result = match name {
+                "div" => a / b,
+                "neg_mul_add" => simd.neg_mul_add(a, b, c),
+                "max" => simd.max(a, b),
+                "min" => simd.min(a, b),
+                "abs" => simd.abs(a),
+                "where_within" => simd.where_within(a, b, c),
+                "copysign" => simd.copysign(simd.abs(a), b),
+                "first of both" => simd.interleave(a, b)[0],
+                "rest of both" => simd.interleave(a, b)[1],
+                "round" => simd.round(a),
+                "power_of_2" => simd.power_of_2(a),
+                "scale" => simd.scale(a, b),
+                "reciprocal_estimate" => simd.reciprocal_estimate(a),
+                _ => unreachable!("no operation {name}"),
+            };
             let mut lanes = vec![0.0; S::LANES];
-            simd.store(vector, &mut lanes);
-            (name, lanes)
-        };
-        (results.map(lanes).to_vec(), S::ESTIMATE_BITS)
+            simd.store(result, &mut lanes);
+            results.push(lanes);
+        }
+        (results, S::ESTIMATE_BITS)
     }
 }
 
 /// Checks operations on the lanes of `a`, `b` and `c`, those that `want` tells, by its test of what each lane became.
 fn check_lanes(
     [a, b, c]: [&[f32]; 3],
-    names: &[&str],
+    names: &[&'static str],
     right: impl Fn(Isa, &str, [f32; 3], f32, u32) -> bool,
 ) {
     let mut failures = Failures::default();
     for isa in Isa::available() {
         let all = a.chunks(isa.lanes()).zip(b.chunks(isa.lanes())).zip(c.chunks(isa.lanes()));
         for ((a, b), c) in all {
-            let (results, bits) = isa.run(OfLanes([a, b, c]));
-            for (name, got) in results.into_iter().filter(|(name, _)| names.contains(name)) {
+            let (results, bits) = isa.run(OfLanes { names, from: [a, b, c] });
+            for (name, got) in names.iter().zip(results) {
                 for (n, ((&a, &b), &c)) in a.iter().zip(b).zip(c).enumerate() {
                     let is_right = right(isa, name, [a, b, c], got[n], bits);
                     let message = format!("got {:e}", got[n]);
@@ -398,9 +402,9 @@ fn lanes_are_in_turn() {
     let (a, b) = (numbers(), numbers().iter().map(|n| -n).collect::<Vec<_>>());
     for isa in Isa::available() {
         let lanes = isa.lanes();
-        let (results, _) = isa.run(OfLanes([&a, &b, &a]));
-        let of = |name| results.iter().find(|(other, _)| *other == name).expect("a name").1.clone();
-        let got = [of("first of both"), of("rest of both")].concat();
+        let names = &["first of both", "rest of both"];
+        let (results, _) = isa.run(OfLanes { names, from: [&a, &b, &a] });
+        let got = results.concat();
         let want: Vec<_> = a.iter().zip(&b).flat_map(|(&a, &b)| [a, b]).take(2 * lanes).collect();
         assert_eq!(got, want, "{}", isa.name());
     }
