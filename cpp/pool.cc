@@ -58,6 +58,9 @@ std::size_t MostThreads(std::size_t processors) {
 void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  // `yield` does nothing on most of these processors.
+  __asm__ volatile("isb");
 #endif
 }
 

@@ -5,6 +5,10 @@
 //! measured apart* marks a number that was chosen with those around it, and for which no measurement of its own is
 //! known. `docs/performance.md` tells what was tried instead.
 //!
+//! On aarch64 nothing was measured. Vectors are as long there as with AVX2, and as many, so the same constants hold. Its
+//! caches are no smaller: Neoverse N1, V1 and V2 have 64 KiB in the first level and 1 or 2 MiB in the second (N1 may have
+//! less; Arm's technical reference manuals of these cores).
+//!
 //! Which rows a sum over the batch adds up first, and in which slices the terms of a product are added, depends on some
 //! of these numbers: [`KC`], [`DOT_SLICE_TERMS`], [`DOT_ROW_LANES`], [`SUM_ROWS`] and the rows of tiles. Changing them
 //! changes the last bits of results.
@@ -35,7 +39,7 @@ pub(crate) const MC: usize = 192;
 /// Most rows of a tile whose left factor is given by its transpose. Not measured apart.
 pub(crate) const PANEL_ROWS: usize = 96;
 
-/// Rows of packed columns at a time in the micro-kernel's loop, with AVX2. With AVX-512 the loop is not unrolled: the
+/// Rows of packed columns at a time in the micro-kernel's loop, with AVX2 and NEON. With AVX-512 the loop is not unrolled: the
 /// compiler would keep accumulators in memory, which was much slower (Emerald Rapids).
 pub(crate) const UNROLL_ROWS: usize = 4;
 
@@ -76,7 +80,7 @@ pub(crate) const DOT_ROW_LANES: usize = 640;
 /// slower for a GRU (Zen 4).
 pub(crate) const GROUPED_ROWS: usize = 6;
 
-/// The same with 16 registers: from 3 rows on it was slower (AVX2).
+/// The same with 16 registers, or 16 pairs: from 3 rows on it was slower (AVX2).
 pub(crate) const GROUPED_ROWS_16_REGISTERS: usize = 2;
 
 /// Cells of a group: the equation of one runs while the next group's weights are read. 16 were slower at four rows (Zen
@@ -129,8 +133,10 @@ pub(crate) const KEPT_BYTES: usize = 1 << 20;
 pub(crate) const TASK_MULTIPLY_ADDS: usize = 1 << 20;
 
 /// What executors are told of the speed of products: between the 32 multiply-adds in a cycle of AVX-512 and the 16 of
-/// AVX2. Not measured apart.
-pub(crate) const MULTIPLY_ADDS_PER_CYCLE: usize = 24;
+/// AVX2. With NEON, between the 16 of Neoverse V1 and V2, whose vector pipelines are four, and the 8 of N1 and N2, which
+/// have two (Arm's software optimization guides of these cores). Not measured apart.
+pub(crate) const MULTIPLY_ADDS_PER_CYCLE: usize =
+    if cfg!(target_arch = "aarch64") { 12 } else { 24 };
 
 /// The rows whose arithmetic takes as long as reading their weights. With the cost of arithmetic alone, 50x1x512 ran on
 /// one thread.

@@ -8,7 +8,7 @@ use blockcell_kernels::{Context, Isa};
 /// `Isa::get` is decided once in a process, so each value of the variable needs its own: this test
 /// binary, asked to run [`reports_the_choice`] alone. Returns the choice, and what the process wrote to stderr.
 fn chosen(value: Option<&OsStr>) -> (String, String) {
-    let mut command = Command::new(std::env::current_exe().expect("this executable"));
+    let mut command = this_program();
     command.args(["--exact", "reports_the_choice", "--nocapture"]).env_remove(Isa::VARIABLE);
     if let Some(value) = value {
         command.env(Isa::VARIABLE, value);
@@ -19,6 +19,19 @@ fn chosen(value: Option<&OsStr>) -> (String, String) {
     assert!(output.status.success(), "{text}{errors}");
     let (_, name) = text.split_once("chosen <").expect("the child's report");
     (name.split_once('>').expect("the child's report").0.to_owned(), errors)
+}
+
+/// Run as cargo was told to run programs for another machine, if it was.
+fn this_program() -> Command {
+    let program = std::env::current_exe().expect("this executable");
+    let runner =
+        format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", std::env::consts::ARCH.to_uppercase());
+    let runner = std::env::var(runner).unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(first) = words.next() else { return Command::new(program) };
+    let mut command = Command::new(first);
+    command.args(words).arg(program);
+    command
 }
 
 #[test]
@@ -35,7 +48,8 @@ fn available_ones_are_ordered_and_distinct() {
     assert!(available.is_sorted_by(|a, b| a < b), "{available:?}");
     for (n, isa) in available.iter().enumerate() {
         let avx512 = &["avx512", "avx512_vnni", "avx512_bf16"];
-        let names = [&["portable"][..], &["avx2", "avx2_vnni"], avx512][n];
+        let second = &["avx2", "avx2_vnni", "neon", "neon_dotprod"];
+        let names = [&["portable"][..], second, avx512][n];
         assert!(names.contains(&isa.name()), "{isa:?}");
     }
 }
@@ -64,6 +78,15 @@ fn available_ones_are_those_of_the_processor() {
     assert_eq!(names.iter().any(|name| name.starts_with("avx2")), is_x86_feature_detected!("avx2"));
     let choices: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
     assert_eq!(choices.contains(&"avx2_vnni"), is_x86_feature_detected!("avxvnni"));
+}
+
+#[test]
+#[cfg(target_arch = "aarch64")]
+fn available_ones_are_those_of_the_processor() {
+    let choices: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
+    assert!(choices.contains(&"neon"));
+    let has_dot = std::arch::is_aarch64_feature_detected!("dotprod");
+    assert_eq!(choices.contains(&"neon_dotprod"), has_dot);
 }
 
 #[test]

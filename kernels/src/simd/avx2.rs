@@ -5,17 +5,20 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::Simd;
-use super::x86::{Enter, enter, x86_methods, x86_token, x86_vector};
+use super::token::{Enter, enter, token};
+use super::x86::{x86_methods, x86_vector};
 
 /// Proof of AVX2, FMA and F16C (Haswell, Zen and later), and with `VNNI` of AVX-VNNI (Alder Lake, Zen 5 and later).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Avx2<const VNNI: bool>(());
 
-x86_token! {
+token! {
+    is_x86_feature_detected,
     Avx2<false>: "avx", "avx2", "fma", "f16c"
 }
 
-x86_token! {
+token! {
+    is_x86_feature_detected,
     Avx2<true>: "avx", "avx2", "fma", "f16c", "avxvnni"
 }
 

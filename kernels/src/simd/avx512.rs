@@ -5,7 +5,8 @@ use std::mem::transmute;
 
 use half::f16;
 
-use super::x86::{Enter, enter, x86_methods, x86_token, x86_vector};
+use super::token::{Enter, enter, token};
+use super::x86::{x86_methods, x86_vector};
 use super::{Simd, bf16};
 
 /// Proof of AVX-512 F, BW, DQ and VL (Skylake-SP, Zen 4 and later), and of what `WITH` names.
@@ -21,15 +22,18 @@ pub(super) const BF16: u8 = 1;
 /// AVX512-VNNI (Cascade Lake, Ice Lake, Zen 4 and later).
 pub(super) const VNNI: u8 = 2;
 
-x86_token! {
+token! {
+    is_x86_feature_detected,
     Avx512<PLAIN>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"
 }
 
-x86_token! {
+token! {
+    is_x86_feature_detected,
     Avx512<BF16>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "avx512bf16"
 }
 
-x86_token! {
+token! {
+    is_x86_feature_detected,
     Avx512<VNNI>: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "avx512vnni"
 }
 

@@ -20,7 +20,11 @@ mod avx2;
 mod avx512;
 mod bf16;
 mod int8;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+mod token;
 mod twice;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -189,6 +193,8 @@ pub struct Isa {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Portable(portable::Portable),
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon<{ neon::PLAIN }>),
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2<false>),
     #[cfg(target_arch = "x86_64")]
@@ -210,6 +216,8 @@ enum Pairs {
 enum Quads {
     /// What computes with all else.
     Kind,
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon<{ neon::DOT }>),
     #[cfg(target_arch = "x86_64")]
     AvxVnni(avx2::Avx2<true>),
     #[cfg(target_arch = "x86_64")]
@@ -217,20 +225,23 @@ enum Quads {
 }
 
 impl Isa {
-    /// The environment variable that forces an instruction set: `portable`, `avx2`, `avx2_vnni`, `avx512`, `avx512_vnni`,
-    /// `avx512_bf16`, or `portable_bf16` ([`Isa::model`]).
+    /// The environment variable that forces an instruction set: `portable`, `neon`, `neon_dotprod`, `avx2`, `avx2_vnni`,
+    /// `avx512`, `avx512_vnni`, `avx512_bf16`, or `portable_bf16` ([`Isa::model`]).
     pub const VARIABLE: &'static str = "BLOCKCELL_ISA";
 
     /// The instruction sets of this processor, the best last. The best has all that there is for pairs and for int8.
     #[must_use]
     pub fn available() -> Vec<Isa> {
-        let mut all = vec![Kind::Portable(portable::Portable)];
-        #[cfg(target_arch = "x86_64")]
-        {
-            all.extend(avx2::Avx2::<false>::new().map(Kind::Avx2));
-            all.extend(avx512::Avx512::<{ avx512::PLAIN }>::new().map(Kind::Avx512));
-        }
-        let mut all: Vec<_> = all.into_iter().map(Isa::plain).collect();
+        let kinds = [
+            Some(Kind::Portable(portable::Portable)),
+            #[cfg(target_arch = "aarch64")]
+            neon::Neon::<{ neon::PLAIN }>::new().map(Kind::Neon),
+            #[cfg(target_arch = "x86_64")]
+            avx2::Avx2::<false>::new().map(Kind::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            avx512::Avx512::<{ avx512::PLAIN }>::new().map(Kind::Avx512),
+        ];
+        let mut all: Vec<_> = kinds.into_iter().flatten().map(Isa::plain).collect();
         if let Some(best) = all.last_mut() {
             *best = best.whole();
         }
@@ -245,6 +256,11 @@ impl Isa {
     fn whole(self) -> Self {
         match self.kind {
             Kind::Portable(_) => self,
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon(_) => {
+                let quads = neon::Neon::<{ neon::DOT }>::new().map_or(Quads::Kind, Quads::Neon);
+                Isa { quads, ..self }
+            }
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2(_) => {
                 let quads = avx2::Avx2::<true>::new().map_or(Quads::Kind, Quads::AvxVnni);
@@ -299,6 +315,10 @@ impl Isa {
         match (self.kind, self.pairs, self.quads) {
             (Kind::Portable(_), Pairs::Portable, _) => "portable_bf16",
             (Kind::Portable(_), ..) => "portable",
+            #[cfg(target_arch = "aarch64")]
+            (Kind::Neon(_), _, Quads::Kind) => "neon",
+            #[cfg(target_arch = "aarch64")]
+            (Kind::Neon(_), ..) => "neon_dotprod",
             #[cfg(target_arch = "x86_64")]
             (Kind::Avx2(_), _, Quads::Kind) => "avx2",
             #[cfg(target_arch = "x86_64")]
@@ -335,6 +355,8 @@ impl Isa {
     pub fn run<W: WithSimd<T>, T>(self, work: W) -> T {
         match self.kind {
             Kind::Portable(simd) => simd.enter(work),
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
@@ -365,6 +387,8 @@ impl Isa {
     pub fn run_quads<W: WithSimd<T>, T>(self, work: W) -> T {
         match self.quads {
             Quads::Kind => self.run(work),
+            #[cfg(target_arch = "aarch64")]
+            Quads::Neon(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]
             Quads::AvxVnni(simd) => simd.enter(work),
             #[cfg(target_arch = "x86_64")]

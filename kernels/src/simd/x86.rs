@@ -1,50 +1,4 @@
-//! What the x86 instruction sets share: their tokens, and the operations that are one intrinsic each.
-
-use super::WithSimd;
-
-/// Defines how a token type for x86 instruction sets is made and used, from one list of features: the constructor asks
-/// the processor for exactly those that `enter` is compiled with.
-macro_rules! x86_token {
-    ($token:ty: $($feature:tt),+) => {
-        impl $token {
-            /// The token, if the processor has every feature.
-            pub(super) fn new() -> Option<Self> {
-                let all = true $(&& std::arch::is_x86_feature_detected!($feature))+;
-                all.then_some(Self(()))
-            }
-
-            /// Runs `work` in code compiled for the features.
-            #[inline]
-            fn run<W: $crate::simd::WithSimd<T>, T>(self, work: W) -> T {
-                $(#[target_feature(enable = $feature)])+
-                #[inline(never)]
-                fn compiled<W: $crate::simd::WithSimd<T>, T>(simd: $token, work: W) -> T {
-                    work.run(simd)
-                }
-                // SAFETY: `self` exists only where `new` found every feature that `compiled` needs.
-                unsafe { compiled(self, work) }
-            }
-        }
-    };
-}
-
-/// What tokens are for that differ in what they prove beside the rest.
-pub(super) trait Enter {
-    /// Runs `work` in code compiled for the features.
-    fn run<W: WithSimd<T>, T>(self, work: W) -> T;
-}
-
-/// Implements [`Enter`] for tokens that [`x86_token`] has defined.
-macro_rules! enter {
-    ($token:ident, $($with:tt),+) => {
-        $(impl $crate::simd::x86::Enter for $token<$with> {
-            #[inline(always)]
-            fn run<W: $crate::simd::WithSimd<T>, T>(self, work: W) -> T {
-                self.run(work)
-            }
-        })+
-    };
-}
+//! What the x86 instruction sets share: the operations that are one intrinsic each.
 
 /// Defines a vector type and its operators, one intrinsic each.
 macro_rules! x86_vector {
@@ -102,4 +56,4 @@ macro_rules! x86_methods {
     };
 }
 
-pub(super) use {enter, x86_methods, x86_token, x86_vector};
+pub(super) use {x86_methods, x86_vector};
