@@ -63,6 +63,16 @@ def test_accuracy(isa):
         assert worst["medium"] < 1e-2 and worst["highest"] < 1e-5, op
 
 
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "isa, ops", [("portable_bf16", ["BlockLSTMV2"]), ("avx2", ["BlockLSTMV2"]), ("portable", [])]
+)
+def test_what_ran_is_counted(isa, ops):
+    if isa == "avx2" and blockcell.info()["isa"] == "portable":
+        pytest.skip("the processor has other instructions")
+    assert run(["counted"], BLOCKCELL_ISA=isa) == [ops]
+
+
 def test_node():
     differs, message = run(["of_a_node"], **MODEL)[0]
     assert differs

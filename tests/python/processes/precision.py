@@ -57,6 +57,16 @@ def errors():
     return found
 
 
+def counted():
+    """Which ops had factors in bfloat16, of a sequence of one row and large weights, and a step."""
+    blockcell.load()
+    blockcell.set_float32_matmul_precision("medium")
+    for op in ("BlockLSTMV2", "GRUBlockCell"):
+        inputs = inputs_of(op, **dict(SIZES, batch=1, cell_size=345), dtype=np.float32, seed=1)
+        labelled_calls.run(op, inputs, labelled_calls.OURS)
+    return [op for op, count in blockcell.info()["runs_in_bfloat16"].items() if count]
+
+
 def of_a_node():
     """A node's attribute decides for it alone; one that is no level is refused."""
     blockcell.load()
