@@ -31,6 +31,7 @@ NODES = {
     "tagger_training": trained(4, 4),
     # Two directions of the encoder, and two layers of the decoder.
     "zoneout": {"BlockcellLSTMCell": 4},
+    "zoneout_training": trained(4, 4),
     # Two directions, and the decoder. Trained, they drop parts of the candidate.
     "sketch": {"BlockcellLSTMLayer": 3},
     "sketch_training": {},

@@ -67,6 +67,7 @@ META_GRAPHS = {
     "translation_training": training(translation.loss),
     "music": music.inference,
     "music_training": training(music.loss),
+    "zoneout_training": training(zoneout.loss),
 }
 
 
