@@ -128,8 +128,7 @@ pub(crate) fn lstm_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Re
     let [batch, cell] = [(); 2].map(|()| choices.size());
     let mut gates = vec![vec![batch, cell]; 4];
     let has_peepholes = choices.flag();
-    let sums @ [sums_to_gates, sums_to_cs_prev, sums_to_product] =
-        [(); 3].map(|()| choices.flag());
+    let sums @ [sums_to_gates, sums_to_cs_prev, sums_to_product] = [(); 3].map(|()| choices.flag());
     let mut co =
         vec![if choices.flag() { vec![batch, cell] } else { broadcasting(choices, [batch, cell]) }];
     let state = [co[0].first().copied().unwrap_or(1), co[0].last().copied().unwrap_or(1)];
