@@ -30,7 +30,7 @@ PYTEST = -m pytest $(if $(environment),--numprocesses=auto --maxprocesses=4 --di
 java_tests = test-java-1.15 test-java-2.4 test-java-2.18
 
 .DEFAULT_GOAL := all
-.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated version licences requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-bfloat16 bench-keras bench-predict bench-zoo bench-int8 lint format docs site clean help
+.PHONY: all lib demo test test-rust build-test-libs build-rust-tests test-python test-1.15 test-keras-2 test-keras-newest test-nightly fuzz-graphs robustness soak fuzz asan memcheck leaks tsan test-pool test-host test-java $(java_tests) matrix wheel wheel-test reproducible deny generated version licences requirements bench bench-peers bench-cudnn bench-passes bench-inference bench-steps bench-tf2 bench-bfloat16 bench-keras bench-predict bench-zoo bench-int8 lint format docs site clean help aarch64 aarch64-rust aarch64-tensorflow
 
 all: lib ## Build the library, and link it as build/libblockcell.so (the default)
 	@ln -sf "$$(scripts/tf_minor.sh $(PYTHON))/libblockcell.so" build/libblockcell.so
@@ -157,8 +157,26 @@ matrix: $(environment) ## Build, load and test with every supported TensorFlow w
 
 wheel_flags = $(if $(MINORS),--minors $(MINORS)) $(if $(REQUIRE_WHEEL),--require)
 
-wheel: .venv-wheel/.complete ## Make one wheel with libraries for TensorFlow 1.15 and 2.4 to 2.21 (MINORS="2.18 2.21": only these)
-	@.venv-wheel/bin/python scripts/make_wheel.py $(wheel_flags)
+# The machine that a wheel is for, if it is another one: aarch64.
+ARCH ?=
+for_arch = $(filter aarch64,$(ARCH))
+
+wheel: .venv-wheel/.complete $(for_arch:%=build/%/complete) ## Make one wheel with libraries for TensorFlow 1.15 and 2.4 to 2.21 (MINORS="2.18 2.21": only these; ARCH=aarch64)
+	@$(for_arch:%=scripts/%.sh) .venv-wheel/bin/python scripts/make_wheel.py $(ARCH:%=--arch %) $(wheel_flags)
+
+aarch64: aarch64-rust aarch64-tensorflow ## Test for aarch64 under emulation (Debian 12; some hours)
+
+aarch64-rust: build/aarch64/complete ## Test the kernels and the rewrites alone for aarch64, under emulation
+	@scripts/aarch64.sh $(rust_tests) --release
+
+aarch64-tensorflow: build/aarch64/tensorflow-2.21/complete build/aarch64/tensorflow-2.12/complete ## Test the library in TensorFlow for aarch64, under emulation
+	@scripts/aarch64_tests.sh .venv/bin/python
+
+build/aarch64/complete:
+	@scripts/aarch64_setup.sh
+
+build/aarch64/tensorflow-%/complete: python/requirements/aarch64-%.txt .venv/.complete
+	@scripts/aarch64_setup.sh tensorflow $* .venv/bin/python
 
 wheel-test: .venv-wheel/.complete ## Install the wheel beside each TensorFlow alone, and run blockcell verify --quick
 	@.venv-wheel/bin/python scripts/test_wheel.py $(wheel_flags)

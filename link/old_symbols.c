@@ -3,8 +3,7 @@
  *
  * A linker takes the newest version of each name, and no older system loads the library then. But
  * for every name here there is an older way to the same function. So the names are defined here,
- * hidden, and the shim and Rust's standard library both get these definitions. They are for x86-64,
- * whose oldest version is GLIBC_2.2.5.
+ * hidden, and the shim and Rust's standard library both get these definitions.
  *
  * scripts/symbol_versions.py lists what is missing here. */
 
@@ -12,18 +11,27 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 
+/* The oldest version of each machine, and what its programs say of the struct that stat fills. */
+#ifdef __aarch64__
+#define OLDEST "GLIBC_2.17"
+enum { STRUCT_VERSION = 0 };
+#else
+#define OLDEST "GLIBC_2.2.5"
+enum { STRUCT_VERSION = 1 };
+#endif
+
 /* Declares `old_<name>`: the function `name` of an older version. */
 #define OLD(result, name, version, ...)                 \
   __asm__(".symver old_" #name ", " #name "@" version); \
   extern result old_##name(__VA_ARGS__)
 
 /* In libdl and libpthread before glibc 2.34. The library names both, see build.rs. */
-OLD(void*, dlopen, "GLIBC_2.2.5", const char* name, int flags);
-OLD(void*, dlsym, "GLIBC_2.2.5", void* handle, const char* name);
-OLD(int, dlclose, "GLIBC_2.2.5", void* handle);
-OLD(int, pthread_key_create, "GLIBC_2.2.5", unsigned* key, void (*end)(void*));
-OLD(int, pthread_key_delete, "GLIBC_2.2.5", unsigned key);
-OLD(int, pthread_setspecific, "GLIBC_2.2.5", unsigned key, const void* value);
+OLD(void*, dlopen, OLDEST, const char* name, int flags);
+OLD(void*, dlsym, OLDEST, void* handle, const char* name);
+OLD(int, dlclose, OLDEST, void* handle);
+OLD(int, pthread_key_create, OLDEST, unsigned* key, void (*end)(void*));
+OLD(int, pthread_key_delete, OLDEST, unsigned key);
+OLD(int, pthread_setspecific, OLDEST, unsigned key, const void* value);
 
 void* dlopen(const char* name, int flags) { return old_dlopen(name, flags); }
 void* dlsym(void* handle, const char* name) { return old_dlsym(handle, name); }
@@ -38,9 +46,8 @@ int pthread_setspecific(unsigned key, const void* value) {
 
 /* Since glibc 2.33. Before, programs called these, with the version of the struct. */
 struct stat64;
-OLD(int, __xstat64, "GLIBC_2.2.5", int version, const char* path, struct stat64* found);
-OLD(int, __fxstat64, "GLIBC_2.2.5", int version, int file, struct stat64* found);
-enum { STRUCT_VERSION = 1 };
+OLD(int, __xstat64, OLDEST, int version, const char* path, struct stat64* found);
+OLD(int, __fxstat64, OLDEST, int version, int file, struct stat64* found);
 
 int stat64(const char* path, struct stat64* found) {
   return old___xstat64(STRUCT_VERSION, path, found);

@@ -7,11 +7,13 @@ cd "$(dirname "$0")/../python/requirements"
 
 for pinned in *.in; do
   name=${pinned%.in}
+  platform=()
   case $name in
+    aarch64-*) python=3.11 platform=(--python-platform aarch64-manylinux_2_28) ;;
     tf-1.15) python=3.7 ;;
     tf-2.4) python=3.8 ;;
     *) python=3.11 ;;
   esac
   UV_CUSTOM_COMPILE_COMMAND="make requirements" "$uv" pip compile --quiet --no-deps --no-annotate \
-    --generate-hashes --python-version $python "$pinned" --output-file "$name.txt"
+    --generate-hashes --python-version $python "${platform[@]}" "$pinned" --output-file "$name.txt"
 done

@@ -1,5 +1,8 @@
 """Makes the wheel: libraries for every TensorFlow of `wheel_tensorflows.txt`, one platform tag.
 
+With ``--arch aarch64``, for that machine: of `wheel_tensorflows_aarch64.txt`, and by the tools that
+`aarch64.sh` names.
+
 Run by ``make wheel``, in the environment of `python/requirements/wheel.txt`. To compile for a
 TensorFlow takes its headers and its framework library only, so its package is downloaded and those
 are unpacked; no Python has to be able to import it. What is there already is not made again. A
@@ -9,6 +12,7 @@ cannot be compiled is an error.
 
 import argparse
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -23,34 +27,42 @@ import symbol_versions  # noqa: E402
 
 from blockcell import building  # noqa: E402
 
-WORK = ROOT / "build" / "wheel"
 MOST_BYTES = 30 * 1000 * 1000
-PLATFORMS = (
-    *("manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"),
-    *("manylinux_2_17_x86_64", "manylinux_2_27_x86_64"),
-)
+X86_64 = "x86_64"
+ARCHITECTURES = (X86_64, "aarch64")
+PLATFORMS = ("manylinux1", "manylinux2010", "manylinux2014", "manylinux_2_17", "manylinux_2_27")
 
 
 class Unavailable(Exception):
     """A release's package cannot be downloaded; the message is pip's last line."""
 
 
-def releases():
+def table(arch):
+    """The name of the list of releases for a machine."""
+    return "wheel_tensorflows.txt" if arch == X86_64 else f"wheel_tensorflows_{arch}.txt"
+
+
+def work(arch):
+    """The folder of what is downloaded and built for a machine."""
+    return ROOT / "build" / ("wheel" if arch == X86_64 else f"wheel-{arch}")
+
+
+def releases(arch):
     """Lines of the table: minor release, package with version, Python, and a list of pins."""
-    text = (ROOT / "scripts" / "wheel_tensorflows.txt").read_text(encoding="utf-8")
+    text = (ROOT / "scripts" / table(arch)).read_text(encoding="utf-8")
     lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
     return [(minor, package, python, pins) for minor, package, python, *pins in lines]
 
 
-def unpacked(minor, package, python):
+def unpacked(arch, minor, package, python):
     """The folder of a release's headers and framework library; downloads it if needed."""
-    folder = WORK / "tensorflow" / minor
+    folder = work(arch) / "tensorflow" / minor
     if not (folder / "complete").exists():
         shutil.rmtree(str(folder), ignore_errors=True)
         download = folder / "download"
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--only-binary=:all:", "--implementation", "cp", "--python-version", python]
-        command += [f"--platform={platform}" for platform in PLATFORMS]
+        command += [f"--platform={platform}_{arch}" for platform in PLATFORMS]
         done = subprocess.run(
             [*command, "--dest", str(download), package], stderr=subprocess.PIPE, text=True
         )
@@ -88,35 +100,33 @@ def _is_needed(name):
     )
 
 
-def build_library(minor, package, python):
+def build_library(arch, minor, package, python):
     """Builds the library of a release, and puts it, stripped, among those of the wheel."""
-    folder = unpacked(minor, package, python)
-    script = str(ROOT / "scripts" / "tensorflow_flags.py")
-    answer = subprocess.run(
-        [sys.executable, script, str(folder)], check=True, stdout=subprocess.PIPE, text=True
-    ).stdout.partition("blockcell\n")[2]
-    library = building.build(ROOT, WORK / "built", answer)
+    folder = unpacked(arch, minor, package, python)
+    answer = building.ask(ROOT, sys.executable, folder)
+    library = building.build(ROOT, work(arch) / "built", answer)
     name = library.parent.name
     if name != "tf-" + minor:
         sys.exit(f"{package} is {name}, not {minor}")
-    stripped = WORK / "lib" / name / library.name
+    stripped = work(arch) / "lib" / name / library.name
     stripped.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["strip", "--strip-all", "-o", str(stripped), str(library)], check=True)
+    strip = os.environ.get("STRIP") or "strip"
+    subprocess.run([strip, "--strip-all", "-o", str(stripped), str(library)], check=True)
 
 
-def build_libraries(minors, require=False):
+def build_libraries(arch, minors, require=False):
     """Builds the libraries of these minor releases; returns the minors that have one now.
 
     Where all are required, one whose package cannot be downloaded ends the program.
     """
-    shutil.rmtree(str(WORK / "lib"), ignore_errors=True)
+    shutil.rmtree(str(work(arch) / "lib"), ignore_errors=True)
     built = []
-    for minor, package, python, _ in releases():
+    for minor, package, python, _ in releases(arch):
         if minor not in minors:
             continue
         print(f"TensorFlow {minor}: {package}", flush=True)
         try:
-            build_library(minor, package, python)
+            build_library(arch, minor, package, python)
         except Unavailable as error:
             said = f"TensorFlow {minor}: LEFT OUT, {error}"
             if require:
@@ -127,26 +137,28 @@ def build_libraries(minors, require=False):
     return built
 
 
-def check_platform(name):
+def check_platform(arch, name):
     """Ends the program if auditwheel has named a platform newer than the one of the libraries."""
-    glibc = re.search(r"[-.]manylinux_(\d+)_(\d+)_x86_64\.", name)
+    glibc = re.search(rf"[-.]manylinux_(\d+)_(\d+)_{arch}\.", name)
     if glibc is None or tuple(map(int, glibc.groups())) > symbol_versions.PLATFORM:
         sys.exit(f"{name} is not for {symbol_versions.NAME}: `auditwheel show` tells why")
 
 
-def make(minors, require=False):
+def make(arch, minors, require=False):
     """Makes the wheel with libraries for these minor releases; returns its path."""
-    minors = build_libraries(minors, require)
+    minors = build_libraries(arch, minors, require)
     if not minors:
         sys.exit("no TensorFlow could be downloaded")
-    symbol_versions.check(sorted(WORK.glob("lib/*/" + building.LIBRARY)))
-    plain = WORK / "plain"
+    symbol_versions.check(sorted(work(arch).glob("lib/*/" + building.LIBRARY)))
+    plain = work(arch) / "plain"
     shutil.rmtree(str(plain), ignore_errors=True)
-    environment = dict(os.environ, BLOCKCELL_LIBRARIES=str(WORK / "lib"))
+    # The second is what Python's own build for other machines tells setuptools.
+    environment = dict(os.environ, BLOCKCELL_LIBRARIES=str(work(arch) / "lib"))
+    environment["_PYTHON_HOST_PLATFORM"] = f"linux-{arch}"
     command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(plain), str(ROOT)]
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
     (wheel,) = plain.glob("*.whl")
-    tagged = WORK / "tagged"
+    tagged = work(arch) / "tagged"
     shutil.rmtree(str(tagged), ignore_errors=True)
     # TensorFlow is there when the library is loaded; auditwheel must not look for it.
     command = [str(Path(sys.executable).parent / "auditwheel"), "repair", "--only-plat"]
@@ -154,7 +166,7 @@ def make(minors, require=False):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     subprocess.run(command, env=dict(os.environ, PATH=path), check=True)
     (made,) = tagged.glob("*.whl")
-    check_platform(made.name)
+    check_platform(arch, made.name)
     size = made.stat().st_size
     if size > MOST_BYTES:
         sys.exit(f"{made.name} has {size / 1e6:.1f} MB, allowed are {MOST_BYTES / 1e6:.0f}")
@@ -167,13 +179,18 @@ def make(minors, require=False):
 
 def main():
     """Reads the command line."""
-    known = [release[0] for release in releases()]
     parser = argparse.ArgumentParser(description=make.__doc__)
-    parser.add_argument("--minors", nargs="+", choices=known, default=known)
+    parser.add_argument("--arch", choices=ARCHITECTURES, default=platform.machine())
+    parser.add_argument("--minors", nargs="+", help="default: all of the table")
     parser.add_argument("--require", action="store_true", help="leave none out")
     arguments = parser.parse_args()
+    known = [release[0] for release in releases(arguments.arch)]
+    minors = arguments.minors or known
+    unknown = [minor for minor in minors if minor not in known]
+    if unknown:
+        parser.error(f"{table(arguments.arch)} does not have {', '.join(unknown)}")
     try:
-        make(arguments.minors, arguments.require)
+        make(arguments.arch, minors, arguments.require)
     except building.BuildError as error:
         sys.exit(f"blockcell: {error}")
 

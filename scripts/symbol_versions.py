@@ -2,7 +2,8 @@
 
 ``symbol_versions.py LIBRARY...`` prints the newest versions that each library needs. If one needs
 more than those systems have, it prints that with the symbols, and the exit code is 1. It asks
-objdump, which comes with g++.
+objdump, which comes with g++; the environment variable OBJDUMP names another one, for libraries of
+another machine.
 """
 
 import argparse
@@ -28,7 +29,7 @@ HINT = "use what older systems have, or define it by that in link/old_symbols.c"
 
 def dump(library):
     """What objdump says of a library: headers, versions and dynamic symbols."""
-    command = ["objdump", "-p", "-T", str(library)]
+    command = [os.environ.get("OBJDUMP") or "objdump", "-p", "-T", str(library)]
     environment = dict(os.environ, LC_ALL="C")
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
     return done.stdout

@@ -45,9 +45,9 @@ def of_folder(folder):
 def _version(folder):
     """The version in the name of the package's `.dist-info` folder."""
     for neighbour in folder.parent.glob("tensorflow*.dist-info"):
-        found = re.match(r"tensorflow(_cpu)?-(\d+\.\d+[^-]*)\.dist-info$", neighbour.name)
+        found = re.match(r"tensorflow(_cpu(_aws)?)?-(\d+\.\d+[^-]*)\.dist-info$", neighbour.name)
         if found:
-            return found.group(2)
+            return found.group(3)
     sys.exit(f"{folder.parent} has no .dist-info folder of TensorFlow")
 
 

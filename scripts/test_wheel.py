@@ -9,6 +9,7 @@ not found is left out, and the table says so. Each environment is deleted when i
 import argparse
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -110,7 +111,8 @@ def print_table(lines):
 
 def main():
     """Reads the command line."""
-    known = [release[0] for release in releases()]
+    here = releases(platform.machine())
+    known = [release[0] for release in here]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minors", nargs="+", choices=known, default=known)
     parser.add_argument("--require", action="store_true", help="fail where one is left out")
@@ -120,7 +122,7 @@ def main():
     wheel = arguments.wheel or (wheels[-1] if wheels else sys.exit("no wheel: run make wheel"))
     FOLDER.mkdir(parents=True, exist_ok=True)
     lines, good = [], True
-    for minor, package, version, pins in releases():
+    for minor, package, version, pins in here:
         if minor in arguments.minors:
             print(f"TensorFlow {minor}: testing", file=sys.stderr, flush=True)
             line, well = check(wheel.resolve(), minor, package, version, pins)

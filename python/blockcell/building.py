@@ -20,6 +20,8 @@ from blockcell.version import __version__
 LIBRARY = "libblockcell.so"
 PYTHON_VARIABLE = "BLOCKCELL_PYTHON"
 FLAGS_VARIABLE = "BLOCKCELL_FLAGS"
+TARGET_VARIABLE = "CARGO_BUILD_TARGET"
+"""Cargo's own: what to build for, such as `aarch64-unknown-linux-gnu`, if not for this machine."""
 
 NEWEST_TESTED = "2.21"
 """The newest minor release of TensorFlow that all tests were run with."""
@@ -88,12 +90,14 @@ def check_tools() -> None:
         raise BuildError("a C++ compiler is missing: install g++, or name one by CXX")
 
 
-def ask(tree: Path, python: str) -> str:
+def ask(tree: Path, python: str, package: Optional[Path] = None) -> str:
     """Asks a Python for the version and flags of its TensorFlow.
 
     Args:
       tree: The sources.
       python: The interpreter.
+      package: The folder of an unpacked package of TensorFlow to ask of instead, which may be
+        for another machine.
 
     Returns:
       The answer of `scripts/tensorflow_flags.py`, as text that begins with the version.
@@ -104,7 +108,7 @@ def ask(tree: Path, python: str) -> str:
     script = str(Path(tree) / "scripts" / "tensorflow_flags.py")
     try:
         process = subprocess.run(
-            [str(python), "-W", "ignore", script],
+            [str(python), "-W", "ignore", script, *([str(package)] if package else [])],
             env=dict(outside_isolation(), TF_CPP_MIN_LOG_LEVEL="3"),
             capture_output=True,
             text=True,
@@ -217,15 +221,17 @@ def build(tree: Path, folder: Path, answer: str, feature: str = "", quiet: bool 
     warning = newer_than_tested(answer.splitlines()[0])
     if warning is not None:
         print(f"blockcell: {warning}", file=sys.stderr)
-    flags = target / "flags" / (name + ".txt")
+    # cargo's folder for what it builds for another machine.
+    output = target / os.environ.get(TARGET_VARIABLE, "")
+    flags = output / "flags" / (name + ".txt")
     if not (flags.exists() and flags.read_text(encoding="utf-8") == answer):
         flags.parent.mkdir(parents=True, exist_ok=True)
         flags.write_text(answer, encoding="utf-8")
-    built = target / "release" / LIBRARY
+    built = output / "release" / LIBRARY
     # cargo gives the library for each TensorFlow the same name: without the old one it cannot take
     # it for this.
     with contextlib.suppress(FileNotFoundError):
-        (target / "release" / "deps" / LIBRARY).unlink()
+        (output / "release" / "deps" / LIBRARY).unlink()
     command = ["cargo", "build", "--locked", "--quiet", "--release", "--package", "blockcell"]
     command += ["--target-dir", str(target)] + (["--features", feature] if feature else [])
     command += flags_of_cargo(target)
@@ -299,14 +305,18 @@ def main() -> None:
     """Builds for the TensorFlow of this Python, into `build/` of the source tree."""
     parser = argparse.ArgumentParser(prog="build_lib.sh PYTHON", description=main.__doc__)
     parser.add_argument("variant", nargs="?", default="", choices=["", "failpoints"])
-    variant = parser.parse_args().variant
+    parser.add_argument("--package", type=Path, help="the folder of another, unpacked TensorFlow")
+    arguments = parser.parse_args()
+    variant = arguments.variant
     feature = f"blockcell-{variant}/on" if variant else ""
+    machine = os.environ.get(TARGET_VARIABLE, "").partition("-")[0]
     tree = source_tree()
     try:
         if tree is None:
             raise BuildError("there are no sources: run this in a source tree")
         check_tools()
-        print(build(tree, tree / "build" / variant, ask(tree, sys.executable), feature))
+        answer = ask(tree, sys.executable, arguments.package)
+        print(build(tree, tree / "build" / machine / variant, answer, feature))
     except BuildError as error:
         sys.exit(f"blockcell: {error}")
 

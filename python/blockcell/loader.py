@@ -186,8 +186,8 @@ def info() -> Dict[str, Any]:
       * `problem`: Why there is none, as `load()` would say; None if all is well.
       * `tensorflow_running`, `tensorflow_built_for`: Versions of TensorFlow. Before `load()` the
         second one is taken from the name of the library's folder.
-      * `isa`: `"avx512_bf16"`, `"avx512_vnni"`, `"avx512"`, `"avx2_vnni"`, `"avx2"` or
-        `"portable"`.
+      * `isa`: `"avx512_bf16"`, `"avx512_vnni"`, `"avx512"`, `"avx2_vnni"`, `"avx2"`,
+        `"neon_dotprod"`, `"neon"` or `"portable"`.
       * `float32_matmul_precision`: The level that `set_float32_matmul_precision` has chosen.
       * `float32_matmul_runs`: The level that this processor has instructions for: that one, or one
         above. Where a lower level would not be faster, `"highest"` runs all the same.

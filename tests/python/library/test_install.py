@@ -180,15 +180,15 @@ def test_a_release_that_cannot_be_had_is_left_out(tmp_path, monkeypatch, capsys)
 
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setattr(make_wheel, "WORK", tmp_path)
+    monkeypatch.setattr(make_wheel, "work", lambda arch: tmp_path / arch)
     real = make_wheel.build_library
 
-    def build_library(minor, *words):
+    def build_library(arch, minor, *words):
         if minor != "2.18":
-            real(minor, *words)
+            real(arch, minor, *words)
 
     monkeypatch.setattr(make_wheel, "build_library", build_library)
-    assert make_wheel.build_libraries(["2.18", "2.19"]) == ["2.18"]
+    assert make_wheel.build_libraries("aarch64", ["2.18", "2.19"]) == ["2.18"]
     said = capsys.readouterr().err
     assert "TensorFlow 2.19: LEFT OUT, ERROR: No matching distribution found" in said
     with pytest.raises(SystemExit, match=r"2\.19: LEFT OUT"):
@@ -214,9 +214,11 @@ def test_releases_of_the_wheel(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     import make_wheel
 
-    releases = make_wheel.releases()
+    releases = make_wheel.releases("x86_64")
     assert {"1.15", "2.4", "2.12", "2.16", "2.18", "2.21"} <= {release[0] for release in releases}
-    for minor, package, _, _ in releases:
+    others = make_wheel.releases("aarch64")
+    assert {release[0] for release in others} < {release[0] for release in releases}
+    for minor, package, _, _ in releases + others:
         assert package.split("==")[1].startswith(minor + ".")
 
 
