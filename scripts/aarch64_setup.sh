@@ -40,7 +40,7 @@ Dir::Cache "$folder/apt/cache";
 END
   private_apt update
   local package
-  for package in $tools ${system//:arm64/}; do
+  for package in $tools ${system//:arm64/} python3-distutils; do
     APT_CONFIG=$folder/apt.conf apt-cache show "$package" > /dev/null 2>&1 || {
       echo "make aarch64 needs Debian's package $package, which apt does not find here" >&2
       exit 1
@@ -50,6 +50,8 @@ END
   for package in $tools $system; do
     private_apt install --download-only --yes "$package" > /dev/null
   done
+  # A part of Python that Debian has by itself. It depends on another Python, which is not needed.
+  (cd "$folder/apt/cache/archives" && private_apt download python3-distutils)
 }
 
 unpack() {
@@ -57,7 +59,7 @@ unpack() {
   for package in "$folder"/apt/cache/archives/*.deb; do
     case $(basename "$package") in
       libstd-rust-web-dev_*_arm64.deb) dpkg-deb --extract "$package" "$folder/tools" ;;
-      *_arm64.deb) dpkg-deb --extract "$package" "$folder/system" ;;
+      *_arm64.deb | python3-distutils_*) dpkg-deb --extract "$package" "$folder/system" ;;
       # The C library and what else belongs to the machine.
       libc6_* | libc6-dev_* | libc-* | libcrypt* | dpkg_* | tar_*) ;;
       *) dpkg-deb --extract "$package" "$folder/tools" ;;
