@@ -294,6 +294,8 @@ fn definitions_are_in_the_words_of_tensorflow() {
         "gate_order: list(int) = [0, 1, 2, 3]",
         "activation: string = 'tanh'",
         "recurrent_activation: string = 'sigmoid'",
+        "sums_to_cs_prev: bool = false",
+        "sums_to_product: bool = false",
     ];
     assert_eq!(op.op_def_attributes(), attributes);
     assert_eq!(KERAS_LSTM.op_def_inputs()[..2], ["size: int32", "rounds: num_rounds * int32"]);
