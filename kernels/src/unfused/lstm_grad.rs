@@ -94,7 +94,15 @@ fn state_shape(
 ) -> Result<Vec<Option<usize>>, Error> {
     let co = inputs.one("co");
     let state = match inputs.of("cs_prev") {
-        [Some(cs_prev)] if may_be_larger => broadcast(gate, cs_prev),
+        [Some(cs_prev)] if may_be_larger => {
+            let state = broadcast(gate, cs_prev);
+            if state.is_none() {
+                let expected = format!("a shape that broadcasts with {}", error::shape(gate));
+                let (op, tensor, got) = (UNFUSED_LSTM_CELL_GRAD.name, "cs_prev", cs_prev.clone());
+                return Err(Error::Shape { op, tensor, index: None, expected, got });
+            }
+            state
+        }
         [None] if may_be_larger => None,
         _ => Some(gate.to_vec()),
     };
