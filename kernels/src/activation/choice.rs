@@ -67,14 +67,15 @@ impl Activation {
     #[inline(always)]
     fn grad<S: Simd>(self, simd: S, d: S::F32, y: S::F32) -> S::F32 {
         let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
-        let where_not_zero = |d, tested| d - simd.where_within(d, tested, zero);
+        // Of NaN it is `d`, as of numbers above zero.
+        let where_above_zero = |d, tested| d - simd.where_within(d, simd.max(zero, tested), zero);
         match self {
             Activation::Tanh => d * (one - y * y),
             Activation::Sigmoid => d * y * (one - y),
-            Activation::Relu => where_not_zero(d, y),
+            Activation::Relu => where_above_zero(d, y),
             Activation::Linear => d,
-            Activation::HardSigmoid => where_not_zero(d / simd.splat(6.0), y * (one - y)),
-            Activation::HardSigmoidKeras2 => where_not_zero(d * simd.splat(0.2), y * (one - y)),
+            Activation::HardSigmoid => where_above_zero(d / simd.splat(6.0), y * (one - y)),
+            Activation::HardSigmoidKeras2 => where_above_zero(d * simd.splat(0.2), y * (one - y)),
         }
     }
 

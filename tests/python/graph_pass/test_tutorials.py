@@ -6,10 +6,14 @@ Each is trained and used in three processes: on TensorFlow's kernels and graphs,
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
 
+pytestmark = pytest.mark.skipif(
+    tf.__version__.startswith("1."), reason="the tutorials are for TensorFlow 2"
+)
 NAMES = [
     "text_training",
     "text_generation",

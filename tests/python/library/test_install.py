@@ -192,7 +192,7 @@ def test_a_release_that_cannot_be_had_is_left_out(tmp_path, monkeypatch, capsys)
     said = capsys.readouterr().err
     assert "TensorFlow 2.19: LEFT OUT, ERROR: No matching distribution found" in said
     with pytest.raises(SystemExit, match=r"2\.19: LEFT OUT"):
-        make_wheel.build_libraries(["2.18", "2.19"], require=True)
+        make_wheel.build_libraries("aarch64", ["2.18", "2.19"], require=True)
 
 
 def test_a_python_that_is_missing_fails_where_all_are_required(tmp_path, monkeypatch, capsys):

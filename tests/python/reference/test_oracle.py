@@ -128,10 +128,10 @@ def test_block_gru_is_a_loop_of_cells():
     h_prev = inputs["h_prev"]
     for t in range(5):
         step = oracle.gru_block_cell(inputs["x"][t], h_prev, **weights)
-        checks.assert_close({name: got[name][t] for name in step}, step, 0)
+        checks.assert_close({name: got[name][t] for name in step}, step, 1e-15)
         np.testing.assert_array_equal(got["hc"][t], step["r"] * h_prev)
         h_prev = step["h"].astype(np.float32)
-    np.testing.assert_array_equal(got["h_last"], step["h"])
+    np.testing.assert_allclose(got["h_last"], step["h"], rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("reset_after", [False, True])
