@@ -24,9 +24,9 @@ values=build/java/$minor
 "$python" examples/java/make_losses.py "$values"
 
 wheel=$(realpath "$values")/blockcell.whl
-(cd build && "$python" -c 'import sys, zipfile
+"$python" -c 'import sys, zipfile
 with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as wheel:
-    wheel.write(sys.argv[2], "blockcell/lib/" + sys.argv[2])' "$wheel" "$minor/libblockcell.so")
+    wheel.write("build/" + sys.argv[2], "blockcell/lib/" + sys.argv[2])' "$wheel" "$minor/libblockcell.so"
 
 echo "Java: $module, on build/$minor/libblockcell.so"
 exec mvn --quiet --batch-mode --no-transfer-progress --file examples/java --projects "$module" \
