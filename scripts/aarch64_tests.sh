@@ -20,7 +20,7 @@ for minor in 2.12 2.21; do
     <(emulated "$minor" scripts/tensorflow_flags.py | sed -n '/^blockcell$/,$p')
 done
 
-emulated 2.12 -m blockcell verify --quick --ops LSTMBlockCell,BlockLSTMV2Grad
+emulated 2.12 -m blockcell verify --quick --ops LSTMBlockCell,BlockLSTMGradV2
 emulated 2.21 -m blockcell verify --quick
 losses=build/aarch64/losses.json
 library=$(scripts/build_lib.sh "$python" | tail -n 1)
