@@ -74,8 +74,8 @@ SECTIONS = (
         rows.of_clients,
         "bench-figures-clients",
         "Inference of one layer, called by several threads of one process, each answer checked; "
-        "TensorFlow by make_callable. Milliseconds by calls a second of all clients together, and "
-        "those within which 99 of 100 calls were answered, which have no quartiles.",
+        "TensorFlow by make_callable. Milliseconds by calls per second of all clients together, "
+        "and those within which 99 of 100 calls were answered, which have no quartiles.",
     ),
     Section(
         "Networks made for cuDNN",

@@ -74,8 +74,8 @@ def parse_arguments(words=None):
         nargs="+",
         type=positive(int),
         metavar="K",
-        help="instead: inference by so many clients at once, each answer checked: calls a second, "
-        "p50 and p99 (sequences 50x8x256 and 50x1x128 unless told otherwise)",
+        help="instead: inference by so many clients at once, each answer checked: calls per "
+        "second, p50 and p99 (sequences 50x8x256 and 50x1x128 unless told otherwise)",
     )
     add(
         "--inter-op",

@@ -29,8 +29,8 @@ MODULE = "bench.peers.client_worker"
 RIVALS = ("stock", "onnxruntime", "openvino")
 NOTE = (
     "Calls a second of all clients, the median of the rounds; milliseconds within which 50 and 99 "
-    "of 100 calls were answered. Ratio of the calls a second, ours/rival: median and quartiles of "
-    "single rounds, marked by ! where other processes used cores that the row needs. "
+    "of 100 calls were answered. Ratio of the calls per second, ours/rival: median and quartiles "
+    "of single rounds, marked by ! where other processes used cores that the row needs. "
     "TensorFlow is called by make_callable; nothing is a graph of it that returns what it is fed."
 )
 """What the columns mean."""

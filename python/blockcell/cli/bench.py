@@ -76,7 +76,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     type=Listed(COUNT),
     metavar="K,...",
     help="Instead: K callers at once, each with an input of its own and every answer checked: "
-    "calls a second, p50 and p99 (sequences 50x8x256 and 50x1x128 unless told otherwise).",
+    "calls per second, p50 and p99 (sequences 50x8x256 and 50x1x128 unless told otherwise).",
 )
 @batch_option
 @time_option

@@ -31,9 +31,9 @@ NOTHING = "nothing"
 """A graph that returns what it is fed: what TensorFlow takes for a call itself."""
 NOTE = (
     "Calls a second of all clients, the median of the rounds; in brackets the milliseconds within "
-    "which 50 and 99 of 100 calls were answered. Ratio of the calls a second: median and quartiles "
-    "of single rounds; marked by ! where others used cores that the row needs. Nothing: the same "
-    "50 of a graph that returns what it is fed."
+    "which 50 and 99 of 100 calls were answered. Ratio of the calls per second: median and "
+    "quartiles of single rounds; marked by ! where others used cores that the row needs. Nothing: "
+    "the same 50 of a graph that returns what it is fed."
 )
 """What the columns mean."""
 COLUMNS = (
@@ -96,7 +96,7 @@ class Row(NamedTuple):
     services: Dict[str, Service]
     """By side: "stock" and "ours", and `NOTHING`."""
     ratio: float
-    """How many times as many calls a second ours has: the median of the ratios of rounds."""
+    """How many times as many calls per second ours has: the median of the ratios of rounds."""
     quartiles: Tuple[float, float]
     """Of these ratios."""
     neighbours: Optional[float]
@@ -233,7 +233,7 @@ def row_of(net, threads, found):
 
 
 def ratio_of(loads, rival):
-    """How many times as many calls a second ours has: median and quartiles of the rounds."""
+    """How many times as many calls per second ours has: median and quartiles of the rounds."""
     ours, theirs = ([one["rate"] for one in loads[side]] for side in ("ours", rival))
     return report.ratio_quartiles(ours, theirs)
 

@@ -50,7 +50,7 @@ def load(clients: Sequence[Client], seconds: float, warm: float) -> Dict[str, An
       warm: How long they call before, which does not count.
 
     Returns:
-      The `latencies` of all calls in seconds, the `rate` of calls a second, and `spent` of
+      The `latencies` of all calls in seconds, the `rate` of calls per second, and `spent` of
       `blockcell_tools.bench.machine.Neighbours`.
 
     Raises:
@@ -112,7 +112,7 @@ class Service(NamedTuple):
     """99 of 100 calls did."""
 
     def cells(self) -> List[str]:
-        """It in a table: calls a second, and p50 and p99 in milliseconds."""
+        """It in a table: calls per second, and p50 and p99 in milliseconds."""
         return [f"{self.calls_per_second:,.0f}", f"{1e3 * self.p50:.3g}", f"{1e3 * self.p99:.3g}"]
 
 
