@@ -6,7 +6,7 @@ import sys
 
 from bench.comparison import new_parser, positive
 from bench.nets import LARGEST_ERROR
-from bench.peers import clients, nets, report
+from bench.peers import blocks, clients, nets, report
 from blockcell.cli.console import new_console
 from blockcell_tools.bench import machine, shapes
 from blockcell_tools.bench.report import at
@@ -167,7 +167,7 @@ def _measured(rows_file, sides, net, threads, arguments):
         options = (arguments.seconds, arguments.seed, largest)
         turns = sides.take_turns(net, net.sides, *options)._asdict()
         if net.work == nets.INT8 and net.kind == "LSTM":
-            want = nets.lstm_in_float64(net, net.arrays(arguments.seed))
+            want = blocks.in_float64(net, net.arrays(arguments.seed))
             for side in turns["seconds"]:
                 error = scaled_error(sides.results(side)["h"], want)
                 turns["errors"][f"{side} from float64"] = error

@@ -21,6 +21,7 @@ from blockcell.op_table import WEIGHT
 from blockcell_tools.bench import graphs
 from blockcell_tools.bench.timing import seconds_of
 from blockcell_tools.bench.worker import start
+from blockcell_tools.reference.inputs import expected
 
 ICFO = ("i", "c", "f", "o")
 """The order of the gates in `BlockLSTM`."""
@@ -100,6 +101,13 @@ def op_inputs(net, arrays):
     """The inputs of a net's op."""
     values = {"LSTM": lstm_inputs, "GRU": gru_inputs}[net.kind](net, arrays)
     return {tensor.name: values[tensor.name] for tensor in net.case.op.inputs}
+
+
+def in_float64(net, arrays):
+    """H of all steps of the forward op, by the oracle."""
+    kernel = net.case.op.kernels[0]
+    attributes = {name: ATTRIBUTES[name] for name in kernel.attributes if name in ATTRIBUTES}
+    return expected(kernel.name, op_inputs(net, arrays), **attributes)["h"]
 
 
 def lstm_inputs(net, arrays):

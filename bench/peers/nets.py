@@ -12,7 +12,6 @@ import numpy as np
 
 from blockcell_tools.bench.ops import Workload
 from blockcell_tools.bench.tables import BLOCK_GRU_OPS, OPS
-from blockcell_tools.reference import oracle
 
 GATES = {"LSTM": ("i", "f", "c", "o"), "GRU": ("z", "r", "h")}
 """Keras's order of the gates: input, forget, candidate, output; update, reset, candidate."""
@@ -100,16 +99,6 @@ class Net(NamedTuple):
         if self.kind == "LSTM":
             arrays["cs_prev"] = random.uniform(-1.0, 1.0, state)
         return {name: array.astype(np.float32) for name, array in arrays.items()}
-
-
-def lstm_in_float64(net, arrays):
-    """H of all steps of an LSTM in float64, `[time, batch, cell_size]`."""
-    weights = np.concatenate([arrays["kernel"], arrays["recurrent"]])
-    order = ("i", "c", "f", "o")
-    w, b = (in_order(one, GATES["LSTM"], order) for one in (weights, arrays["bias"]))
-    none = np.zeros(net.cell_size)
-    states = (arrays["x"], arrays["cs_prev"], arrays["h_prev"])
-    return oracle.block_lstm(net.time, *states, w, none, none, none, b, 0.0, -1.0)["h"]
 
 
 def split(gates, array):
