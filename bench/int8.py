@@ -156,9 +156,9 @@ def main():
                 rows.append([net.words, *(cells(found) if found else ["none", *[""] * 5])])
     where = (
         f"Measured by `make bench-int8`: {about['date']}, {about['machine']['cpu']}, instruction "
-        f"set {about['isa']}, TensorFlow {about['versions']['tensorflow']}. Errors are relative to the "
-        "largest element in float32. Trained models read text that was not in their training data; "
-        "the graphs of published architectures have untrained weights."
+        f"set {about['isa']}, TensorFlow {about['versions']['tensorflow']}. Errors are relative to "
+        "the largest element in float32. Trained models read text that was not in their training "
+        "data; the graphs of published architectures have untrained weights."
     )
     text = PAGE.read_text(encoding="utf-8")
     part = f"{where}\n\n{markdown_table(HEADS, rows, 1)}"
