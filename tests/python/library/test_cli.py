@@ -459,8 +459,8 @@ def test_options_of_bench(bench):
         (["--ops", "GRUBlockCell,GRU"], "GRU"),
         (["--threads", "1,0"], "0 is not in the range"),
         (["--seconds", "0"], "0.0 is not in the range"),
-        (["--linear", "--random", "3"], "exclude each other"),
-        (["--graph", "FILE", "--sequences", "3x2x1"], "chooses the shapes itself"),
+        (["--linear", "--random", "3"], "cannot be combined"),
+        (["--graph", "FILE", "--sequences", "3x2x1"], "cannot be combined with shapes"),
     ],
 )
 def test_wrong_options_of_bench(bench, words, complaint):

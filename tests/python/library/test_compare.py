@@ -160,11 +160,11 @@ def test_what_is_no_model(tmp_path):
     assert said.strip() == f"blockcell: there is no file {tmp_path / 'nothing.keras'}"
     for other in (ROOT / "README.md", ROOT / "docs"):
         _, said = run("compare", other, code=2)
-        assert said.startswith(f"blockcell: {other} is not a file of Keras (.keras, .h5), the fold")
+        assert said.startswith(f"blockcell: {other} is not a Keras file (.keras, .h5), the fold")
         assert len(said.splitlines()) == 1
     _, said = run("compare", GRAPHS / "gru_block_cell.meta", "--target", "nosuch", *QUICK, code=2)
     assert "nosuch" in said and len(said.splitlines()) == 1, said
-    assert "only a program has arguments" in run("compare", ROOT / "docs", "--", "x", code=2)[1]
+    assert "only a program takes arguments" in run("compare", ROOT / "docs", "--", "x", code=2)[1]
 
 
 def test_kinds(tmp_path):
@@ -242,7 +242,7 @@ def test_program(tmp_path):
             "import random, tensorflow as tf\n"
             "for _ in range(2): tf.function(lambda x: x)(random.SystemRandom().random())",
             1,
-            "the numbers differ: <lambda> (tf.function)",
+            "the results differ: <lambda> (tf.function)",
         ),
     ],
 )
