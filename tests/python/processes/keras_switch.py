@@ -188,7 +188,7 @@ TRAINED = {
     ),
     "implementation": (
         lambda: layers.RNN(layers.GRUCell(4, dropout=0.5, implementation=1)),
-        "implementation=1 drops out for each gate apart",
+        "implementation=1 has a dropout mask for each gate",
     ),
 }
 
@@ -297,7 +297,7 @@ def report_of_a_model():
     assert found["forward_both"].reason == "" and found["forward_both"].type == "LSTM"
     assert found["unrolled"].reason == "unroll is True"
     assert found["simple"].reason == (
-        "the kernels serve the layers LSTM and GRU, and it is a SimpleRNN"
+        "the kernels support the layers LSTM and GRU, and it is a SimpleRNN"
     )
     assert found["own"].reason == f"Own has a method {METHOD} of its own"
     lines = str(report).splitlines()
