@@ -145,7 +145,7 @@ def with_own_cell():
 REFUSED = {
     "activation": (
         lambda: layers.LSTM(4, activation="elu"),
-        "activation is elu, and the kernels have tanh, sigmoid, relu, linear, hard_sigmoid",
+        "activation is elu, and the kernels support tanh, sigmoid, relu, linear, hard_sigmoid",
     ),
     "own_activation": (lambda: layers.GRU(4, activation=lambda x: x), "activation is <lambda>"),
     "recurrent_activation": (
@@ -325,7 +325,7 @@ def other_backends():
                     use()
                 except RuntimeError as error:
                     assert str(error) == (
-                        "blockcell.keras serves Keras on TensorFlow, but Keras's backend is "
+                        "blockcell.keras supports Keras on TensorFlow, but Keras's backend is "
                         f"{backend}: set KERAS_BACKEND=tensorflow before Keras is imported"
                     )
                     continue
