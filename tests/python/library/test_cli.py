@@ -519,7 +519,7 @@ def test_options_of_clients(bench, monkeypatch):
     (wanted,) = bench("--clients", "2", "--ops", "all", "--sequences", "all").exception.args
     assert "LSTMBlockCell" in wanted.ops and not any("Grad" in op for op in wanted.ops)
     result = bench("--clients", "2", "--ops", "BlockLSTM+Grad")
-    assert result.exit_code == 2 and "--clients call GRUBlockCell, " in result.output
+    assert result.exit_code == 2 and "--clients supports GRUBlockCell, " in result.output
 
 
 # JSON
