@@ -1,8 +1,8 @@
-"""What weights in int8 cost, of models that were just trained and of published architectures.
+"""The error of int8 weights in newly trained models and in published architectures.
 
 `python -m bench.int8 --library FILE` trains small Keras models on text of the standard library, and
-runs `blockcell compare --weights int8` with text that they have not seen. It does the same with the
-graphs of `bench.zoo.write`, and writes the table of docs/int8.md.
+runs `blockcell compare --weights int8` with text that was not in their training data. It does the
+same with the graphs of `bench.zoo.write`, and writes the table of docs/int8.md.
 """
 
 import argparse
@@ -31,7 +31,7 @@ SAMPLE = 1024
 
 
 def language_model(cell):
-    """Trains a model of the next character; returns it, and text for it."""
+    """Trains a model of the next character; returns it and text to evaluate it."""
     import tensorflow as tf
     from common import standard_library
 
@@ -68,10 +68,10 @@ def classifier(cell):
 
 
 MODELS = {
-    "next character, LSTM of 256": lambda: language_model("LSTM"),
-    "next character, GRU of 256": lambda: language_model("GRU"),
-    "which package a text is from, LSTM of 128": lambda: classifier("LSTM"),
-    "which package a text is from, GRU of 128": lambda: classifier("GRU"),
+    "character model, LSTM of 256": lambda: language_model("LSTM"),
+    "character model, GRU of 256": lambda: language_model("GRU"),
+    "text classifier, LSTM of 128": lambda: classifier("LSTM"),
+    "text classifier, GRU of 128": lambda: classifier("GRU"),
 }
 
 
@@ -126,8 +126,8 @@ def cells(found):
 
 
 HEADS = (
-    *("model", "layers in int8", "a layer: largest error", "mean", "the outputs: largest", "mean"),
-    "answers that change",
+    *("model", "int8 layers", "layers: largest error", "mean", "outputs: largest error", "mean"),
+    "changed predictions",
 )
 
 
@@ -155,10 +155,10 @@ def main():
                 found = compared(file, library, *words)
                 rows.append([net.words, *(cells(found) if found else ["none", *[""] * 5])])
     where = (
-        f"By `make bench-int8`: {about['date']}, {about['machine']['cpu']}, instruction set "
-        f"{about['isa']}, TensorFlow {about['versions']['tensorflow']}. Errors are relative to the "
-        "largest element in float32. Trained models read text that they have not seen; the graphs "
-        "of published architectures have weights that are not trained."
+        f"Measured by `make bench-int8`: {about['date']}, {about['machine']['cpu']}, instruction "
+        f"set {about['isa']}, TensorFlow {about['versions']['tensorflow']}. Errors are relative to "
+        "the largest element in float32. Trained models read text that was not in their training "
+        "data; the graphs of published architectures have untrained weights."
     )
     text = PAGE.read_text(encoding="utf-8")
     part = f"{where}\n\n{markdown_table(HEADS, rows, 1)}"

@@ -31,7 +31,7 @@ def main():
     except (WorkerError, machine.MachineError, RowsError) as error:
         sys.exit(f"{PROGRAM}: {error}")
     if found.left_out:
-        console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")
+        console.print(f"Left out, because the library has no kernel: {', '.join(found.left_out)}")
     if not found.rows:
         sys.exit(f"{PROGRAM}: nothing to measure with these layers and shapes")
     report.print_tables(console, found)

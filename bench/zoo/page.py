@@ -41,9 +41,9 @@ def part(found, commit):
     where = (
         f"Measured at commit {commit}, {first['date']}, on {first['machine']['cpu']}, "
         f"{first['machine']['cores']} virtual processors, {at(first['rows'][0]['threads'])}: "
-        "median milliseconds of a call without and with the library, of processes that took turns, "
-        "and the median of their ratios. A ratio with ! was measured while other processes used "
-        "the processors: it tells little."
+        "median milliseconds of a call without and with the library, of processes in turns, and "
+        "the median of their ratios. A ratio with ! was measured while other processes used the "
+        "processors, and is unreliable."
     )
     heads = ["architecture", "work", "size", "on the kernels", *versions]
     lines = [

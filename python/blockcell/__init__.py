@@ -1,11 +1,10 @@
 """TensorFlow's block RNN ops, computed by kernels written in Rust.
 
-`load` finds the library built for the running TensorFlow and loads it; from then on the stock ops
-run on its kernels, with gradients of first and second order. `info` tells what is in use.
-`set_float32_matmul_precision` chooses between precision and speed; `int8_errors` tells what weights
-in int8 cost.
-`block_gru` and `block_gru_grad` are the library's own ops. The functions `..._from_keras` and
-`..._to_keras` turn the weights of Keras's layers into those of the ops, and back.
+`load` finds the library built for the running TensorFlow and loads it. The stock ops then
+run on its kernels, with gradients of first and second order. `info` returns what is in use.
+`set_float32_matmul_precision` trades precision for speed, and `int8_errors` measures the errors of
+int8 weights. `block_gru` and `block_gru_grad` are the library's own ops. The functions
+`..._from_keras` and `..._to_keras` convert weights between Keras's layers and the ops.
 `blockcell.keras.enable` runs Keras's layers on the kernels; `blockcell.rnn` has the block cells of
 `tf.contrib.rnn`. Importing this package imports neither TensorFlow nor Keras.
 """

@@ -1,4 +1,4 @@
-"""The library's own ops as functions. They call `blockcell.load()` if nobody has."""
+"""The library's own ops as functions. They call `blockcell.load()` if it has not been called."""
 
 from typing import Any, Optional
 
@@ -125,8 +125,8 @@ def block_gru_grad(
 ) -> Any:
     """Gradients of a loss that depends on the outputs `h` and `h_last` of `block_gru`.
 
-    TensorFlow calls it where `block_gru` is differentiated; to call it by hand is rarely of use.
-    The equations stand in the op's own documentation (`help(blockcell.load().block_gru_grad)`).
+    TensorFlow calls it when `block_gru` is differentiated; programs rarely need to call it.
+    The equations are in the op's own documentation (`help(blockcell.load().block_gru_grad)`).
 
     Args:
       sequence_length: As `block_gru` had it, int64 `[batch]`; it and the next seven are required.

@@ -83,11 +83,11 @@ def check_tools() -> None:
     """
     if shutil.which("cargo") is None:
         raise BuildError(
-            "cargo is missing: install Rust 1.89 or later (https://rustup.rs), and have cargo on "
+            "cargo is missing: install Rust 1.89 or later (https://rustup.rs), and put cargo on "
             "the PATH"
         )
     if shutil.which(os.environ.get("CXX") or "c++") is None:
-        raise BuildError("a C++ compiler is missing: install g++, or name one by CXX")
+        raise BuildError("a C++ compiler is missing: install g++, or set CXX")
 
 
 def ask(tree: Path, python: str, package: Optional[Path] = None) -> str:
@@ -125,7 +125,7 @@ def ask(tree: Path, python: str, package: Optional[Path] = None) -> str:
 def _missing_tensorflow(place: str) -> BuildError:
     return BuildError(
         f"TensorFlow is missing in {place}: install it there first (pip install tensorflow), or "
-        f"name another Python by {PYTHON_VARIABLE}"
+        f"set {PYTHON_VARIABLE} to another Python"
     )
 
 
@@ -298,7 +298,7 @@ def _run_cargo(command: List[str], tree: Path, environment: Dict[str, str], quie
     if process.returncode != 0:
         if quiet:
             sys.stderr.write(process.stderr)
-        raise BuildError("cargo could not build the library; its messages stand above")
+        raise BuildError("cargo could not build the library: see its messages above")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How far layers with weights in int8 are from the same layers in float32."""
+"""The errors of layers with int8 weights, relative to the same layers in float32."""
 
 import contextlib
 import ctypes
@@ -13,10 +13,10 @@ _NUMBER = re.compile(r"#\d+$")
 
 @contextlib.contextmanager
 def int8_errors() -> Iterator[Dict[str, Dict[str, Any]]]:
-    """Computes layers whose weights are in int8 in float32, too, and tells the errors.
+    """Also computes layers with int8 weights in float32, and returns the errors.
 
-    Use it around calls with a sample of your data. Each layer computes the same inputs twice, so
-    its error is its own, and not that of the layers before. Results are those of int8.
+    Use it around calls with a sample of your data. Each layer is computed twice on the same inputs,
+    so its error does not include that of the layers before it. Results are those of int8.
 
         blockcell.load(weights="int8")
         with blockcell.int8_errors() as errors:
@@ -24,7 +24,7 @@ def int8_errors() -> Iterator[Dict[str, Dict[str, Any]]]:
         print(errors["lstm"]["largest"])
 
     Yields:
-      A dictionary, which has a dictionary for each layer when the context ends. The keys are the
+      A dictionary, which has one dictionary per layer when the context ends. The keys are the
       names of Keras's layers, or of nodes. A layer has `op`, the op that computes it; `calls`, the
       number of calls; and `largest` and `mean`, the errors of the outputs, relative to the largest
       element of the outputs in float32. Layers that run in float32 are not in it.

@@ -38,7 +38,7 @@ _loaded: Dict[str, Any] = {}  # "path", "module" and "take_over", once the libra
 
 
 class LibraryError(ImportError):
-    """A library was found, but it cannot serve the running TensorFlow."""
+    """A library was found, but it does not work with the running TensorFlow."""
 
 
 class LibraryNotFoundError(LibraryError):
@@ -54,63 +54,61 @@ def load(
 ) -> Any:
     """Loads the library built for the running TensorFlow.
 
-    Drops the kernels that eager mode has cached, so that ops and `tf.function`s which ran before
-    use the library's too. A session keeps the kernels of the graphs it has run. Loading runs no op
-    and starts no thread pool, so TensorFlow can still be configured afterwards.
+    Clears the kernel cache of eager mode, so that ops and `tf.function`s which ran before
+    also use the library's kernels. A session keeps the kernels of the graphs that it has run.
+    Loading runs no op and starts no thread pool, so TensorFlow can still be configured afterwards.
 
-    Registers Python gradients of the library's own ops and of the block RNN ops, first and second
-    order: TensorFlow has some of the former and none of the latter. **Those that TensorFlow has are
+    Registers Python gradients of first and second order for the library's own ops and for the block
+    RNN ops. TensorFlow has some of first order and none of second order. **TensorFlow's are
     replaced**, because they are wrong or incomplete:
 
-    * The one of `BlockLSTMV2` is wrong: it calls `BlockLSTMGrad`, which takes the columns of the
-      weights to be in the order of `BlockLSTM`. Ours calls `BlockLSTMGradV2`.
-    * The one of `BlockLSTM`, and in TensorFlow 1.15 those of `GRUBlockCell` and `LSTMBlockCell`
-      from tf.contrib, drop gradients that arrive at other outputs than h (and cs). In ours they
-      count, too.
+    * The gradient of `BlockLSTMV2` is wrong: it calls `BlockLSTMGrad`, which expects the columns of
+      the weights in the order of `BlockLSTM`. The library's calls `BlockLSTMGradV2`.
+    * The gradients of `BlockLSTM`, and in TensorFlow 1.15 of `GRUBlockCell` and `LSTMBlockCell`
+      from tf.contrib, ignore gradients that arrive at other outputs than h (and cs). The library's
+      include them.
 
-    Gradients taken from then on use them, also of ops and functions that ran before. A gradient
-    that is part of a graph already, or of a `tf.function` that was traced with a tape inside or
-    differentiated before, stays as it is: load the library first.
+    Gradients that are computed afterwards use them, also for ops and functions that ran before. A
+    gradient that is already part of a graph, or of a `tf.function` that was traced with a tape
+    inside or differentiated before, does not change: load the library first.
 
-    A gradient that a program registers afterwards, by `tf.RegisterGradient("GRUBlockCell")` for
-    example, takes the place of ours, for good; ours of the gradient op is withdrawn with it. One
-    that was registered before is replaced, unless `replace_gradients` is False.
+    A gradient that a program registers afterwards, for example by
+    `tf.RegisterGradient("GRUBlockCell")`, permanently replaces the library's, whose gradient of the
+    gradient op is then removed, too. A gradient that was registered before is replaced, unless
+    `replace_gradients` is False.
 
-    Where gradients arrive at outputs that the gradient kernels do not know, such as gates,
-    TensorFlow's own ops compute the gradient, slowly. The logger `"blockcell"` says so once for
-    each op: as a warning for sequences, as information for single steps.
+    If gradients arrive at outputs that the gradient kernels do not support, such as gates,
+    TensorFlow's own ops compute the gradient, which is slow. The logger `"blockcell"` reports this
+    once per op: as a warning for sequences, as information for single steps.
 
-    Calling it again is harmless and returns the same module. Where TensorFlow is newer than what
-    this release was tested with, the logger says so once, as a warning.
+    Further calls return the same module. If TensorFlow is newer than the newest release that was
+    tested, the logger prints one warning.
 
     Args:
       path: The library's file. By default the first of these that exists: the file named by the
         environment variable `BLOCKCELL_LIBRARY`, `lib/tf-<minor>/libblockcell.so` in this package,
-        `build/tf-<minor>/libblockcell.so` in the source tree this package is used from, and what
+        `build/tf-<minor>/libblockcell.so` in the source tree of this package, and the library that
         the command `blockcell build` has built for this user.
-      take_over: Whether the library takes over the stock kernels of unlabelled nodes. If False, it
-        is as with `BLOCKCELL_OVERRIDE=0` in the environment, for this process: only nodes whose
-        attribute `_kernel` is `"blockcell"` run on the library's kernels. With that variable set
-        to 0, True changes nothing.
-      replace_gradients: Whether to replace the gradients of block RNN ops that are registered
-        already. If False, these stay, and their ops get no second order gradients, which would be
-        wrong where the first order drops something. What one call has replaced, no other puts back.
-      weights: `"int8"` packs the weights of sequences that are constants of a graph, as in frozen
-        graphs, in int8: for inference, which is faster so and a little less precise. Gradients are
-        refused in such a process. By default the environment variable `BLOCKCELL_WEIGHTS` decides,
-        and otherwise it is `"float32"`.
-      keep_x: `"float32"` leaves the weights of the layers' inputs in float32. It has to come with
+      take_over: Whether the library takes over the stock kernels of unlabelled nodes. False has the
+        effect of `BLOCKCELL_OVERRIDE=0` in this process: only nodes whose attribute `_kernel` is
+        `"blockcell"` run on the library's kernels. If that variable is 0, True has no effect.
+      replace_gradients: Whether to replace gradients of block RNN ops that are already registered.
+        If False, they are kept, and their ops get no second order gradients, which would be wrong
+        if the first order is incomplete. A later call does not undo a replacement.
+      weights: `"int8"` packs constant weights of sequences, and variables that a graph does not
+        write, in int8, for faster inference with lower accuracy. Gradients are then an error. By
+        default the value of the environment variable `BLOCKCELL_WEIGHTS`, or `"float32"`.
+      keep_x: `"float32"` keeps the weights of the layers' inputs in float32. Requires
         `weights="int8"`.
 
     Returns:
       The module of the library's own ops, as from `tf.load_op_library`.
 
     Raises:
-      LibraryNotFoundError: There is no such file. The message lists what there is, and the command
-        that builds what is missing.
-      LibraryError: The file is no library for the running TensorFlow; or this process has loaded
-        another one, or the same one with `take_over=True` where False is asked for, or with other
-        weights.
+      LibraryNotFoundError: There is no such file. The message lists the existing builds, and the
+        command that builds the library.
+      LibraryError: The file is not a library for the running TensorFlow, or this process has
+        already loaded another library, or the same one with take-over or with other weights.
       ValueError: There is no such value of `weights` or `keep_x`.
     """
     packed = packed_as(weights, keep_x)
@@ -128,13 +126,13 @@ def load(
             raise LibraryError(_only_one(path, _loaded["path"]))
         elif _loaded["take_over"] and not take_over and info()["taken_over"]:
             raise LibraryError(
-                "blockcell: the library has taken over the stock kernels of this process already: "
-                "take_over=False has to come with the first load()"
+                "blockcell: the library has already taken over the stock kernels of this process: "
+                "pass take_over=False to the first load()"
             )
         if packed and info()["weights"] != packed:
             raise LibraryError(
-                f"blockcell: weights are {info()['weights']} in this process already: "
-                f"{packed} has to come with the first load()"
+                f"blockcell: weights are already {info()['weights']} in this process: "
+                f"pass {packed} to the first load()"
             )
         from blockcell.gradients import registry
 
@@ -143,7 +141,7 @@ def load(
 
 
 def _warn_of_newer() -> None:
-    """Says once where the running TensorFlow is newer than what was tested."""
+    """Logs once if the running TensorFlow is newer than the newest tested one."""
     import tensorflow as tf
 
     warning = building.newer_than_tested(tf.__version__)
@@ -172,46 +170,46 @@ def path() -> str:
 
 
 def info() -> Dict[str, Any]:
-    """Returns what is in use, or would be. Changes nothing: it neither loads nor registers.
+    """Returns what is in use, or would be. It neither loads the library nor registers gradients.
 
-    After `load()` it runs the op `BlockcellInfo`, and with it TensorFlow's runtime: configure
+    After `load()` it runs the op `BlockcellInfo`, which starts TensorFlow's runtime: configure
     TensorFlow before.
 
     Returns:
-      A dictionary with these keys; None is what cannot be known before `load()`.
+      A dictionary with these keys. Values that are not known before `load()` are None.
 
       * `loaded`: Whether `load()` was called.
       * `version`: The version of the library; of this package before `load()`.
       * `library`: The library's file, or the one that `load()` would load; None if there is none.
-      * `problem`: Why there is none, as `load()` would say; None if all is well.
+      * `problem`: The error that `load()` would raise, or None.
       * `tensorflow_running`, `tensorflow_built_for`: Versions of TensorFlow. Before `load()` the
         second one is taken from the name of the library's folder.
       * `isa`: `"avx512_bf16"`, `"avx512_vnni"`, `"avx512"`, `"avx2_vnni"`, `"avx2"`,
         `"neon_dotprod"`, `"neon"` or `"portable"`.
-      * `float32_matmul_precision`: The level that `set_float32_matmul_precision` has chosen.
-      * `float32_matmul_runs`: The level that this processor has instructions for: that one, or one
-        above. Where a lower level would not be faster, `"highest"` runs all the same.
-      * `weights`: What weights that are constants are packed as: `"float32"`, `"int8"`, or
-        `"int8_except_x"` where those of x stay float32.
+      * `float32_matmul_precision`: The level set by `set_float32_matmul_precision`.
+      * `float32_matmul_runs`: The level that this processor supports: the same or a higher one.
+        Products for which a lower level is not faster run at `"highest"`.
+      * `weights`: The type of packed constant weights: `"float32"`, `"int8"`, or
+        `"int8_except_x"` with the weights of x in float32.
       * `ops`: Names of the ops that have a kernel.
-      * `taken_over`: Names of those whose stock kernel the library has taken over.
+      * `taken_over`: Names of the ops whose stock kernels the library has taken over.
       * `override`: How they are taken over: `"priority"`, `"graph_pass"` or `"off"`.
       * `cudnn`: Whether there are kernels of cuDNN's ops, `"on"` or `"off"`.
       * `rewrite`: Whether graphs are rewritten, `"on"` or `"off"`.
-      * `rewritten`: A dictionary: how many nodes of which op that put into graphs of this process.
-      * `failed_passes`: How often a pass over graphs of this process failed, which is a fault of
-        blockcell, and left its graph as it was.
-      * `kept_weight_bytes`: The memory of packed weights that kernels keep from call to call.
-      * `runs`: A dictionary: how often the library's kernels of each op have computed.
-      * `runs_in_int8`: The same for calls with weights in int8. The others of `runs` had weights
-        that are no constants, or shapes at which int8 is not faster.
+      * `rewritten`: The number of nodes put into graphs of this process, by op.
+      * `failed_passes`: The number of graph passes of this process that failed, which is a bug in
+        blockcell. They leave their graph unchanged.
+      * `kept_weight_bytes`: The memory of packed weights that kernels cache between calls.
+      * `runs`: The number of calls of the library's kernels, by op.
+      * `runs_in_int8`: The same for calls with weights in int8. The other calls in `runs` had
+        weights that are not constant, or shapes at which int8 is not faster.
       * `runs_in_bfloat16`: The same for calls with factors of products in bfloat16, at `"medium"`.
-      * `int8_errors`: What `blockcell.int8_errors` noted last.
-      * `labels`: As `runs`, for nodes with the attribute `_blockcell_label`, by what that says.
+      * `int8_errors`: The last result of `blockcell.int8_errors`.
+      * `labels`: As `runs`, for nodes with the attribute `_blockcell_label`, by its value.
 
     Raises:
-      LibraryError: The loaded library was built for another TensorFlow, and loading it did not
-        show.
+      LibraryError: The loaded library was built for another TensorFlow, which was not detected
+        when it was loaded.
     """
     with _lock:
         return _info_of_loaded() if _loaded else _info_before()
@@ -257,11 +255,11 @@ def packed_as(weights: Optional[str], keep_x: Optional[str]) -> Optional[str]:
     """
     for name, value, values in (("weights", weights, WEIGHTS), ("keep_x", keep_x, WEIGHTS[:1])):
         if value not in (None, *values):
-            raise ValueError(f"{name} is {value!r}, but has to be {' or '.join(map(repr, values))}")
+            raise ValueError(f"{name} must be {' or '.join(map(repr, values))}, got {value!r}")
     if keep_x is None:
         return weights
     if weights != "int8":
-        raise ValueError(f"keep_x={keep_x!r} has to come with weights='int8'")
+        raise ValueError(f"keep_x={keep_x!r} requires weights='int8'")
     return "int8_except_x"
 
 
@@ -363,14 +361,14 @@ def _built_for_another(library: Path, built_for: Optional[str], running: str) ->
 
 
 def _explain(problem: str, details: Sequence[str] = ()) -> str:
-    """The one form of error message: what is wrong, what there is, and the ways out."""
+    """The form of all error messages: the problem, details, existing builds, and what to do."""
     builds = [build for root in _roots() for build in sorted(root.glob("tf-*/" + LIBRARY))]
     found = ", ".join(f"{build.parent.name} ({build})" for build in builds) or "none"
     return "\n  ".join(["blockcell: " + problem, *details, "builds found: " + found, *_ways_out()])
 
 
 def _ways_out() -> Iterator[str]:
-    """What the user can do, from where they are."""
+    """What the user can do, depending on the installation."""
     tree = _source_tree()
     if tree:
         yield f"to build it, run in {tree}: make lib PYTHON={sys.executable}"
@@ -378,17 +376,15 @@ def _ways_out() -> Iterator[str]:
         tools = [tool for tool in ("cargo", "c++") if shutil.which(tool) is None]
         needs = f" (first install {' and '.join(tools)})" if tools else ""
         yield f"to build it, run: {sys.executable} -m blockcell build{needs}"
-    yield (
-        f"to use one that was built elsewhere, set {ENVIRONMENT}=FILE, or call blockcell.load(FILE)"
-    )
+    yield (f"to use a library from elsewhere, set {ENVIRONMENT}=FILE, or call blockcell.load(FILE)")
 
 
 def _check_length(library: Path) -> None:
-    """Refuses a file that was cut short: to load it would end the process."""
+    """Rejects a truncated file: to load it would end the process."""
     has, needs = library.stat().st_size, elf.length(library)
     if has < needs:
-        problem = f"{library} is cut short: it has {has:,} bytes of {needs:,}"
-        raise LibraryError(_explain(problem, ["copy it again, and look for a full disk"]))
+        problem = f"{library} is truncated: it has {has:,} of {needs:,} bytes"
+        raise LibraryError(_explain(problem, ["copy it again, and check for a full disk"]))
 
 
 def _load_into_tensorflow(library: Path) -> Any:

@@ -12,25 +12,25 @@ VARIABLE = "BLOCKCELL_FLOAT32_MATMUL_PRECISION"
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Chooses how precise matrix products in float32 are, for all kernels of this process.
+    """Sets the precision of float32 matrix products for all kernels of this process.
 
-    It concerns the products of every op of the library, forward and backward, from the next call
-    on. States, equations, sums and weights stay float32, and half is computed as before. Ops of
-    TensorFlow do not change. Loads the library if that was not done.
+    It applies to the products of every op of the library, forward and backward, from the next call
+    on. States, equations, sums and weights stay float32. Half and TensorFlow's ops do not change.
+    Loads the library if it is not loaded.
 
-    The results of one level are the same bit for bit whatever the number of threads. Which level
-    runs depends on it and on shapes alone.
+    The results of one level are bit-identical for any number of threads. Where a lower level is
+    used depends only on the level, the op and the shape.
 
     Args:
       precision: One of these, as in PyTorch:
 
         * `"highest"`: products in float32. This is the default.
-        * `"high"`: factors as sums of two numbers in bfloat16. No processor is served so yet, and
-          `"highest"` runs.
-        * `"medium"`: factors are rounded to bfloat16, which has 8 bits where float32 has 24, on
-          processors with AVX512-BF16. Others with AVX-512 or AVX2 round large weights of few
-          rows, and nothing else. Where that is not faster, `"highest"` runs. The keys
-          `float32_matmul_runs` and `runs_in_bfloat16` of `info()` tell.
+        * `"high"`: factors as sums of two bfloat16 numbers. Not supported on any processor yet: it
+          falls back to `"highest"`.
+        * `"medium"`: factors rounded to bfloat16, which has 8 significant bits (float32: 24), on
+          processors with AVX512-BF16. With AVX-512 or AVX2 only, large weights of few rows are
+          rounded. Falls back to `"highest"` where it is not faster: see the keys
+          `float32_matmul_runs` and `runs_in_bfloat16` of `info()`.
 
     Raises:
       ValueError: There is no such level.
@@ -40,11 +40,12 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Returns the level that `set_float32_matmul_precision` has chosen.
+    """Returns the level that was set by `set_float32_matmul_precision`.
 
-    By default it is that of the environment variable `BLOCKCELL_FLOAT32_MATMUL_PRECISION`. Where
-    that is not set, it is `"medium"` if oneDNN may use bfloat16, by `ONEDNN_DEFAULT_FPMATH_MODE` or
-    `TF_SET_ONEDNN_FPMATH_MODE`, and otherwise `"highest"`. Loads the library if that was not done.
+    The default is the value of the environment variable `BLOCKCELL_FLOAT32_MATMUL_PRECISION`. If
+    it is not set, the default is `"medium"` if `ONEDNN_DEFAULT_FPMATH_MODE` or
+    `TF_SET_ONEDNN_FPMATH_MODE` allows oneDNN to use bfloat16, and otherwise `"highest"`. Loads the
+    library if it is not loaded.
     """
     return LEVELS[_call(-1)]
 
@@ -60,7 +61,7 @@ def check(precision: str) -> None:
     """
     if precision not in LEVELS:
         raise ValueError(
-            f"precision is {precision!r}, but has to be one of {', '.join(map(repr, LEVELS))}"
+            f"precision must be one of {', '.join(map(repr, LEVELS))}, got {precision!r}"
         )
 
 

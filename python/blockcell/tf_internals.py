@@ -94,7 +94,7 @@ def drop_eager_kernels() -> None:
 @_uses(
     "tensorflow.python.framework.ops._gradient_registry._registry",
     "TensorFlow 1.15 to 2.21",
-    "gradients that TensorFlow has are not replaced, and those of sequences are wrong there",
+    "TensorFlow's gradients are not replaced, and those of sequences are wrong",
 )
 def gradient_registry() -> Any:
     """Where TensorFlow looks up gradients: an object whose `_registry` is a dictionary by op."""
@@ -107,7 +107,7 @@ def gradient_registry() -> Any:
     "TFE_Py_TapeSetPossibleGradientTypes or tensorflow.python.eager.tape.should_record",
     "TensorFlow 1.15 to 2.21",
     "zeros that arrive at gates count as gradients, which may then be computed without kernels: "
-    "right, but slower",
+    "correct, but slower",
     otherwise=lambda: lambda tensor: True,
 )
 def tape_follows() -> Callable[[Any], bool]:
@@ -123,7 +123,7 @@ def tape_follows() -> Callable[[Any], bool]:
 @_uses(
     "tensorflow.python.pywrap_tfe.TFE_Py_TapeSetIsEmpty",
     "TensorFlow 2.4 to 2.21",
-    "layers that infer run on ops that keep what gradients need, which are slower",
+    "layers in inference run on the slower ops that save tensors for gradients",
     otherwise=True,
 )
 def tape_records() -> bool:
@@ -187,7 +187,7 @@ def set_attribute(operation: Any, name: str, text: str) -> None:
 @_uses(
     "tensorflow.python.framework.function_def_to_graph.function_def_to_graph",
     "TensorFlow 1.15 to 2.21",
-    "nothing is told of shapes and graph passes in the bodies of functions",
+    "shapes and graph passes in the bodies of functions are not reported",
 )
 def graph_of_functions() -> Optional[Callable[[Any], Any]]:
     """What makes a graph of a function's definition."""
@@ -197,7 +197,7 @@ def graph_of_functions() -> Optional[Callable[[Any], Any]]:
 @_uses(
     "tf.compat.v1.Session._make_callable_from_options",
     "TensorFlow 1.15 to 2.21",
-    "nothing is told of what the graph passes do to a file",
+    "the rewrites of the graph passes in a file are not reported",
 )
 def prepare_step(session: Any, targets: List[str]) -> None:
     """Makes TensorFlow prune and optimize a session's graph for a step, which is not run."""
@@ -208,7 +208,7 @@ def prepare_step(session: Any, targets: List[str]) -> None:
 @_uses(
     "tf.Operation._control_outputs",
     "TensorFlow 1.15 to 2.21",
-    "steps that only wait for others are not found in a file: name them by --target",
+    "steps that only wait for others are not found in a file: pass them by --target",
     otherwise=lambda: [],
 )
 def waiting_for(operation: Any) -> List[Any]:
@@ -219,7 +219,7 @@ def waiting_for(operation: Any) -> List[Any]:
 @_uses(
     "tensorflow.core.protobuf.saved_model_pb2.SavedModel",
     "TensorFlow 1.15 to 2.21",
-    "files of SavedModels are not read",
+    "SavedModels cannot be read",
 )
 def saved_model() -> Any:
     """The class of the message that a SavedModel's file is."""
@@ -252,7 +252,7 @@ def loop_of_layers() -> Optional[str]:
 @_uses(
     "Layer._flatten_layers",
     "Keras 2.4 to 2.15 and 3.3 to 3.15",
-    "layers within layers are not found: blockcell.keras.report() and enable(model) do not know "
+    "layers within layers are not found: blockcell.keras.report() and enable(model) ignore "
     "them, and models that have run keep their functions",
     otherwise=lambda: [],
 )

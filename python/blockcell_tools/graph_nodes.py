@@ -61,7 +61,7 @@ def read(file: Union[str, Path]) -> List[Node]:
                 tf.import_graph_def(without_colocation(graph_def), name="")
             except (ValueError, KeyError) as error:
                 first = str(error).splitlines()[0]
-                raise GraphFileError(f"{file} holds a graph that cannot be read: {first}") from None
+                raise GraphFileError(f"the graph in {file} cannot be read: {first}") from None
         nodes += [_node(op, None) for op in graph.get_operations() if op.type in KNOWN]
         for function in graph_def.library.function:
             if any(node.op in KNOWN for node in function.node_def):
@@ -112,7 +112,7 @@ def meta_graphs(file: Union[str, Path]) -> List[Any]:
         message = None if make is None else _parsed(make(), content)
         if message is not None and size(message):
             return graphs(message)
-    raise GraphFileError(f"{path} is no GraphDef, MetaGraph or SavedModel, in binary or as text")
+    raise GraphFileError(f"{path} is not a GraphDef, MetaGraph or SavedModel, in binary or as text")
 
 
 def _parsed(message: Any, content: bytes) -> Any:
@@ -246,16 +246,16 @@ def why_not(node: Node) -> Optional[str]:
     if node.kept:
         return node.kept
     if "GPU" in node.device.upper() or "TPU" in node.device.upper():
-        return "the graph places it on another device than a CPU"
+        return "the graph places it on a device other than a CPU"
     if node.label not in ("", "blockcell"):
-        return f"its attribute _kernel asks for the kernel {node.label!r}"
+        return f"its attribute _kernel requests the kernel {node.label!r}"
     if node.op not in OPS:
         return _why_not_of_cudnn(node)
     own = OPS[node.op].function is not None
     if node.dtype not in [dtype(0).dtype.name for dtype in OPS[node.op].dtypes]:
         return f"there is no kernel for {node.dtype}"
     if node.function and not own and not node.label and tf.__version__.startswith("1."):
-        return "TensorFlow 1.15 lets bodies of functions run on it only if all devices are CPUs"
+        return "in TensorFlow 1.15, function bodies run on it only if all devices are CPUs"
     return None
 
 
@@ -264,8 +264,8 @@ def _why_not_of_cudnn(node: Node) -> Optional[str]:
 
     if node.dtype not in cudnn_nodes.TYPES:
         return f"there is no kernel for {node.dtype}"
-    if loader.info()["cudnn"] is False:
-        return "BLOCKCELL_CUDNN=0, or a GPU, leaves the library's kernels of cuDNN's ops out"
+    if loader.info()["cudnn"] == "off":
+        return "with BLOCKCELL_CUDNN=0, or a GPU, the library has no kernels of cuDNN's ops"
     return None
 
 

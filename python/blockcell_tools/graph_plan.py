@@ -75,7 +75,7 @@ def lines(found: Sequence[Place]) -> Iterator[str]:
     for group in groups.values():
         place, names = group[0], and_more([each.name for each in group])
         if place.becomes is None:
-            yield f"Stays: {names}: {place.reason}"
+            yield f"Not rewritten: {names}: {place.reason}"
         else:
             but = f"; no more, because {place.reason}" if place.reason else ""
             yield f"Becomes {place.becomes} of {place.parts}: {names}{but}"

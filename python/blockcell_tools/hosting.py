@@ -96,7 +96,7 @@ def _enable() -> None:
     try:
         blockcell.keras.enable()
     except RuntimeError as error:  # Another backend, or TensorFlow 1.
-        print(f"blockcell: Keras's layers stay as they are: {error}", file=sys.stderr)
+        print(f"blockcell: Keras's layers are not changed: {error}", file=sys.stderr)
 
 
 def collect_log() -> List[str]:

@@ -8,13 +8,13 @@ import click
 from blockcell.version import __version__
 
 _COMMANDS = {
-    "compare": "run a model or a program without and with the library: does it gain?",
+    "compare": "compare a model or a program without and with the library",
     "run": "run a program with the library loaded and Keras's layers on its kernels",
-    "info": "show what is loaded, or would be, and from where",
+    "info": "show the library, its TensorFlow, its ops and the machine",
     "verify": "check every kernel against TensorFlow's and a float64 reference",
-    "inspect": "list a graph's recurrent nodes, what runs them, and what they cost",
+    "inspect": "list a graph's recurrent nodes, what runs them, and their time",
     "bench": "time single operations, TensorFlow's kernels and ours side by side",
-    "build": "build the library for the TensorFlow of a Python",
+    "build": "build the library for a Python's TensorFlow",
 }
 # A command's module must not be called like one of Python's own: `inspect` would be.
 _MODULES = {"inspect": "inspect_graph"}
@@ -55,9 +55,9 @@ class Commands(click.Group):
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="blockcell")
 def group():
-    """Faster LSTM and GRU on CPUs, in the TensorFlow and Keras that you have.
+    """Faster LSTM and GRU layers on CPUs for TensorFlow and Keras.
 
-    Begin with `blockcell compare`, and a model's file or a Python program.
+    Start with `blockcell compare` and a model file or a Python program.
     """
 
 

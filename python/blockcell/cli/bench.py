@@ -43,40 +43,42 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     "--ops",
     type=Listed(click.Choice([*OPS, "all"])),
     metavar="OP,...",
-    help=f"Of {', '.join(OPS)}; or all (default: all but the last two; BlockLSTM with --clients).",
+    help=f"Ops to time: {', '.join(OPS)}; or all (default: all but the last two; BlockLSTM with "
+    "--clients).",
 )
 @click.option(
     "--shapes",
     "steps",
     type=Listed(Parsed(shapes.cell_shape, _ALL)),
     metavar="BxC,...",
-    help="Of single steps: batch and cell size, or BxDxC with an input size of its own; or all, "
-    "which holds for sequences, too (default: seven from 1x128 to 128x1024).",
+    help="Shapes of single steps: batch and cell size, or BxDxC with another input size; or all, "
+    "which applies to sequences, too (default: seven from 1x128 to 128x1024).",
 )
 @click.option(
     "--sequences",
     type=Listed(Parsed(shapes.sequence_shape, _ALL)),
     metavar="TxBxC,...",
-    help="Time, batch and cell size, or TxBxDxC; or all (default: six, 20x20x200 to 100x64x512).",
+    help="Shapes of sequences: time, batch and cell size, or TxBxDxC; or all (default: six, "
+    "20x20x200 to 100x64x512).",
 )
 @click.option(
     "--random",
     type=COUNT,
     metavar="N",
-    help="Instead: N random shapes; prints those where ours is slower.",
+    help="Time N random shapes instead, and print those where ours is slower.",
 )
-@click.option("--graph", metavar="FILE", help="Instead: the calls in this graph's file.")
+@click.option("--graph", metavar="FILE", help="Time the calls of this graph file instead.")
 @click.option(
     "--linear",
     is_flag=True,
-    help=f"Instead: from 1 to {shapes.MOST_ROWS:,} rows, in the batch and in time.",
+    help=f"Time 1 to {shapes.MOST_ROWS:,} rows instead, in the batch and in time.",
 )
 @click.option(
     "--clients",
     type=Listed(COUNT),
     metavar="K,...",
-    help="Instead: K callers at once, each with an input of its own and every answer checked: "
-    "calls per second, p50 and p99 (sequences 50x8x256 and 50x1x128 unless told otherwise).",
+    help="Time K concurrent clients instead, each with its own input and checked results: calls "
+    "per second, p50 and p99 (default of --sequences: 50x8x256 and 50x1x128).",
 )
 @batch_option
 @time_option
@@ -84,12 +86,13 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     "--dtypes",
     type=Listed(click.Choice(list(DTYPES))),
     metavar="TYPE,...",
-    help=f"Of {', '.join(DTYPES)} (default: both; float32 with --random, --linear and --graph).",
+    help=f"Types: {', '.join(DTYPES)} (default: both; float32 with --random, --linear and "
+    "--graph).",
 )
 @click.option(
     "--peephole",
     type=click.Choice(["off", "on", "both"]),
-    help="use_peephole of the LSTM ops (default: both of single steps, off of sequences; drawn "
+    help="use_peephole of the LSTM ops (default: both for single steps, off for sequences, random "
     "with --random).",
 )
 @click.option(
@@ -106,7 +109,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     default="1,2",
     show_default=True,
     metavar="N,...",
-    help="Sizes of the intra-op pool.",
+    help="Sizes of the intra-op thread pool.",
 )
 @click.option(
     "--inter-op",
@@ -119,14 +122,14 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 @click.option(
     "--seconds",
     type=_ABOVE_0,
-    help="Time for the rounds of a row (default: 1; 4 with --clients).",
+    help="Seconds per row (default: 1; 4 with --clients).",
 )
 @click.option(
     "--seed",
     type=int,
     default=20191018,
     show_default=True,
-    help="Of the inputs and of random shapes.",
+    help="Seed of the inputs and of random shapes.",
 )
 @click.option(
     "--library",
@@ -148,12 +151,12 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     default=Path("build") / "bench",
     show_default=True,
     metavar="FOLDER",
-    help="Where JSON, Markdown, plots and the HTML page go.",
+    help="Folder for JSON, Markdown, plots and the HTML page.",
 )
 @click.option(
     "--resume",
     is_flag=True,
-    help="Keep the rows that an interrupted run of the same options has left in the folder.",
+    help="Continue an interrupted run: keep its rows in the folder.",
 )
 @json_option
 @report_option
@@ -161,9 +164,9 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 def command(**options):
     """Time single operations, TensorFlow's kernels and ours side by side.
 
-    Lists have commas between their values. BLOCKCELL_ISA=avx2 or portable in the environment holds
-    for our kernels and for the machine's limits. The exit code is 1 if a check fails, 2 if it
-    could not be measured, 130 if it was interrupted. `blockcell compare` times whole models.
+    Separate the values of lists by commas. The environment variable BLOCKCELL_ISA=avx2 or portable
+    applies to our kernels and to the machine's limits. The exit code is 1 if a check fails, 2 if
+    it could not be measured, 130 if it was interrupted. `blockcell compare` times whole models.
     """
     quiet_tensorflow()
     if options["precision"]:
@@ -178,13 +181,13 @@ def command(**options):
         raise CommandError(str(error)) from error
     except KeyboardInterrupt:
         console.print(
-            f"Interrupted: the rows that were measured are kept in {wanted.output}; the same "
-            "command with --resume goes on.",
+            f"Interrupted: the measured rows are in {wanted.output}. To continue, repeat the "
+            "command with --resume.",
             soft_wrap=True,
         )
         raise
     if found.left_out:
-        console.print(f"Left out, the library has no kernel: {', '.join(found.left_out)}")
+        console.print(f"Left out, because the library has no kernel: {', '.join(found.left_out)}")
     if not found.rows:
         raise CommandError("nothing to measure with these ops, dtypes and shapes")
     tables.print_tables(console, found)
@@ -195,14 +198,14 @@ def command(**options):
 
 
 def _wanted(**options):
-    """The options, with what they mean where one depends on another."""
+    """The options, with defaults that depend on other options."""
     wanted = SimpleNamespace(**options)
     wanted.shapes = wanted.__dict__.pop("steps")
     modes = [name for name in ("random", "graph", "linear", "clients") if options[name]]
     if len(modes) > 1:
-        raise click.UsageError(f"--{modes[0]} and --{modes[1]} exclude each other.")
+        raise click.UsageError(f"--{modes[0]} and --{modes[1]} cannot be combined.")
     if modes and not wanted.clients and (wanted.shapes or wanted.sequences):
-        raise click.UsageError(f"--{modes[0]} chooses the shapes itself.")
+        raise click.UsageError(f"--{modes[0]} cannot be combined with shapes.")
     if wanted.clients:
         _of_clients(wanted)
     wanted.seconds = wanted.seconds or 1.0
@@ -229,7 +232,7 @@ def _of_clients(wanted):
     wanted.ops = list(forward) if wanted.ops == ["all"] else wanted.ops or [client_rows.USUAL_OP]
     other = [op for op in wanted.ops if op not in forward]
     if other:
-        raise click.UsageError(f"--clients call {', '.join(forward)}, and not {other[0]}.")
+        raise click.UsageError(f"--clients supports {', '.join(forward)}, not {other[0]}.")
 
 
 def _check(found, wanted, console):
@@ -238,7 +241,7 @@ def _check(found, wanted, console):
     if disturbed:
         console.print(
             f"Other processes took cores from {disturbed} of {len(found.rows)} rows (marked !): "
-            "measure those again on a quiet machine."
+            "repeat these on a machine without other load."
         )
     least = wanted.check_ratio or 0.0
     slow = [row for row in found.rows if row.ratio < least]

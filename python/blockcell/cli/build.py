@@ -15,13 +15,13 @@ from blockcell.cli.options import quiet_option
     "--python",
     default=sys.executable,
     metavar="FILE",
-    help="The Python whose TensorFlow the library is for (default: the one that runs this).",
+    help="The Python for whose TensorFlow to build (default: this Python).",
 )
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Put it into FOLDER/tf-<minor>/ (default: a cache folder of yours, where load() looks).",
+    help="Write it to FOLDER/tf-<minor>/ (default: your cache folder, where load() looks).",
 )
 @quiet_option
 def command(python, output, quiet):
@@ -33,7 +33,7 @@ def command(python, output, quiet):
     tree = building.source_tree()
     if tree is None:
         raise CommandError(
-            "this installation carries no sources: install blockcell anew (pip install "
+            "this installation has no sources: reinstall blockcell (pip install "
             "--force-reinstall blockcell), or build in a source tree"
         )
     building.check_tools()

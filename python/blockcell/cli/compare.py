@@ -24,7 +24,7 @@ from blockcell.cli.options import (
 from blockcell.precision import VARIABLE
 
 _KINDS = (
-    "a file of Keras (.keras, .h5), the folder of a SavedModel, a graph (.pb, .pbtxt, .meta) or a "
+    "a Keras file (.keras, .h5), the folder of a SavedModel, a graph (.pb, .pbtxt, .meta) or a "
     "Python program (.py)"
 )
 _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
@@ -39,31 +39,31 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     "--signature",
     default="serving_default",
     show_default=True,
-    help="Of a SavedModel, which is called.",
+    help="Signature of a SavedModel to call.",
 )
 @click.option(
     *("--inputs", "--data"),
     metavar="FILE",
-    help="An .npz with a model's inputs by name (default: random).",
+    help="An .npz file with a model's inputs by name (default: random inputs).",
 )
 @click.option(
     "--threads",
     type=Listed(COUNT),
     metavar="N,...",
-    help="Numbers of threads, of a model (default: one for each processor).",
+    help="Numbers of threads for a model (default: one thread per processor).",
 )
 @click.option(
     "--seconds",
     type=_ABOVE_0,
     default=5.0,
     show_default=True,
-    help="How long the calls of a model are timed.",
+    help="How long to time the calls of a model.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of random numbers.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of random numbers.")
 @click.option(
     "--keras/--no-keras",
     default=True,
-    help="Of a program: switch Keras's layers on (default: yes).",
+    help="Call blockcell.keras.enable() in a program (default: yes).",
 )
 @precision_option
 @weights_option
@@ -73,23 +73,23 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 )
 @json_option
 @report_option
-@click.option("--html", metavar="FILE", help="Write one HTML page, with charts.")
+@click.option("--html", metavar="FILE", help="Write an HTML page with charts.")
 @quiet_option
 @click.argument("target", metavar="MODEL_OR_PROGRAM")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(**options):
-    """Run a model or a program without and with the library: does it gain?
+    """Compare a model or a program without and with the library: time, memory and results.
 
-    MODEL_OR_PROGRAM is a file of Keras (.keras, .h5), the folder of a SavedModel, a graph of
+    MODEL_OR_PROGRAM is a Keras file (.keras, .h5), the folder of a SavedModel, a graph of
     TensorFlow 1.x (.pb, .pbtxt, .meta), or a Python program (.py). Calls of a model are timed in
-    turns, with random inputs. A program is run twice, with the ARGUMENTS that follow a --, and its
+    turns, with random inputs. A program is run twice, with the ARGUMENTS after --, and its
     steps are timed: batches of Keras, Session.run, and calls of a tf.function.
 
-    With --weights int8 it says what that costs: how far each layer is from the same in float32, and
-    how many answers of a classifier change. Give it --data, a sample of yours.
+    With --weights int8 it also prints the error of each layer relative to float32, and how many
+    predictions of a classifier change. Pass a sample of your data by --data.
 
-    The exit code is 1 if the numbers of both sides differ by more than rounding explains, or if a
-    check fails, and 2 if it could not be compared.
+    The exit code is 1 if results differ by more than rounding explains or a check fails, and 2 if
+    the comparison could not be run.
     """
     choose_weights(options["weights"])  # For the processes that measure.
     from blockcell_tools.bench.run import circumstances
@@ -103,7 +103,7 @@ def command(**options):
     if not options["is_module"] and not os.path.exists(target):
         raise CommandError(f"there is no file {target}")
     if options["arguments"] and not is_program:
-        raise click.UsageError("only a program has arguments.")
+        raise click.UsageError("only a program takes arguments.")
     try:
         with new_progress(console) as progress:
             found = (_program if is_program else _model)(options, progress)
@@ -165,7 +165,7 @@ def _program(options, progress):
 
 
 def _reason(error):
-    """What went wrong, in a line where possible; a process that died tells it at its end."""
+    """The reason in one line, if possible; of a process that died, its last line."""
     from blockcell_tools.comparison.results import CompareError
 
     text = str(error).strip()
@@ -173,7 +173,7 @@ def _reason(error):
 
 
 def _use(found, options):
-    """What to do to have the gain."""
+    """How to use the library for this model or program."""
     from blockcell_tools.comparison import models
 
     level, weights = options["precision"], options["weights"]
@@ -182,7 +182,7 @@ def _use(found, options):
         words = f"--precision {level} " if level else ""
         words += f"--weights {weights} " if weights else ""
         keras = "" if options["keras"] else "--no-keras "
-        return f"start it by: blockcell run {words}{keras}{options['target']}"
+        return f"run: blockcell run {words}{keras}{options['target']}"
     in_int8 = weights not in (None, "float32")
     keep_x = ', keep_x="float32"' if weights == "int8_except_x" else ""
     calls = [f'blockcell.load(weights="int8"{keep_x})'] if in_int8 else []
@@ -197,5 +197,5 @@ def _passes(found, least):
     for row in slow:
         print(f"below the ratio of {least}: {row.step}: {row.ratio:.2f}", file=sys.stderr)
     if not found.agrees:
-        print(f"blockcell: the numbers differ: {found.worst.what}", file=sys.stderr)
+        print(f"blockcell: the results differ: {found.worst.what}", file=sys.stderr)
     return not slow and found.agrees

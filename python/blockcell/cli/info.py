@@ -24,7 +24,7 @@ _WORDS = (
     ("tensorflow_built_for", "built for TensorFlow"),
     ("isa", "instruction set"),
     ("float32_matmul_precision", "precision of products"),
-    ("float32_matmul_runs", "what the processor has for it"),
+    ("float32_matmul_runs", "precision that runs"),
     ("override", "stock kernels are taken over by"),
     ("taken_over", "ops taken over"),
     ("ops", "ops with a kernel"),
@@ -36,13 +36,13 @@ _WORDS = (
 @json_option
 @report_option
 def command(as_json, report):
-    """Show what would be loaded for this Python's TensorFlow, from where, and what it offers.
+    """Show the library for this Python's TensorFlow, its ops, and the machine.
 
-    Loads the library into this process to ask it. The exit code is 2 if there is none.
+    Loads the library into this process. The exit code is 2 if there is none.
     """
     quiet_tensorflow()
     console = new_console(as_json)
-    with waiting(console, "asking the library"):
+    with waiting(console, "loading the library"):
         answer = dict(_ask(), machine=machine.describe())
     lines = [[words, _text(answer[key])] for key, words in _WORDS]
     console.print(table(None, ("what", "value"), lines, 2))

@@ -27,8 +27,8 @@ from blockcell.cli.options import (
 
 _COLUMNS = ("node", "op", "type and options", "shape", "device", "runs on", "us: stock", "us: ours")
 _NOTE = (
-    "shape: time x batch x input_size x cell_size, ? where the graph leaves it open. us: "
-    "microseconds of a call on one thread, with the sizes of --batch and --time where it does."
+    "shape: time x batch x input_size x cell_size, ? if the graph does not fix a size. us: "
+    "microseconds of a call on one thread, with --batch and --time in place of these sizes."
 )
 
 
@@ -38,7 +38,7 @@ _NOTE = (
 @time_option
 @target_option
 @click.option("--measure/--no-measure", default=True, show_default=True, help="Time the calls.")
-@click.option("--seconds", default=0.2, show_default=True, help="Time for each different call.")
+@click.option("--seconds", default=0.2, show_default=True, help="Seconds per different call.")
 @click.option(
     "--require", is_flag=True, help="Exit with 1 if a block RNN node would not run on the kernels."
 )
@@ -46,13 +46,13 @@ _NOTE = (
 @report_option
 @quiet_option
 def command(file, batch, time, targets, measure, seconds, require, as_json, report, quiet):
-    """List the block RNN and cuDNN nodes of a graph: what runs them, what they cost, and gain.
+    """List the block RNN and cuDNN nodes of a graph, what runs them, and their time.
 
-    Then say what the graph passes put in place of the products around them, and of plain cells, and
-    what they leave.
+    Also list what the graph passes rewrite, both the products around these nodes and plain cells,
+    and what they do not rewrite and why.
 
-    FILE is a GraphDef or MetaGraph, binary or as text, a SavedModel (its folder), or a file of
-    Keras's (.keras, .h5), whose layers are listed as the calls that they become.
+    FILE is a GraphDef or MetaGraph, binary or as text, a SavedModel (its folder), or a Keras file
+    (.keras, .h5), whose layers are listed as the calls that they become.
     """
     quiet_tensorflow()
     console = new_console(quiet or as_json)
@@ -117,7 +117,7 @@ def _left_out(file, has_passes):
     if keras_nodes.is_file(file):
         return "Keras's own path does not use these kernels: blockcell compare times it."
     if has_passes:
-        return "A step gains more, because these times leave out what the graph passes do."
+        return "These times do not include the gain of the graph passes."
     return ""
 
 

@@ -13,22 +13,22 @@ LEVELS = ("highest", "high", "medium")
 precision_option = click.option(
     "--precision",
     type=click.Choice(LEVELS),
-    help="How precise matrix products of the library's kernels are (default: as the environment "
-    "says, or highest).",
+    help="Precision of the library's matrix products (default: that of the environment, or "
+    "highest).",
 )
 """Of commands that load the library."""
 
 weights_option = click.option(
     "--weights",
     type=click.Choice(("float32", "int8", "int8_except_x")),
-    help="What weights that are constants are packed as, for inference (default: as the "
-    "environment says, or float32).",
+    help="Type of packed constant weights, for inference (default: that of the environment, or "
+    "float32).",
 )
 """Of commands that load the library."""
 
 
 def choose_weights(weights):
-    """Makes these hold, if any, before the library is loaded."""
+    """Sets the type of weights, if any, before the library is loaded."""
     if weights is not None:
         from blockcell import loader
 
@@ -41,21 +41,22 @@ batch_option = click.option(
     type=COUNT,
     default=32,
     show_default=True,
-    help="Batch size, where the file leaves it open.",
+    help="Batch size if the file does not fix it.",
 )
 time_option = click.option(
     "--time",
     type=COUNT,
     default=35,
     show_default=True,
-    help="Number of time steps, where the file leaves it open.",
+    help="Number of time steps if the file does not fix it.",
 )
 target_option = click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="NAME",
-    help="Operation that defines a step (default: those that train, or what follows the cells).",
+    help="Operation that defines a step (default: the training operations, or everything "
+    "downstream of the cells).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
 report_option = click.option("--report", metavar="FILE", help="Write the same JSON to a file.")
@@ -65,12 +66,12 @@ quiet_option = click.option(
 
 
 def write_json(content, as_json, report):
-    """Does what `--json` and `--report` ask for.
+    """Prints and writes JSON as `--json` and `--report` request.
 
     Args:
-      content: What they print and write.
-      as_json: The value of the first.
-      report: The value of the second: a file's name, or None.
+      content: The content of the JSON.
+      as_json: The value of `--json`.
+      report: The value of `--report`: a file's name, or None.
     """
     text = json.dumps(content, indent=1)
     if as_json:
@@ -81,7 +82,7 @@ def write_json(content, as_json, report):
 
 
 def choose_precision(level):
-    """Makes a level hold, if there is one, once the library is loaded."""
+    """Sets the level of precision, if any, once the library is loaded."""
     if level is not None:
         import blockcell
 
@@ -89,7 +90,7 @@ def choose_precision(level):
 
 
 class Parsed(click.ParamType):
-    """What a function makes of the text; its ValueError says what is wrong with the text."""
+    """A value that a function parses; its ValueError is the usage error."""
 
     def __init__(self, parse, words=None):
         """Makes the type.

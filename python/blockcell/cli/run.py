@@ -21,7 +21,9 @@ from blockcell_tools import hosting
 @click.command(
     "run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
-@click.option("--keras/--no-keras", default=True, help="Switch Keras's layers on (default: yes).")
+@click.option(
+    "--keras/--no-keras", default=True, help="Call blockcell.keras.enable() (default: yes)."
+)
 @precision_option
 @weights_option
 @json_option
@@ -33,14 +35,14 @@ from blockcell_tools import hosting
 def command(keras, precision, weights, as_json, report, quiet, is_module, script, arguments):
     """Run a Python program with the library loaded and Keras's layers on its kernels.
 
-    The program needs no edit. As soon as it has imported TensorFlow, the library is loaded, and as
-    soon as it has imported Keras, blockcell.keras.enable() is called. At its end, what ran on the
-    kernels is printed to the standard error. The exit code is the program's.
+    The program needs no changes. As soon as it has imported TensorFlow, the library is loaded, and
+    as soon as it has imported Keras, blockcell.keras.enable() is called. At the end, the calls of
+    the kernels are printed to stderr. The exit code is the program's.
     """
     if not is_module and not Path(script).exists():
         raise CommandError(f"there is no file {script}")
     choose_weights(weights)
-    # It runs when the command line is done with, so that errors of the program are not taken for
+    # It runs after the command line has finished, so that errors of the program are not taken for
     # errors of the command.
     program = hosting.Program(script, arguments, is_module)
     return lambda: _run(program, keras, precision, as_json, report, quiet)

@@ -47,27 +47,27 @@ _NOTE = (
 
 
 @click.command("verify")
-@click.option("--quick", is_flag=True, help="A few sizes of each op, in under a minute.")
-@click.option("--ops", metavar="OP,...", help="Only these ops (default: all).")
+@click.option("--quick", is_flag=True, help="A few sizes of each op, in less than a minute.")
+@click.option("--ops", metavar="OP,...", help="Ops to verify (default: all).")
 @click.option(
     "--dtypes",
     type=Listed(click.Choice(list(_TYPES))),
     default=",".join(_TYPES),
     metavar="TYPE,...",
-    help=f"Of {', '.join(_TYPES)} (default: both).",
+    help=f"Types: {', '.join(_TYPES)} (default: both).",
 )
 @click.option(
     "--graph",
     metavar="FILE",
-    help="Instead of a grid: the calls in this graph's file, or those of the layers in a file of "
-    "Keras's.",
+    help="Verify the calls of this graph file, or of the layers in this Keras file, instead of a "
+    "grid.",
 )
 @batch_option
 @time_option
 @precision_option
 @weights_option
-@click.option("--tolerance", type=float, metavar="X", help="Scaled error to accept everywhere.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--tolerance", type=float, metavar="X", help="Largest scaled error for all ops.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
 @click.option("--library", metavar="FILE", help="The libblockcell.so to verify.")
 @json_option
 @report_option
@@ -92,8 +92,8 @@ def command(
 ):
     """Check every kernel, forward and gradient, against TensorFlow's and a float64 reference.
 
-    Runs TensorFlow's kernels and the library's in one process. The exit code is 0 if every output
-    of the library's is as accurate as it has to be, 1 if not, 2 if it could not be tried.
+    Runs TensorFlow's kernels and the library's in one process. The exit code is 0 if all errors of
+    the library's outputs are within the limits, 1 if not, 2 if the check could not be run.
     """
     quiet_tensorflow()
     names = _ops(ops)
@@ -103,12 +103,12 @@ def command(
     left_out = []
     in_int8 = about["weights"] != "float32"
     if in_int8 and graph:
-        raise CommandError("--graph has no weights that could be in int8: bench --model has them")
+        raise CommandError("--graph does not support int8 weights: use blockcell compare")
     if graph:
         cases, left_out = _cases_of_graph(graph, batch, time, names)
     elif in_int8:
         cases = list(verification.int8_grid(names, quick))
-        left_out = ["all but forward sequences in float32: their weights are never in int8"]
+        left_out = ["all ops except forward sequences in float32: int8 is not used there"]
     else:
         types = tuple(_TYPES[name] for name in dtypes)
         block_ops = [name for name in names if name in OPS]
@@ -170,7 +170,7 @@ def _load(library, precision, weights):
     choose_precision(precision)
     info = blockcell.info()
     if info["taken_over"]:
-        raise CommandError("the library has taken over stock kernels in spite of take_over=False")
+        raise CommandError("the library has taken over stock kernels despite take_over=False")
     levels = ("float32_matmul_precision", "float32_matmul_runs")
     keys = ("version", "tensorflow_running", "isa", *levels, "weights", "library")
     return {key: info[key] for key in keys}
@@ -201,7 +201,7 @@ def _why_left_out(node, names):
 
     if node.op not in names and not node.kept:
         return f"--ops has no {node.op}"
-    return graph_nodes.why_not(node) or "the graph does not tell the sizes of its weights"
+    return graph_nodes.why_not(node) or "the sizes of its weights are not known"
 
 
 def _of_passes(file):
@@ -213,13 +213,13 @@ def _of_passes(file):
     try:
         places = graph_plan.read(file)
     except graph_plan.PlanError as error:
-        yield f"what the graph passes make of it: TensorFlow does not accept the graph: {error}"
+        yield f"nodes of the graph passes: TensorFlow does not accept the graph: {error}"
         return
     made = collections.Counter(place.becomes for place in places if place.becomes)
     if made:
         ops = ", ".join(f"{op} {count}" for op, count in sorted(made.items()))
         yield (
-            f"what the graph passes make of plain cells and products: {ops}. "
+            f"nodes of the graph passes, for plain cells and products: {ops}. "
             "blockcell compare runs the whole model"
         )
 
@@ -241,9 +241,9 @@ def _print(console, about, results, failed):
     for result in failed[:20]:
         console.print(f"FAILED {result.case}: {result.problem}", style="red", soft_wrap=True)
     if len(failed) > 20:
-        console.print(f"and {len(failed) - 20} more: --report or --junit has all")
+        console.print(f"and {len(failed) - 20} more: --report or --junit lists all")
     console.print(
-        f"{len(results) - len(failed)} of {len(results)} cases are as accurate as they have to be.",
+        f"{len(results) - len(failed)} of {len(results)} cases are within their limits.",
         highlight=False,
     )
 

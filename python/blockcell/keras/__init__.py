@@ -1,7 +1,7 @@
 """Keras's LSTM and GRU layers on blockcell's kernels.
 
-`enable` makes every layer of the process run on them, or those of one model, and `disable` undoes
-it. `enabled` tells which of the two holds, and `report` what runs each layer of a model. `LSTM` and
+`enable` runs all layers of the process on the kernels, or those of one model, and `disable` undoes
+it. `enabled` returns whether it is on, and `report` what runs each layer of a model. `LSTM` and
 `GRU` are layers that run on the kernels without `enable`. `export` writes a model for programs that
 load the library.
 
@@ -9,8 +9,8 @@ load the library.
 
     blockcell.keras.enable()
 
-Importing this package imports neither Keras nor TensorFlow. Keras is imported when something of
-the package is first used.
+Importing this package imports neither Keras nor TensorFlow. Keras is imported on the first use of
+the package.
 """
 
 from typing import Any

@@ -20,7 +20,7 @@ def check() -> None:
     backend = _backend()
     if backend != "tensorflow":
         raise RuntimeError(
-            f"blockcell.keras serves Keras on TensorFlow, but Keras's backend is {backend}: set "
+            f"blockcell.keras supports Keras on TensorFlow, but Keras's backend is {backend}: set "
             "KERAS_BACKEND=tensorflow before Keras is imported"
         )
     import tensorflow as tf
@@ -35,7 +35,7 @@ def check() -> None:
         _warned.add(running)
         logging.getLogger("blockcell").warning(
             "Keras %s is newer than %d.%d, the newest that blockcell.keras was tested with. Layers "
-            "with arguments that it does not know keep Keras's own path.",
+            "with arguments unknown to it run on Keras's own path.",
             *(version, *NEWEST_TESTED),
         )
 

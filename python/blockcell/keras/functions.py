@@ -37,7 +37,7 @@ def unknown(cell: Any) -> Optional[str]:
         function = getattr(cell, argument)
         if _name(function) is None:
             name = getattr(function, "__name__", type(function).__name__)
-            return f"{argument} is {name}, and the kernels have {', '.join(_KERASS)}"
+            return f"{argument} is {name}, and the kernels support {', '.join(_KERASS)}"
     return None
 
 

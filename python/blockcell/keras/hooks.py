@@ -1,4 +1,4 @@
-"""Puts the kernels behind Keras's layers, and puts back what was there."""
+"""Makes Keras's layers run on the kernels, and undoes it."""
 
 import sys
 from typing import Any, Dict, Iterator, List, Optional
@@ -11,7 +11,7 @@ _replaced: Dict[Any, Any] = {}  # By the class of Keras: its method, or None, an
 
 
 class Enabled:
-    """What `enable` returns: a context manager. At its end, all is as before that call."""
+    """What `enable` returns: a context manager, which undoes the call at its end."""
 
     def __init__(self, before: scope.Scope):
         """Remembers what shall hold at the end."""
@@ -35,31 +35,31 @@ def enable(
 ) -> Enabled:
     """Runs Keras's LSTM and GRU layers on blockcell's kernels, forward and backward.
 
-    Without an argument it holds for every `keras.layers.LSTM`, `GRU`, `RNN(LSTMCell)` and
-    `RNN(GRUCell)` of the process, new, loaded, or there already, alone or in `Bidirectional`.
-    Weights, checkpoints and configurations stay Keras's. Where the kernels cannot serve a recurrent
-    layer, Keras's own path runs, and the logger `"blockcell"` says so once for each layer; `report`
-    tells for a whole model. `docs/keras.md` lists what is served.
+    Without an argument it applies to every `keras.layers.LSTM`, `GRU`, `RNN(LSTMCell)` and
+    `RNN(GRUCell)` of the process: new, loaded or existing, alone or in `Bidirectional`.
+    Weights, checkpoints and configurations stay Keras's. A recurrent layer that the kernels do not
+    support falls back to Keras's own path, and the logger `"blockcell"` says so once per layer.
+    `report` returns the path of each layer of a model. `docs/keras.md` lists what is supported.
 
-    Models that have been trained or used before are traced again. A `tf.function` of your own
-    keeps what it was traced with.
+    Models that have been trained or used before are traced again. Your own `tf.function` keeps the
+    path with which it was traced.
 
-    Calls `blockcell.load()`, which also puts the kernels behind the ops of TensorFlow. Calling it
-    again is harmless.
+    Calls `blockcell.load()`, which also replaces the kernels of TensorFlow's ops. It may be called
+    again.
 
     Args:
-      model: A model or a layer: it holds for the layers that this has now, and for no other.
-      strict: Whether to raise an error where the kernels cannot serve a layer that this holds for.
-        A GPU, and graphs that are written into files, are no such error.
+      model: A model or a layer: applies only to the layers that it has now.
+      strict: Whether to raise an error if the kernels do not support one of these layers.
+        A GPU, and graphs that are written into files, do not raise it.
       weights: `"int8"` packs the weights of these layers in int8 in `predict`, `evaluate` and
-        functions, `"float32"` does not. By default it is as `blockcell.load` says. With `"int8"`
-        their gradients are refused. Eager calls have float32.
-      keep_x: As of `blockcell.load`.
-      precision: How precise the matrix products of these layers are, in functions, forward and
-        backward: a level of `set_float32_matmul_precision`. Eager calls have that of the process.
+        functions, `"float32"` does not. By default as `blockcell.load` has set it. With `"int8"`
+        their gradients are an error. Eager calls run in float32.
+      keep_x: As in `blockcell.load`.
+      precision: The precision of the matrix products of these layers in functions, forward and
+        backward: a level of `set_float32_matmul_precision`. Eager calls use that of the process.
 
     Returns:
-      A context manager, which may be ignored: `with blockcell.keras.enable():` holds inside.
+      A context manager, which may be ignored: `with blockcell.keras.enable():` applies inside.
 
     Raises:
       RuntimeError: Keras's backend is not TensorFlow, or TensorFlow is older than 2.4.
@@ -80,13 +80,13 @@ def enable(
 
 
 def disable(model: Any = None) -> None:
-    """Undoes `enable`: Keras's layers run on Keras's own paths again.
+    """Undoes `enable`: Keras's layers run on Keras's own path again.
 
-    The library stays loaded. Models are traced again, as `enable` does it. A layer of
-    `blockcell.keras` still runs on the kernels. Without `enable` before, nothing happens.
+    The library stays loaded. Models are traced again, as by `enable`. Layers of
+    `blockcell.keras` still run on the kernels. Without `enable` before, nothing happens.
 
     Args:
-      model: Only what `enable` with this model did; by default all that any `enable` did.
+      model: Undoes only `enable` with this model; by default all calls of `enable`.
     """
     if scope.get().is_empty():
         return
@@ -94,7 +94,7 @@ def disable(model: Any = None) -> None:
 
 
 def enabled(model: Any = None) -> bool:
-    """Whether `enable` is in force.
+    """Whether `enable` is on.
 
     Args:
       model: A model or a layer; by default the whole process. True if it is for each recurrent

@@ -6,7 +6,7 @@ from typing import Any
 from blockcell import after_import
 from blockcell.keras import environment, scope
 
-REASON = "it is a layer of tf_keras, and enable() serves those of tf.keras"
+REASON = "it is a layer of tf_keras, and enable() applies to those of tf.keras"
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,4 +1,4 @@
-"""Why a layer, or a call of one, runs on Keras's own path. None where the kernels serve.
+"""Why a layer, or a call of one, runs on Keras's own path; None if it runs on the kernels.
 
 A reason is a clause that can follow "because".
 """
@@ -14,7 +14,7 @@ from blockcell.keras import arguments, exports, functions, kinds
 DTYPES = ("float32", "float16")
 """The types in which the kernels compute."""
 GPU = "there is a GPU, and Keras has a path for it"
-FILE = "it is traced for a file, which is to be loaded without blockcell, too"
+FILE = "it is traced for a file, which must be loadable without blockcell"
 JIT = "it is compiled by XLA (jit_compile=True)"
 
 
@@ -42,9 +42,10 @@ def _of_another(layer: Any) -> str:
     """Why a layer that is neither is not served."""
     cell = getattr(layer, "cell", None)
     if cell is None or not kinds.is_plain(layer):
-        return f"the kernels serve the layers LSTM and GRU, and it is a {type(layer).__name__}"
+        return f"the kernels support the layers LSTM and GRU, and it is a {type(layer).__name__}"
     return (
-        f"the kernels serve the cells LSTMCell and GRUCell, and its cell is a {type(cell).__name__}"
+        "the kernels support the cells LSTMCell and GRUCell, and its cell is a "
+        f"{type(cell).__name__}"
     )
 
 
@@ -94,7 +95,7 @@ def of_training(layer: Any) -> Optional[str]:
     if cell.recurrent_dropout:
         return f"recurrent_dropout is {cell.recurrent_dropout:g}"
     if cell.dropout and getattr(cell, "implementation", 2) == 1:
-        return "implementation=1 drops out for each gate apart"
+        return "implementation=1 has a dropout mask for each gate"
     return None
 
 

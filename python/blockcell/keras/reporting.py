@@ -38,16 +38,16 @@ class Report(List[LayerReport]):
 
 
 def report(model: Any) -> Report:
-    """Tells for each recurrent layer of a model what runs it, and why.
+    """Returns for each recurrent layer of a model what runs it, and why.
 
     Args:
       model: A Keras model, or a layer. It need not be built.
 
     Returns:
       A list of records `layer`, `type`, `path`, `runs` and `reason`, in the order of the layers,
-      also of those within layers such as `Bidirectional`. It is printed as a table. `path` is what
-      will run when the model is next traced, as far as arguments decide it: what depends on a call,
-      such as the type of the inputs, is in the log. `runs` is what has run.
+      including those within layers such as `Bidirectional`. It prints as a table. `path` is the
+      path when the model is next traced, as far as it depends on arguments. What depends on a call,
+      such as the type of the inputs, is in the log. `runs` counts past calls.
 
     Raises:
       RuntimeError: As `enable`.

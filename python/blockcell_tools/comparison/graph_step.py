@@ -61,7 +61,7 @@ def read(call: Call, random: Any) -> Step:
             tf.import_graph_def(definition, name="")
         targets = call.targets or graph_plan.targets_of(graph, meta_graph)
         if not targets:
-            raise ModelError("nothing in the graph follows an LSTM or GRU: name a --target")
+            raise ModelError("nothing in the graph follows an LSTM or GRU: pass a --target")
         fetched = {name: _element(graph, name) for name in targets}
         names = [_operation(one).name for one in fetched.values()]
         needed = tf.compat.v1.graph_util.extract_sub_graph(graph.as_graph_def(), names).node
@@ -97,7 +97,7 @@ def _element(graph: Any, name: str) -> Any:
     try:
         one = graph.as_graph_element(name)
     except (KeyError, ValueError) as error:
-        raise ModelError(f"the graph has no {name}: name another --target") from error
+        raise ModelError(f"the graph has no {name}: pass another --target") from error
     if isinstance(one, tf.Operation):
         return next((output for output in one.outputs if output.dtype.is_floating), one)
     return one

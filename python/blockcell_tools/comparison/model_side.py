@@ -163,7 +163,7 @@ def _not_on_kernels(report, by_passes):
     kept = [one for one in report if one.path != "blockcell"]
     if by_passes >= len(kept):
         return []
-    some = f"; graph passes serve {by_passes} of {len(kept)} such layers" if by_passes else ""
+    some = f"; graph passes replace {by_passes} of {len(kept)} such layers" if by_passes else ""
     return [[one.layer, one.reason + some] for one in kept]
 
 

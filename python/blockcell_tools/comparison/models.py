@@ -68,7 +68,7 @@ class Call(NamedTuple):
         if kind.kind == "b":
             return np.ones(sizes, kind)
         if kind.kind not in "iu":
-            raise ModelError(f"the input {short} holds {kind}: give the inputs by --inputs")
+            raise ModelError(f"the input {short} is of type {kind}: pass the inputs by --inputs")
         if "len" in short.lower():  # The lengths of a batch's rows, as people call them.
             return np.full(sizes, self.time, kind)
         return random.randint(0, 2, sizes).astype(kind)
@@ -78,7 +78,7 @@ def _sizes(shape, name):
     """A shape's sizes; None is open."""
     rank = shape.rank if hasattr(shape, "rank") else len(shape)
     if rank is None:
-        raise ModelError(f"the rank of the input {name} is open: give the inputs by --inputs")
+        raise ModelError(f"the rank of the input {name} is unknown: pass the inputs by --inputs")
     return shape.as_list() if hasattr(shape, "as_list") else list(shape)
 
 

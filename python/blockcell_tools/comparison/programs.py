@@ -48,8 +48,8 @@ def measure(
             total = sum(map(len, done[side]["steps"].values()))
         if done["without"]["about"].get("loaded"):
             raise CompareError(
-                "the program loads blockcell itself, so there is nothing to compare with: take "
-                "that out of it"
+                "the program loads blockcell itself, so there is no baseline: remove that from "
+                "the program"
             )
         arrays = [dict(np.load(str(Path(folder) / (side + ".npz")))) for side in SIDES]
     return _found(done, arrays)
@@ -132,10 +132,10 @@ def _rows(without: Dict[str, List[float]], ours: Dict[str, List[float]]) -> Iter
 def _notes(done: Dict[str, Any]) -> Iterator[str]:
     counts = [{step: len(one) for step, one in done[side]["steps"].items()} for side in SIDES]
     if counts[0] != counts[1]:
-        yield "The two runs took different steps: results of the program decide what it does."
+        yield "The two runs took different steps, because the program depends on its results."
     if not counts[0]:
         yield (
-            "No steps were seen: neither batches of Keras, nor Session.run, nor calls of a "
+            "No steps were found: no batches of Keras, no Session.run, and no calls of a "
             "tf.function."
         )
 

@@ -15,7 +15,7 @@ NOTE = (
     "Medians, with quartiles in brackets. Times as fast: the median of the ratios of single steps."
 )
 _MOST_STAYS = 6
-"""Reasons that the screen has room for."""
+"""The number of reasons that are printed."""
 _MOST_LAYERS = 12
 """The same for layers."""
 
@@ -36,7 +36,7 @@ def _cells(row: Row) -> List[str]:
 
 
 def lines(found: Found) -> Iterator[str]:
-    """What stands below the table."""
+    """The lines below the table."""
     if found.seconds:
         yield "The whole program: {without:.1f} s without, {ours:.1f} s with.".format(
             **found.seconds
@@ -47,7 +47,7 @@ def lines(found: Found) -> Iterator[str]:
     )
     kept = found.about.get("kept_weight_bytes")
     if kept:
-        yield f"Packed weights that are kept: {kept / 2**20:,.1f} MiB."
+        yield f"Cached packed weights: {kept / 2**20:,.1f} MiB."
     yield from _of_kernels(found)
     yield from _of_numbers(found)
     yield from found.about.get("notes", [])
@@ -61,7 +61,7 @@ def _of_kernels(found: Found) -> Iterator[str]:
         yield f"Not on the kernels: {line}"
     more = len(found.stays) - _MOST_STAYS
     if more > 0:
-        yield f"... and {more} more: --json has them all."
+        yield f"... and {more} more: --json lists all."
 
 
 def _of_numbers(found: Found) -> Iterator[str]:
@@ -71,10 +71,9 @@ def _of_numbers(found: Found) -> Iterator[str]:
     yield from _of_int8(found)
     worst = found.worst
     if worst is not None:
-        judged = "as rounding explains" if found.agrees else "MORE THAN ROUNDING EXPLAINS"
-        if found.in_int8:
-            judged = "as int8 explains" if found.agrees else "MORE THAN INT8 EXPLAINS"
-        mean = "" if worst.mean is None else f", {worst.mean:.1e} in the mean"
+        of = "int8" if found.in_int8 else "rounding"
+        judged = f"within the limit of {of}" if found.agrees else f"ABOVE THE LIMIT OF {of.upper()}"
+        mean = "" if worst.mean is None else f", mean {worst.mean:.1e}"
         yield (
             f"Largest difference: {worst.largest:.1e} of the largest element{mean} "
             f"({worst.what}), {judged}."
@@ -84,14 +83,14 @@ def _of_numbers(found: Found) -> Iterator[str]:
 def _of_int8(found: Found) -> Iterator[str]:
     for layer, errors in list(found.layers.items())[:_MOST_LAYERS]:
         yield (
-            f"In int8: {layer} ({errors['op']}), off by {errors['largest']:.1e} of its largest "
-            f"element at most, {errors['mean']:.1e} in the mean."
+            f"In int8: {layer} ({errors['op']}), largest error {errors['largest']:.1e} of its "
+            f"largest element, mean {errors['mean']:.1e}."
         )
     more = len(found.layers) - _MOST_LAYERS
     if more > 0:
-        yield f"... and {more} more layers: --json has them all."
+        yield f"... and {more} more layers: --json lists all."
     for one in found.answers:
-        yield f"Answers that change: {one.changed:,} of {one.of:,} ({one.what})."
+        yield f"Changed predictions: {one.changed:,} of {one.of:,} ({one.what})."
 
 
 def write_page(path: Path, title: str, found: Found) -> None:

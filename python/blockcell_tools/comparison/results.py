@@ -123,23 +123,23 @@ class Found(NamedTuple):
         """One line: what to do."""
         if not self.ran:
             return (
-                "Nothing of it runs on blockcell's kernels, so nothing is gained: "
-                "docs/graphs.md and docs/keras.md say what would."
+                "Nothing runs on blockcell's kernels: docs/graphs.md and docs/keras.md list what "
+                "is supported."
             )
         if not self.agrees:
-            return "The numbers differ by more than rounding: see above before you use it."
+            return "The results differ by more than rounding: see above before you use it."
         if not self.rows:
-            return "No step was timed: compare the times of the whole program."
+            return "No step was timed: see the times of the whole program."
         main = max(self.rows, key=lambda row: row.steps * row.without.median)
         use = self.about["use"]
         if main.quartiles[0] > 1.0:
-            rest = " What stays is listed above." if self.stays else ""
-            return f"It gains: {main.ratio:.2f} times as fast. To have that, {use}.{rest}"
+            rest = " What is not on the kernels is listed above." if self.stays else ""
+            return f"{main.ratio:.2f} times as fast with blockcell. To use it, {use}.{rest}"
         if main.quartiles[1] < 1.0:
-            return f"It gets slower: {main.ratio:.2f} times as fast. Leave it as it is."
+            return f"Slower with blockcell: {main.ratio:.2f} times as fast. Do not use it here."
         return (
-            f"No gain shows: {main.ratio:.2f} times as fast, and the quartiles are on both sides "
-            "of 1. A longer comparison may tell."
+            f"No difference: {main.ratio:.2f} times as fast, with quartiles on both sides of 1. "
+            "A longer comparison may show one."
         )
 
 

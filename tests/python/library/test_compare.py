@@ -71,13 +71,13 @@ def test_weights_in_int8(tmp_path):
         assert errors["calls"] == 1 and 1e-5 < errors["mean"] < errors["largest"] < 5e-2
     [answers] = found["answers"]
     assert answers["of"] == 300 and 0 <= answers["changed"] < 30
-    assert "In int8: first (BlockcellKerasLSTM), off by" in printed
-    assert f"Answers that change: {answers['changed']} of 300" in printed
-    assert "as int8 explains" in printed
+    assert "In int8: first (BlockcellKerasLSTM), largest error" in printed
+    assert f"Changed predictions: {answers['changed']} of 300" in printed
+    assert "within the limit of int8" in printed
     assert 0 < found["kept_weight_bytes"] < 0.3 * sum(4 * w.size for w in model.get_weights())
-    assert "Packed weights that are kept: " in printed
+    assert "Cached packed weights: " in printed
     assert 'blockcell.load(weights="int8") and blockcell.keras.enable()' in found["advice"] or (
-        "gain" not in found["advice"]
+        "To use it" not in found["advice"]
     )
 
 
@@ -113,7 +113,7 @@ def test_keras_layers_that_only_the_graph_passes_serve(tmp_path):
     "by_passes, want",
     [
         (0, [["b", "unroll is True"], ["c", "unroll is True"]]),
-        (1, [[name, "unroll is True; graph passes serve 1 of 2 such layers"] for name in "bc"]),
+        (1, [[name, "unroll is True; graph passes replace 1 of 2 such layers"] for name in "bc"]),
         (2, []),
     ],
 )
@@ -160,11 +160,11 @@ def test_what_is_no_model(tmp_path):
     assert said.strip() == f"blockcell: there is no file {tmp_path / 'nothing.keras'}"
     for other in (ROOT / "README.md", ROOT / "docs"):
         _, said = run("compare", other, code=2)
-        assert said.startswith(f"blockcell: {other} is not a file of Keras (.keras, .h5), the fold")
+        assert said.startswith(f"blockcell: {other} is not a Keras file (.keras, .h5), the fold")
         assert len(said.splitlines()) == 1
     _, said = run("compare", GRAPHS / "gru_block_cell.meta", "--target", "nosuch", *QUICK, code=2)
     assert "nosuch" in said and len(said.splitlines()) == 1, said
-    assert "only a program has arguments" in run("compare", ROOT / "docs", "--", "x", code=2)[1]
+    assert "only a program takes arguments" in run("compare", ROOT / "docs", "--", "x", code=2)[1]
 
 
 def test_kinds(tmp_path):
@@ -242,7 +242,7 @@ def test_program(tmp_path):
             "import random, tensorflow as tf\n"
             "for _ in range(2): tf.function(lambda x: x)(random.SystemRandom().random())",
             1,
-            "the numbers differ: <lambda> (tf.function)",
+            "the results differ: <lambda> (tf.function)",
         ),
     ],
 )
@@ -279,10 +279,10 @@ def found_with(ratio, **fields):
 
 
 def test_advice():
-    assert "It gains: 2.00 times as fast. To have that, do it." in found_with(2.0).advice()
-    assert "gets slower: 0.50" in found_with(0.5).advice()
-    assert "No gain shows: 1.00" in found_with(1.0).advice()
-    assert "Nothing of it runs" in found_with(2.0, ran={}).advice()
+    assert "2.00 times as fast with blockcell. To use it, do it." in found_with(2.0).advice()
+    assert "Slower with blockcell: 0.50" in found_with(0.5).advice()
+    assert "No difference: 1.00" in found_with(1.0).advice()
+    assert "Nothing runs" in found_with(2.0, ran={}).advice()
     for error in (1.0, float("nan")):
         differs = found_with(2.0, differences=[results.Difference("results", error)])
         assert not differs.agrees and "differ" in differs.advice()

@@ -32,7 +32,7 @@ def test_environment(value, weights):
 def test_arguments():
     weights, *errors = run("given")
     assert weights == "int8_except_x" and len(errors) == 5
-    assert all("int8_except_x in this process already" in error for error in errors[:2])
+    assert all("already int8_except_x in this process" in error for error in errors[:2])
     assert "'int4'" in errors[2] and "weights='int8'" in errors[3] and "keep_x" in errors[4]
 
 

@@ -144,7 +144,7 @@ def test_library_cut_short(nothing_loaded, tmp_path, share):
     library.write_bytes(whole[: int(len(whole) * share)])
     with pytest.raises(blockcell.LibraryError) as error:
         blockcell.load(library)
-    assert_says(error, library, f"is cut short: it has {int(len(whole) * share):,} bytes of")
+    assert_says(error, library, f"is truncated: it has {int(len(whole) * share):,} of")
 
 
 def test_library_with_more_at_its_end_is_not_cut_short(tmp_path):
@@ -244,9 +244,7 @@ def test_load_beside_the_stock_kernels():
 
 
 def test_take_over_false_after_taking_over_is_an_error():
-    assert "take_over=False has to come with the first load()" in isolated_value(
-        "take_over_comes_first"
-    )
+    assert "pass take_over=False to the first load()" in isolated_value("take_over_comes_first")
 
 
 @pytest.fixture(scope="module")

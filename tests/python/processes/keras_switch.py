@@ -145,7 +145,7 @@ def with_own_cell():
 REFUSED = {
     "activation": (
         lambda: layers.LSTM(4, activation="elu"),
-        "activation is elu, and the kernels have tanh, sigmoid, relu, linear, hard_sigmoid",
+        "activation is elu, and the kernels support tanh, sigmoid, relu, linear, hard_sigmoid",
     ),
     "own_activation": (lambda: layers.GRU(4, activation=lambda x: x), "activation is <lambda>"),
     "recurrent_activation": (
@@ -188,7 +188,7 @@ TRAINED = {
     ),
     "implementation": (
         lambda: layers.RNN(layers.GRUCell(4, dropout=0.5, implementation=1)),
-        "implementation=1 drops out for each gate apart",
+        "implementation=1 has a dropout mask for each gate",
     ),
 }
 
@@ -297,7 +297,7 @@ def report_of_a_model():
     assert found["forward_both"].reason == "" and found["forward_both"].type == "LSTM"
     assert found["unrolled"].reason == "unroll is True"
     assert found["simple"].reason == (
-        "the kernels serve the layers LSTM and GRU, and it is a SimpleRNN"
+        "the kernels support the layers LSTM and GRU, and it is a SimpleRNN"
     )
     assert found["own"].reason == f"Own has a method {METHOD} of its own"
     lines = str(report).splitlines()
@@ -325,7 +325,7 @@ def other_backends():
                     use()
                 except RuntimeError as error:
                     assert str(error) == (
-                        "blockcell.keras serves Keras on TensorFlow, but Keras's backend is "
+                        "blockcell.keras supports Keras on TensorFlow, but Keras's backend is "
                         f"{backend}: set KERAS_BACKEND=tensorflow before Keras is imported"
                     )
                     continue
