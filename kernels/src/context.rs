@@ -38,7 +38,12 @@ impl<'e> Context<'e> {
 
     /// Whether factors of products are rounded to bfloat16, which is noted. Half keeps its precision.
     pub(crate) fn takes_pairs<E: Storage>(&self) -> bool {
-        self.noted(self.is_medium::<E>() && self.isa.has_pairs())
+        self.noted(self.wants_pairs::<E>())
+    }
+
+    /// The same before it is known whether there are such products.
+    pub(crate) fn wants_pairs<E: Storage>(&self) -> bool {
+        self.is_medium::<E>() && self.isa.has_pairs()
     }
 
     /// Whether weights are rounded to bfloat16, and nothing else, which is noted. `pays` tells where reading them takes

@@ -132,7 +132,7 @@ impl<E: Storage> GruSequence<'_, E> {
         let is_one_phase = step.b_hc.is_some();
         let gates = if is_one_phase { 3 } else { 2 };
         let shape = StepShape::new((batch, cells), gates);
-        let tiling = gemm::sequence_tiling(context, shape, steps);
+        let tiling = gemm::sequence_tiling::<E>(context, shape, steps);
         let w_x = self.w_x.as_ref().map(GruWeights::matrices);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
         let outputs = recurrence::Outputs { kept: [r, u, c, hc], states: [h] };

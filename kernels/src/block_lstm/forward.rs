@@ -127,7 +127,7 @@ impl<E: Storage> LstmSequence<'_, E> {
         let (batch, cells) = cs_prev.dim();
         let (weights, products) = scratch.split_at_mut(weights_len(cells, 4, cells));
         let steps = lengths.longest();
-        let tiling = gemm::sequence_tiling(context, StepShape::new((batch, cells), 4), steps);
+        let tiling = gemm::sequence_tiling::<E>(context, StepShape::new((batch, cells), 4), steps);
         let w_x = self.w_x.as_ref().map(slice::from_ref);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [cs_prev, h_prev] };
         let product = Product::plain(tiling, w_h);

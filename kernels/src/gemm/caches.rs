@@ -11,10 +11,10 @@ fn second_level() -> usize {
     *BYTES.get_or_init(|| told().unwrap_or(least).clamp(least, most))
 }
 
-/// The most weights that stay in the second level cache of every thread, beside all else.
+/// The most bytes of weights that stay in the second level cache of every thread, beside all else.
 pub(super) fn small_weights() -> usize {
     let (part, whole) = WEIGHTS_SHARE;
-    second_level() / size_of::<f32>() * part / whole
+    second_level() * part / whole
 }
 
 /// What the processor tells of it, if that is the same on every core: results must not depend on the core that is

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::caches::small_weights;
 use super::lanes::{Lanes, lanes};
-use crate::Context;
+use super::weights::weight_bytes;
 use crate::tiles::Tiling;
 use crate::tuning::{
     CONSTANT_COLUMNS, HELD_WEIGHTS_FLOATS, KC, LEAST_ROWS, LEAST_ROWS_OF_SMALL_WEIGHTS, MC,
@@ -12,6 +12,7 @@ use crate::tuning::{
     PRODUCT_TILES_PER_THREAD, READING_ROWS, REREADING, ROW_TILES, SINGLE_STEP_SUMS_FLOATS,
     STEP_SUMS_FLOATS, SUM_COLUMNS, TASK_MULTIPLY_ADDS, TRANSPOSED_COLUMNS, UNIT,
 };
+use crate::{Context, Storage};
 
 /// The products of a step with the state: `products` sums for each cell of each row, with as many terms as there are
 /// cells.
@@ -59,15 +60,20 @@ pub(crate) fn step_tiling(context: &Context<'_>, shape: StepShape) -> Tiling {
     shape.tiling(context, rows, most, UNIT)
 }
 
-/// [`step_tiling`] for steps whose rows need nothing of each other, and have no sums over the batch: where the weights
-/// are small, each thread has rows of its own, and all cells.
-pub(crate) fn sequence_tiling(context: &Context<'_>, shape: StepShape, steps: usize) -> Tiling {
+/// [`step_tiling`] for steps whose rows need nothing of each other, and have no sums over the batch: where the weights,
+/// as they are packed, are small, each thread has rows of its own, and all cells.
+pub(crate) fn sequence_tiling<E: Storage>(
+    context: &Context<'_>,
+    shape: StepShape,
+    steps: usize,
+) -> Tiling {
     let (batch, weights) = (shape.rows, shape.weights());
     let threads = context.executor.threads().max(1);
     let worth = TASK_MULTIPLY_ADDS / weights.saturating_mul(steps).max(1);
     let rows = batch.div_ceil(threads).max(worth).min(rows_of_batch(batch));
     // A single row can still be cut into columns.
-    if weights > small_weights() || (rows >= batch && threads > 1) {
+    let bytes = weights.saturating_mul(weight_bytes::<E>(context, shape.cells));
+    if bytes > small_weights() || (rows >= batch && threads > 1) {
         return step_tiling(context, shape);
     }
     Tiling { rows: even(batch, rows, 1), columns: padded(shape.cells).max(UNIT) }
@@ -105,7 +111,7 @@ pub(crate) fn step_rows(shape: StepShape) -> usize {
     if weights > HELD_WEIGHTS_FLOATS {
         return most_rows(batch);
     }
-    let most = if weights <= small_weights() {
+    let most = if size_of::<f32>() * weights <= small_weights() {
         batch.div_ceil(2).max(LEAST_ROWS_OF_SMALL_WEIGHTS)
     } else {
         MC

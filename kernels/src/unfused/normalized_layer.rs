@@ -116,7 +116,7 @@ pub(crate) fn compute<E: Storage>(
     let lengths = Lengths::new(ArrayView1::from(&lengths));
     let rounds = lengths.longest();
     let (weights, products) = scratch.split_at_mut(weights_len(cell, 4, cell));
-    let tiling = gemm::sequence_tiling(context, StepShape::new((batch, cell), 4), rounds);
+    let tiling = gemm::sequence_tiling::<E>(context, StepShape::new((batch, cell), 4), rounds);
     let product = Product::plain(tiling, w_h).packed_for(context, rounds, weights);
     let step = attributes.step(&gamma, &beta);
     let w_x = Some(slice::from_ref(&w_x));

@@ -53,7 +53,7 @@ impl LayerCell<'_> {
         let [h] = self.parts_mut(saved);
         let (weights, products) = scratch.rest().split_at_mut(rnn_weights_len(&network));
         let steps = lengths.longest();
-        let tiling = gemm::sequence_tiling(context, StepShape::new(h_prev.dim(), 1), steps);
+        let tiling = gemm::sequence_tiling::<f32>(context, StepShape::new(h_prev.dim(), 1), steps);
         let product = Product::plain(tiling, w_h).packed_for(context, steps, weights);
         let w_x = w_x.as_ref().map(slice::from_ref);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
