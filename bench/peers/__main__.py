@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+import numpy as np
+
 from bench.comparison import new_parser, positive
 from bench.nets import LARGEST_ERROR
 from bench.peers import blocks, clients, nets, report
@@ -169,8 +171,10 @@ def _measured(rows_file, sides, net, threads, arguments):
         if net.work == nets.INT8 and net.kind == "LSTM":
             want = blocks.in_float64(net, net.arrays(arguments.seed))
             for side in turns["seconds"]:
-                error = scaled_error(sides.results(side)["h"], want)
-                turns["errors"][f"{side} from float64"] = error
+                found = sides.results(side)["h"]
+                mean = np.abs(found - want).mean() / np.abs(want).max()
+                turns["errors"][f"{side}{report.LARGEST}"] = scaled_error(found, want)
+                turns["errors"][f"{side}{report.MEAN}"] = float(mean)
         return turns
 
     return Turns(**rows_file.measured([list(net), threads], measure))

@@ -34,6 +34,10 @@ NOTE = (
 )
 """What the columns mean."""
 
+LARGEST = ", largest error against float64"
+MEAN = ", mean error against float64"
+"""How the errors of a row against float64 are called: a side, and one of these."""
+
 
 class Row(NamedTuple):
     """The result for a net at a number of threads; times in seconds a call."""
@@ -139,14 +143,14 @@ def _mean_cells(mean):
 
 def _accuracies(rows):
     """A line for each row that was compared with float64."""
-    ending = " from float64"
     for row in rows:
-        errors = {name: error for name, error in row.errors.items() if name.endswith(ending)}
-        if errors:
+        sides = [name[: -len(LARGEST)] for name in row.errors if name.endswith(LARGEST)]
+        if sides:
             each = ", ".join(
-                f"{name[: -len(ending)]} {error:.2e}" for name, error in errors.items()
+                f"{side} {row.errors[side + LARGEST]:.2e} and {row.errors[side + MEAN]:.2e}"
+                for side in sides
             )
-            yield f"Largest error against float64, {row.net}, {at(row.threads)}: {each}."
+            yield f"Largest and mean error against float64, {row.net}, {at(row.threads)}: {each}."
 
 
 def print_tables(console, found):
