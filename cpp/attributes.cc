@@ -5,8 +5,10 @@
 
 #include "blockcell/src/bridge.rs.h"
 #include "cpp/tensors.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/graph/graph.h"
 
 namespace blockcell {
 namespace {
@@ -58,9 +60,24 @@ auto Getter(const Context* context) {
       [context](const std::string& name, AttributeKind kind) { return Get(*context, name, kind); };
 }
 
+// A node of a graph as `Fetch` takes it.
+struct OfNode {
+  const tf::Node* node;
+
+  template <typename T>
+  tf::Status GetAttr(const std::string& name, T* value) const {
+    return tf::GetNodeAttr(node->attrs(), name, value);
+  }
+};
+
 }  // namespace
 
 NodeAttributes::NodeAttributes(tf::OpKernelConstruction* context) : get_(Getter(context)) {}
+
+NodeAttributes::NodeAttributes(const tf::Node* node)
+    : get_([node](const std::string& name, AttributeKind kind) {
+        return Get(OfNode{node}, name, kind);
+      }) {}
 
 NodeAttributes::NodeAttributes(tf::shape_inference::InferenceContext* context)
     : get_(Getter(context)) {}

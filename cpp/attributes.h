@@ -8,6 +8,7 @@
 #include "rust/cxx.h"
 
 namespace tensorflow {
+class Node;
 class OpKernelConstruction;
 namespace shape_inference {
 class InferenceContext;
@@ -24,6 +25,7 @@ class NodeAttributes {
  public:
   explicit NodeAttributes(tensorflow::OpKernelConstruction* context);
   explicit NodeAttributes(tensorflow::shape_inference::InferenceContext* context);
+  explicit NodeAttributes(const tensorflow::Node* node);
 
   AttributeValue get(rust::Str name, AttributeKind kind) const;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "blockcell/src/bridge.rs.h"
+#include "cpp/attributes.h"
 #include "cpp/library.h"
 #include "cpp/passes.h"
 #include "cpp/tensors.h"
@@ -46,19 +47,35 @@ bool ReadsOnly(const tf::Node* node) {
   return true;
 }
 
+// Whether a graph is the body of a function. TensorFlow 1.15 does not tell.
+#ifdef BLOCKCELL_TENSORFLOW_1
+bool IsBody(const Pass::Options&) { return false; }
+#else
+bool IsBody(const Pass::Options& options) { return options.is_function_graph; }
+#endif
+
 class ConstantsPass : public Pass {
   tf::Status RunOn(tf::Graph* graph, const Options& options) override {
-    const bool wanted = !IsUnwanted(options);
+    const bool unwanted = IsUnwanted(options);
+    const bool is_body = IsBody(options);
     std::map<const tf::Node*, std::int64_t> numbers;
     for (tf::Node* node : graph->op_nodes()) {
-      if (packs_weights(StrOf(node->type_string()))) Note(node, wanted, &numbers);
+      const rust::Str op = StrOf(node->type_string());
+      if (!packs_weights(op)) continue;
+      const bool wanted = !unwanted && keeps_weights(op, NodeAttributes(node));
+      // All graphs of a session share the kernel of a stateful node, by its name. Its inputs may
+      // be constants in one, and fed in another.
+      if (Note(node, wanted, &numbers) && node->op_def().is_stateful() && !is_body) {
+        node->set_name(StringOf(own_name(StrOf(node->name()), ++last_)));
+      }
     }
     return tf::Status();
   }
 
-  // Notes which inputs of a node are constants or variables. That there are none is noted, too: a
-  // graph that has been through this pass may have come back with other inputs.
-  void Note(tf::Node* node, bool wanted, std::map<const tf::Node*, std::int64_t>* numbers) {
+  // Notes which inputs of a node are constants or variables, and tells whether there is any. That
+  // there is none is noted, too: a graph that has been through this pass may have come back with
+  // other inputs.
+  bool Note(tf::Node* node, bool wanted, std::map<const tf::Node*, std::int64_t>* numbers) {
     std::vector<std::int64_t> inputs;
     std::vector<std::int64_t> constants;
     const int count = wanted ? node->num_inputs() : 0;
@@ -83,9 +100,10 @@ class ConstantsPass : public Pass {
     value.mutable_list();
     for (const std::int64_t number : note.numbers) value.mutable_list()->add_i(number);
     node->AddAttr(StringOf(note.attribute), value);
+    return !inputs.empty();
   }
 
-  // The number of the last constant. No two constants of a process have the same.
+  // The last number of a constant, or of a node with a name of its own. None is given twice.
   std::atomic<std::int64_t> last_{0};
 };
 

@@ -22,7 +22,7 @@ mod threads;
 mod unfused;
 mod variables;
 
-use constants::{note_constants, packs_weights, wants_constants};
+use constants::{keeps_weights, note_constants, own_name, packs_weights, wants_constants};
 pub(crate) use cudnn::is_on as has_cudnn;
 use info::info;
 use kernels::{Kernel, make_kernel, operations};
@@ -154,6 +154,12 @@ mod ffi {
 
         /// Whether kernels of this operation pack weights, which constants spare them.
         fn packs_weights(op: &str) -> bool;
+
+        /// Whether the kernel of a node of such an operation is to keep packed weights.
+        fn keeps_weights(op: &str, attributes: &NodeAttributes) -> bool;
+
+        /// A name for a node by which no other graph of a session finds its kernel; `number` is of this node alone.
+        fn own_name(node: &str, number: i64) -> String;
 
         /// What tells a kernel in this process that these of its inputs are these constants, by a number of each. The
         /// number 0 is that of every variable which the graph only reads.

@@ -4,7 +4,7 @@ Shapes are unknown when the graph is built: what checks them is the kernel.
 """
 
 import functools
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -36,6 +36,12 @@ def backprop_op(version: int, tensors: Mapping[str, Any], **attributes: Any) -> 
 @functools.lru_cache(maxsize=None)
 def _graph(version: int, dtype: str, is_training: bool, attributes: Any) -> Any:
     """A graph with the forward op and its Backprop, its placeholders and its outputs by name."""
+    return _new_graph(version, dtype, is_training, attributes, {})
+
+
+def _new_graph(
+    version: int, dtype: str, is_training: bool, attributes: Any, constants: Mapping[str, Any]
+) -> Any:
     names = FORWARD_INPUTS + tuple(name + "_backprop" for name in FORWARD)
     with tf.Graph().as_default() as graph:
         feeds = {
@@ -43,10 +49,12 @@ def _graph(version: int, dtype: str, is_training: bool, attributes: Any) -> Any:
                 tf.int32 if name == "sequence_lengths" else dtype, name=name
             )
             for name in names
+            if name not in constants
         }
-        outputs = forward_op(version, feeds, is_training=is_training, **dict(attributes))
+        tensors = {**feeds, **{name: tf.constant(value) for name, value in constants.items()}}
+        outputs = forward_op(version, tensors, is_training=is_training, **dict(attributes))
         if is_training:
-            outputs.update(backprop_op(version, {**feeds, **outputs}, **dict(attributes)))
+            outputs.update(backprop_op(version, {**tensors, **outputs}, **dict(attributes)))
     return graph, feeds, outputs
 
 
@@ -63,6 +71,7 @@ def run(
     is_training: bool = True,
     threads: int = 0,
     calls: int = 1,
+    constants: Sequence[str] = (),
     **attributes: Any,
 ) -> Dict[str, np.ndarray]:
     """Returns the outputs of the forward op, and with `is_training` those of its Backprop.
@@ -77,14 +86,18 @@ def run(
       is_training: The attribute.
       threads: How many threads an op may use; 0 is TensorFlow's default.
       calls: How often to run; the outputs of the last one are returned.
+      constants: Names of inputs that are constants of the graph.
       **attributes: More attributes, or other ones than the network's.
     """
     attributes = {**network.attributes, **attributes}
     if network.num_proj:
         attributes["num_proj"] = network.num_proj
     dtype = inputs["input"].dtype.name
-    graph, feeds, fetches = _graph(version, dtype, is_training, tuple(sorted(attributes.items())))
-    session = (_session.__wrapped__ if "dropout" in attributes else _session)(graph, threads)
+    kind = (version, dtype, is_training, tuple(sorted(attributes.items())))
+    made = _new_graph(*kind, {name: inputs[name] for name in constants}) if constants else None
+    graph, feeds, fetches = made or _graph(*kind)
+    is_new = made or "dropout" in attributes
+    session = (_session.__wrapped__ if is_new else _session)(graph, threads)
     got = {}
     for _ in range(calls):
         got = session.run(fetches, {feeds[name]: inputs[name] for name in feeds})

@@ -21,7 +21,21 @@ OPS: Dict[str, Tuple[int, bool]] = {
 # time, batch, input_size, num_units
 _QUICK = [(3, 5, 7, 17)]
 _MORE = [(1, 1, 1, 1), (7, 3, 16, 16), (5, 19, 31, 33), (2, 20, 200, 200)]
+_INT8 = [(12, 5, 40, 48), (9, 1, 45, 65), (33, 20, 64, 200)]
 _STACKS = [(1, 1), (2, 2)]  # Layers and directions.
+
+
+def int8_grid(ops: Sequence[str], quick: bool) -> Iterator[Case]:
+    """Forward ops, at sizes where constant parameters are in int8, in float32.
+
+    Args:
+      ops: Names of ops; those of other kinds are left out.
+      quick: Whether to take one size only.
+    """
+    for op in ops:
+        version, is_gradient = OPS.get(op, (0, True))
+        if not is_gradient:
+            yield from _cases(op, "float32", _options(version), _INT8[:1] if quick else _INT8)
 
 
 def grid(ops: Sequence[str], dtypes: Sequence[str], quick: bool) -> Iterator[Case]:
@@ -36,12 +50,19 @@ def grid(ops: Sequence[str], dtypes: Sequence[str], quick: bool) -> Iterator[Cas
         if op not in OPS:
             continue
         for dtype in dtypes:
-            for attributes in _options(OPS[op][0]):
-                for time, batch, input_size, units in _QUICK + ([] if quick else _MORE):
-                    if attributes["input_mode"] == "skip_input":
-                        input_size = units
-                    sizes = dict(time=time, batch=batch, input_size=input_size, cell_size=units)
-                    yield Case(op, dtype, attributes, sizes)
+            shapes = _QUICK + ([] if quick else _MORE)
+            yield from _cases(op, dtype, _options(OPS[op][0]), shapes)
+
+
+def _cases(
+    op: str, dtype: str, options: List[Dict[str, Any]], shapes: Sequence[Tuple[int, ...]]
+) -> Iterator[Case]:
+    for attributes in options:
+        for time, batch, input_size, units in shapes:
+            if attributes["input_mode"] == "skip_input":
+                input_size = units
+            sizes = dict(time=time, batch=batch, input_size=input_size, cell_size=units)
+            yield Case(op, dtype, attributes, sizes)
 
 
 def _options(version: int) -> List[Dict[str, Any]]:
@@ -58,13 +79,16 @@ def _options(version: int) -> List[Dict[str, Any]]:
     return found
 
 
-def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
+def check(
+    case: Case, seed: int, tolerance: Optional[float], constants: Sequence[str] = ()
+) -> Result:
     """Runs a case and compares it with the oracle; of version 3 each row has its own length.
 
     Args:
       case: What to run.
       seed: Of the inputs.
       tolerance: The scaled error to accept; by default what the kernels promise.
+      constants: Names of inputs that are constants of the graph; others do not count.
     """
     from blockcell_tools import cudnn_calls
 
@@ -82,7 +106,10 @@ def check(case: Case, seed: int, tolerance: Optional[float]) -> Result:
     names = cudnn_inputs.BACKPROP if is_gradient else cudnn_inputs.FORWARD
     limit = cudnn_inputs.LIMIT[dtype] if tolerance is None else tolerance
     try:
-        got = cudnn_calls.run(network, inputs, version, is_training=is_gradient, **order)
+        constants = [name for name in constants if name in inputs]
+        got = cudnn_calls.run(
+            network, inputs, version, is_training=is_gradient, constants=constants, **order
+        )
         want = cudnn_inputs.expected(network, inputs, time_major)
         found = [
             Accuracy(name, scaled_error(got[name], want[name]), limit)

@@ -113,12 +113,18 @@ def train_ops(graph: Any, meta_graph: Any) -> List[str]:
     return trained if names.issuperset(trained) else []
 
 
-def targets_of(graph: Any, meta_graph: Any) -> List[str]:
-    """The operations of a step, by default."""
+def targets_of(graph: Any, meta_graph: Any, others: Sequence[str] = ()) -> List[str]:
+    """The operations of a step, by default.
+
+    Args:
+      graph: A graph.
+      meta_graph: What it was imported from.
+      others: Ops that count as cells, beside those that the passes look for.
+    """
     trained = train_ops(graph, meta_graph)
     if trained:
         return trained
-    return [operation.name for operation in _after_cells(graph) if not _after(operation)]
+    return [operation.name for operation in _after_cells(graph, others) if not _after(operation)]
 
 
 def _prepare_body(function: Any) -> None:
@@ -164,13 +170,15 @@ def _may_be_of_cell(op: str) -> bool:
     return op in OPS or op == "Split"
 
 
-def _after_cells(graph: Any) -> List[Any]:
+def _after_cells(graph: Any, others: Sequence[str]) -> List[Any]:
     """All operations that depend on a cell, and the cells', or on calls with layers of Keras 2."""
     has_layers = any(map(_is_layer, graph.as_graph_def().library.function))
     found = [
         one
         for one in graph.get_operations()
-        if _may_be_of_cell(one.type) or (has_layers and one.type.endswith("PartitionedCall"))
+        if _may_be_of_cell(one.type)
+        or one.type in others
+        or (has_layers and one.type.endswith("PartitionedCall"))
     ]
     seen = set(found)
     for operation in found:  # Grows while it is read.

@@ -8,7 +8,9 @@ use blockcell_kernels::ops::{self, Op};
 use blockcell_kernels::{Constant, Constants, Copies};
 
 use super::attributes::Attributes;
-use super::ffi::{self, Input, Tensors};
+use super::cudnn;
+use super::ffi::{self, Input, NodeAttributes, Tensors};
+use super::status::or_default;
 use super::variables::{self, Variable, Watched};
 
 /// The attribute by which the graph pass tells: the mark of this process, the numbers of the inputs, and those of the
@@ -22,8 +24,10 @@ const VARIABLE: i64 = 0;
 static MARK: LazyLock<i64> =
     LazyLock::new(|| RandomState::new().build_hasher().finish().cast_signed());
 
-/// The operations whose calls pack weights. Those of cuDNN are not among them: they are stateful, so several graphs of a
-/// session share a kernel, and what is a constant in one may be fed in another.
+/// What is between the name of a node and a number, in a name of its own.
+const OWN_NAME: &str = "/_blockcell";
+
+/// The operations whose calls pack weights, beside those of cuDNN.
 const OPS: [&Op; 8] = [
     &ops::BLOCK_LSTM,
     &ops::BLOCK_LSTM_V2,
@@ -40,12 +44,21 @@ pub(super) fn wants_constants() -> bool {
 }
 
 pub(super) fn packs_weights(op: &str) -> bool {
-    OPS.iter().any(|one| one.name == op)
+    OPS.iter().any(|one| one.name == op) || cudnn::is_forward(op)
 }
 
-/// Whether weights in int8 are meant for an operation: also where it cannot have them.
-pub(super) fn multiplies_weights(op: &str) -> bool {
-    packs_weights(op) || op.starts_with("CudnnRNN")
+/// Whether the kernel of a node is to keep packed weights. Those of cuDNN's operations are kept in int8, and not in float32.
+pub(super) fn keeps_weights(op: &str, attributes: &NodeAttributes) -> bool {
+    or_default(op, || !cudnn::is_forward(op) || cudnn::infers_in_int8(op, attributes))
+}
+
+pub(super) fn own_name(node: &str, number: i64) -> String {
+    format!("{node}{OWN_NAME}{number}")
+}
+
+/// The name that a node had in the graph, by one that may be [`own_name`].
+pub(super) fn name_in_graph(name: &str) -> &str {
+    name.split_once(OWN_NAME).map_or(name, |(node, _)| node)
 }
 
 pub(super) fn note_constants(inputs: &[i64], constants: &[i64]) -> ffi::ConstantsNote {

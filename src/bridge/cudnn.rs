@@ -9,12 +9,12 @@ use blockcell_kernels::cudnn_rnn::{
     Outputs, Shapes,
 };
 use blockcell_kernels::ops::{self, DataType, Op};
-use blockcell_kernels::{Element, Error, Storage};
+use blockcell_kernels::{Element, Error, Storage, Weights};
 use bytemuck::Pod;
 use half::f16;
 
 use super::attributes::Attributes;
-use super::ffi::{Input, Output, Plan, Shape, lists_gpus};
+use super::ffi::{Input, NodeAttributes, Output, Plan, Shape, lists_gpus};
 use super::kernels::{Call, Node, Operation, describe};
 use super::tensors::{elements, elements_mut, view, view_mut};
 use crate::switches;
@@ -75,6 +75,23 @@ pub(super) fn registered() -> impl Iterator<Item = &'static dyn Operation> {
 pub(crate) fn is_on() -> bool {
     static ON: LazyLock<bool> = LazyLock::new(|| switches::CUDNN.unwrap_or_else(|| !has_gpu()));
     *ON
+}
+
+/// The forward operation of this name.
+fn forward(op: &str) -> Option<&'static CudnnOp> {
+    ALL.iter().find(|one| one.op.name == op && one.kind == Kind::Forward)
+}
+
+pub(super) fn is_forward(op: &str) -> bool {
+    forward(op).is_some()
+}
+
+/// Whether a node of such an operation infers, and has weights in int8 where they are constants.
+pub(super) fn infers_in_int8(op: &str, attributes: &NodeAttributes) -> bool {
+    let Some(op) = forward(op).filter(|_| is_on()) else { return false };
+    let attributes = Attributes::new(op.op, attributes);
+    let weights = attributes.weights().ok().flatten().unwrap_or(*switches::WEIGHTS);
+    weights != Weights::Float32 && matches!(attributes.flag("is_training"), Ok(false))
 }
 
 /// Whether each call of a node has the dropout masks of its first one: where TensorFlow's own switch is on, as a node

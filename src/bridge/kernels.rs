@@ -6,7 +6,7 @@ use blockcell_kernels::ops::{Inferred, Op, PartialShape};
 use blockcell_kernels::{Constants, Context, Error, Isa, Precision, Ran, Weights};
 
 use super::attributes::{self, Attributes};
-use super::constants::{Kept, multiplies_weights};
+use super::constants::{Kept, name_in_graph, packs_weights};
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status, Tensors};
 use super::runs::{self, Runs};
 use super::status::{guarded, or_default};
@@ -139,7 +139,7 @@ pub(super) fn make_kernel(op: &str, name: &str, attributes: &NodeAttributes) -> 
         Ok(())
     });
     let runs = Runs::of(op, label.as_deref());
-    let layer = label.unwrap_or_else(|| name.to_owned());
+    let layer = label.unwrap_or_else(|| name_in_graph(name).to_owned());
     let (op, node, said) = (op.to_owned(), node.ok_or(status), AtomicBool::new(false));
     Box::new(Kernel { op, layer, node, kept, precision, weights, said, runs })
 }
@@ -218,7 +218,7 @@ impl Kernel {
 
     /// Says once, where weights are to be in int8 and a call had them in float32, why.
     fn say_of_float32(&self, ran_int8: bool, inputs: &[Input<'_>]) {
-        let is_meant = self.weights != Weights::Float32 && multiplies_weights(&self.op);
+        let is_meant = self.weights != Weights::Float32 && packs_weights(&self.op);
         if ran_int8 || !is_meant || *switches::LOG == 0 || self.said.swap(true, Ordering::Relaxed) {
             return;
         }

@@ -8,7 +8,7 @@ use super::memory::{Activations, Arena, total};
 use super::prepared_inputs::{DirectionBuffers, Inputs, PreparedInputs, in_order};
 use super::{Attributes, Mode, Network, dropout, rows};
 use crate::recurrence::{Lengths, state_before};
-use crate::{Context, Element, Error, Storage};
+use crate::{Context, Element, Error, Storage, Weights};
 
 /// Outputs of [`forward`]. Previous contents do not matter.
 #[derive(Debug)]
@@ -137,6 +137,9 @@ pub(crate) fn compute<E: Storage>(
 ) {
     let Outputs { output, output_h, output_c, reserve_space } = outputs;
     let layout = network.layout;
+    // A backward pass multiplies by weights in float32.
+    let weights = if attributes.is_training { Weights::Float32 } else { context.weights };
+    let context = &Context { weights, ..*context };
     if network.batch == 0 || layout.num_units == 0 {
         return;
     }

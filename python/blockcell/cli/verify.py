@@ -38,7 +38,7 @@ _TYPES = {"float32": "float32", "half": "float16"}
 _LIMITS = {"medium": 1e-2, "int8": 1e-1, "int8_except_x": 1e-1}
 """Scaled errors that levels of precision, and weights in int8, promise; that of the highest level
 depends on the op."""
-_MATRICES = ("w", "w_ru", "w_c")
+_MATRICES = ("w", "w_ru", "w_c", "params")
 """Weights that may be in int8."""
 _NOTE = (
     "Scaled errors: the largest difference from the float64 reference, relative to the largest "
@@ -107,7 +107,10 @@ def command(
     if graph:
         cases, left_out = _cases_of_graph(graph, batch, time, names)
     elif in_int8:
-        cases = list(verification.int8_grid(names, quick))
+        cases = [
+            *verification.int8_grid(names, quick),
+            *cudnn_verification.int8_grid(names, quick),
+        ]
         left_out = ["all ops except forward sequences in float32: int8 is not used there"]
     else:
         types = tuple(_TYPES[name] for name in dtypes)

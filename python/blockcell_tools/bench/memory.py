@@ -1,7 +1,8 @@
-"""Peak memory of a training step, each side in a process of its own."""
+"""Peak memory of a training step, each side in a process of its own, and of packed weights."""
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
+from blockcell.op_table import BLOCK_LSTM
 from blockcell_tools.bench.graphs import SIDES
 from blockcell_tools.bench.ops import Workload
 from blockcell_tools.bench.tables import OPS, encode
@@ -9,6 +10,8 @@ from blockcell_tools.bench.workers import Worker
 
 OP = "BlockLSTM+Grad"
 """The op whose step is measured: forward and backward."""
+PACKED_OP = BLOCK_LSTM
+"""The op whose packed weights are measured."""
 
 
 class Peak(NamedTuple):
@@ -25,6 +28,20 @@ class Peak(NamedTuple):
     """Most that TensorFlow's allocator had given out above what it had before; None in 1.15."""
     kernels: Dict[str, Tuple[int, int]]
     """Of each kernel, what that allocator gave it at its peak, and what outlives the kernel."""
+
+
+class Packed(NamedTuple):
+    """The memory of constant weights and of their packed copies, in bytes."""
+
+    op: str
+    shape: str
+    threads: int
+    weights: int
+    """The matrices in float32."""
+    float32: int
+    """The packed copies that a kernel keeps in float32."""
+    int8: int
+    """Those in int8."""
 
 
 def measure(shape, threads, library, advance):
@@ -52,3 +69,24 @@ def measure(shape, threads, library, advance):
                 peaks.append(Peak(side=side, shape=case.shape, threads=threads, **found))
         advance()
     return peaks
+
+
+def measure_packed(shape, threads, library):
+    """Measures the packed copies of constant weights.
+
+    Args:
+      shape: As of `measure`.
+      threads: The same.
+      library: The same.
+
+    Returns:
+      A `Packed`.
+
+    Raises:
+      WorkerError: The process did not run.
+    """
+    case = Workload(OPS[PACKED_OP], "float32", False, *shape)
+    with Worker("blockcell_tools.bench.memory_worker") as worker:
+        worker.ask({"threads": threads, "library": library})
+        found = worker.ask({"case": encode(case), "packed": True})
+    return Packed(op=PACKED_OP, shape=case.shape, threads=threads, **found)

@@ -1,6 +1,7 @@
-"""The process that measures the peak memory of one side, and talks as the other worker does.
+"""The process that measures memory, and talks as the other worker does.
 
-The parent (`blockcell_tools.bench.memory`) writes what to load, then a case and a side.
+The parent (`blockcell_tools.bench.memory`) writes what to load, then a case and a side, or a case
+whose packed weights are measured.
 """
 
 import contextlib
@@ -9,7 +10,9 @@ import gc
 from pathlib import Path
 
 import blockcell
-from blockcell_tools.bench.graphs import LabelError, Pair
+from blockcell import loader
+from blockcell.op_table import WEIGHT
+from blockcell_tools.bench.graphs import SIDES, LabelError, Pair
 from blockcell_tools.bench.machine import resident
 from blockcell_tools.bench.tables import decode
 from blockcell_tools.bench.worker import answer, start
@@ -19,12 +22,32 @@ STEPS = 3
 
 
 def serve(messages):
-    """Measures a case on one side."""
+    """Measures a case."""
     job = next(messages)
     sides, about = start(job)
     yield about
     for message in messages:
-        yield step(sides, decode(message["case"]), message["side"])
+        case = decode(message["case"])
+        yield packed(sides, case) if "packed" in message else step(sides, case, message["side"])
+
+
+def packed(sides, case):
+    """The memory of constant weights and of their copies, as fields of `Packed`."""
+    from blockcell import node_attributes
+
+    arrays = case.inputs(1)
+    constants = [tensor.name for tensor in case.op.inputs if tensor.kind == WEIGHT]
+    matrices = [arrays[name] for name in constants if arrays[name].ndim == 2]
+    found = {"weights": sum(matrix.nbytes for matrix in matrices)}
+    attributes = {"use_peephole": case.use_peephole}
+    for weights in loader.WEIGHTS:
+        nodes = {node_attributes.WEIGHTS: weights}
+        gc.collect()
+        before = blockcell.info()["kept_weight_bytes"]
+        with Pair(sides, case.op, arrays, attributes, constants, nodes=nodes) as pair:
+            pair.outputs(SIDES[-1])
+            found[weights] = blockcell.info()["kept_weight_bytes"] - before
+    return found
 
 
 def step(sides, case, side):

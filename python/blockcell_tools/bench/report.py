@@ -30,6 +30,12 @@ MEMORY_NOTE = (
 )
 """What the columns of the memory table mean."""
 
+PACKED_NOTE = (
+    "Weights: the matrices of an op in float32. float32 and int8: the packed copies that its "
+    "kernel keeps if they are constants."
+)
+"""What the columns of the table of packed weights mean."""
+
 TOLERATED = 0.15
 """Cores that others may take from a row before it is marked."""
 
@@ -229,6 +235,18 @@ def _memory_cells(peak) -> List[str]:
     return [peak.side, peak.shape, *numbers, kernels]
 
 
+_PACKED_COLUMNS = ("op", "shape", "threads", "weights", "float32", "int8", "int8 / weights")
+
+
+def _packed_cells(found) -> List[str]:
+    sizes = [f"{count / 2**20:,.2f}" for count in (found.weights, found.float32, found.int8)]
+    ratio = f"{found.int8 / found.weights:.2f}"
+    return [found.op, found.shape, str(found.threads), *sizes, ratio]
+
+
+_NOTES = {_MEMORY_COLUMNS: MEMORY_NOTE, _PACKED_COLUMNS: PACKED_NOTE}
+
+
 def rich_table(title, columns, lines, texts, note=None, styles=None, sections=None):
     """A `blockcell.cli.console.table` whose cells stay in one line each.
 
@@ -264,8 +282,7 @@ def print_tables(console, found):
     console.print(rich_table(found.title, *results, NOTE, styles, sections))
     console.print(rich_table("Ratios over all shapes", *ratios))
     for title, *content in more:
-        note = MEMORY_NOTE if content[0] is _MEMORY_COLUMNS else None
-        console.print(rich_table(title, *content, note))
+        console.print(rich_table(title, *content, _NOTES.get(content[0])))
     for remark in _none_below_one(rows):
         console.print(remark)
 
@@ -292,6 +309,7 @@ def as_json(found):
     content["rows"] = [_json_row(row, found.limits.get(row.threads)) for row in found.rows]
     content["means"] = [mean._asdict() for mean in means(found.rows)]
     content["memory"] = [peak._asdict() for peak in found.peaks]
+    content["packed_weights"] = [one._asdict() for one in found.packed]
     content["left_out"] = found.left_out
     return content
 
@@ -364,6 +382,9 @@ def _tables(found):
     if found.peaks:
         lines = [_memory_cells(peak) for peak in found.peaks]
         yield "Peak memory of a training step, MiB", _MEMORY_COLUMNS, lines, 2
+    if found.packed:
+        lines = [_packed_cells(one) for one in found.packed]
+        yield "Packed constant weights, MiB", _PACKED_COLUMNS, lines, 2
 
 
 def _none_below_one(rows):
@@ -380,6 +401,7 @@ def _parts(found, paragraph, pictures, make_table):
     if found.left_out:
         remarks += [f"Left out, as the library has no kernel: {', '.join(found.left_out)}."]
     remarks += [NOTE, *([MEMORY_NOTE] if found.peaks else [])]
+    remarks += [PACKED_NOTE] if found.packed else []
     return [*parts, *map(paragraph, remarks), *limit_parts(found.limits, paragraph, make_table)]
 
 

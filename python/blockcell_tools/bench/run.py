@@ -4,7 +4,7 @@ import datetime
 import functools
 import shlex
 import sys
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Sequence
 
 from blockcell.cli.console import new_progress
 from blockcell_tools import graph_nodes
@@ -29,6 +29,7 @@ class Found(NamedTuple):
     peaks: List[memory.Peak]
     left_out: List[str]
     """Ops that the library has no kernel for."""
+    packed: Sequence[memory.Packed] = ()
 
 
 def circumstances(*program):
@@ -102,14 +103,14 @@ def measure(arguments, console):
                     ask = functools.partial(worker.ask, {"case": fields})
                     results.append((case, threads, rows_file.measured([fields, threads], ask)))
         progress.update(bar, completed=len(results))
-        return results, left_out, _measure_memory(arguments, about, progress)
+        return (results, left_out, *_measure_memory(arguments, about, progress))
 
-    (results, left_out, peaks), limits = between_limits(arguments.threads, console, work)
+    (results, left_out, peaks, packed), limits = between_limits(arguments.threads, console, work)
     rows = [
         report.make_row(case, threads, result, limits.get(threads))
         for case, threads, result in results
     ]
-    return Found(title, mode, about, limits, rows, peaks, list(left_out))
+    return Found(title, mode, about, limits, rows, peaks, list(left_out), packed)
 
 
 def between_limits(threads, console, work):
@@ -160,15 +161,18 @@ def has(about, op):
 
 
 def _measure_memory(arguments, about, progress):
-    """The `Peak`s of the training step, if it is asked for and there are kernels for it."""
+    """The `Peak`s of the training step, and what is `Packed`, if asked for and with kernels."""
     wanted = arguments.memory and memory.OP in arguments.ops
     if not wanted or not has(about, OPS[memory.OP]):
-        return []
-    bar = progress.add_task("memory of a training step", total=2 * len(arguments.threads))
-    return [
-        peak
-        for threads in arguments.threads
-        for peak in memory.measure(
-            arguments.memory, threads, arguments.library, lambda: progress.advance(bar)
-        )
-    ]
+        return [], []
+    bar = progress.add_task("memory", total=3 * len(arguments.threads))
+
+    def advance():
+        progress.advance(bar)
+
+    peaks, packed = [], []
+    for threads in arguments.threads:
+        peaks += memory.measure(arguments.memory, threads, arguments.library, advance)
+        packed.append(memory.measure_packed(arguments.memory, threads, arguments.library))
+        advance()
+    return peaks, packed

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple
 
 import tensorflow as tf
 
-from blockcell_tools import graph_nodes, graph_plan
+from blockcell_tools import cudnn_verification, graph_nodes, graph_plan
 from blockcell_tools.comparison.models import Call, ModelError
 
 _SEEDS = ("seed", "seed2")
@@ -59,7 +59,8 @@ def read(call: Call, random: Any) -> Step:
         else:
             definition = graph_nodes.without_colocation(meta_graph.graph_def)
             tf.import_graph_def(definition, name="")
-        targets = call.targets or graph_plan.targets_of(graph, meta_graph)
+        others = tuple(cudnn_verification.OPS)
+        targets = call.targets or graph_plan.targets_of(graph, meta_graph, others)
         if not targets:
             raise ModelError("nothing in the graph follows an LSTM or GRU: pass a --target")
         fetched = {name: _element(graph, name) for name in targets}

@@ -1,9 +1,12 @@
 """The process of one side of a model's comparison: see `blockcell_tools.bench.side`."""
 
+import os
+
 import numpy as np
 
 import blockcell
-from blockcell_tools import graph_nodes, keras_nodes
+from blockcell import loader
+from blockcell_tools import cudnn_verification, graph_nodes, keras_nodes
 from blockcell_tools.bench.machine import resident
 from blockcell_tools.bench.side import serve
 from blockcell_tools.bench.tensorflow_side import TensorFlowSide, WithLibrary
@@ -22,6 +25,7 @@ class TensorFlow(TensorFlowSide):
         super().__init__(name, job)
         self._is_1 = self._tf.__version__.startswith("1.")
         self._step, self._state = "a call", dict
+        self._library, self._notes = job["library"], []
         if self._is_1:
             self._open()
             self._tf.compat.v1.keras.backend.set_session(self._session)
@@ -29,11 +33,13 @@ class TensorFlow(TensorFlowSide):
             self._set_threads()
 
     def about(self):
-        """Versions, what a step is, and the most memory so far."""
-        return dict(super().about(), step=self._step, memory=resident()["VmHWM"])
+        """Versions, what a step is, the most memory so far, and what the reader has to know."""
+        about = dict(step=self._step, memory=resident()["VmHWM"], notes=self._notes)
+        return dict(super().about(), **about)
 
     def prepare(self, call, random):
         """Reads the model, and makes `run`."""
+        self._load_if_needed(call)
         makers = {
             models.KERAS: self._keras_model,
             models.SAVED_MODEL: self._in_session if self._is_1 else self._function,
@@ -49,6 +55,21 @@ class TensorFlow(TensorFlowSide):
         """A run like all others, and what is found out of it."""
         del call
         self.run()
+
+    def _load_if_needed(self, call):
+        """Loads the library for a graph with cuDNN's ops, to compare int8 with float32."""
+        if models.kind_of(call.file) == models.KERAS or not _has_cudnn(call.file):
+            return
+        if (os.environ.get(loader.WEIGHTS_VARIABLE) or "float32") == "float32":
+            raise ModelError(
+                "TensorFlow has no kernels of cuDNN's ops on CPUs, so there is no baseline: use "
+                "blockcell verify --graph, or --weights int8 to compare int8 with float32"
+            )
+        blockcell.load(self._library, take_over=False, weights="float32")
+        self._notes = [
+            "TensorFlow has no kernels of cuDNN's ops on CPUs: those without are blockcell's in "
+            "float32."
+        ]
 
     def results(self):
         """The results that are floats, and variables after training, as arrays by name."""
@@ -127,6 +148,9 @@ class Ours(WithLibrary, TensorFlow):
             **{"ran": self._ran, "layers": self._layers, "int8_errors": self._int8_errors},
         )
 
+    def _load_if_needed(self, call):
+        """It is loaded."""
+
     def _watched_run(self, call):
         """Finds out what runs on the kernels."""
         before = blockcell.info()
@@ -145,6 +169,12 @@ _OF_LAYERS = (
     *("BlockcellLSTMLayer", "BlockcellGRULayer", "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
 )
 """Ops that stand for a whole layer."""
+
+
+def _has_cudnn(file):
+    """Whether a graph has nodes of cuDNN's ops. Those in functions of Keras have a loop, too."""
+    graphs = [one.graph_def for one in graph_nodes.meta_graphs(file)]
+    return any(node.op in cudnn_verification.OPS for graph in graphs for node in graph.node)
 
 
 def _more(before, after):

@@ -133,6 +133,8 @@ def measure(call, threads, seconds, seed, library, told):
         differences.append(Difference(f"results on {at(number)}", largest, mean))
         memory = {"without": theirs["memory"], "ours": ours["memory"]}
         about.update({name: ours[name] for name in OF_INFO})
+        if theirs["notes"]:
+            about["notes"] = theirs["notes"]
     stays += [f"{layer}: {reason}" for layer, reason in ours["layers"]]
     layers = ours["int8_errors"]
     answers = [answers_of(name, results[0][name], results[1][name]) for name in results[0]]

@@ -16,7 +16,7 @@ import tensorflow as tf
 import blockcell
 from blockcell.op_table import OPS
 from blockcell_tools import cudnn_verification, graph_nodes, verification
-from blockcell_tools.bench import client_rows, page, report, rows
+from blockcell_tools.bench import client_rows, memory, page, report, rows, shapes
 from blockcell_tools.bench import run as measuring
 from helpers.command_line import ROOT, documented, run
 
@@ -506,6 +506,20 @@ def test_bench(tmp_path):
     again = kept.read_text().splitlines(keepends=True)
     assert again[:2] == content[:2] and len(again) == 3 and again[2] != content[2]
     assert "--resume" in run(*words, "--resume", "--seed", "2", code=2, PATH=path)[1]
+
+
+@pytest.mark.once
+def test_memory_of_packed_weights():
+    shape = shapes.sequence_shape("12x4x96x128")
+    found = memory.measure_packed(shape, 1, str(blockcell.find_library()))
+    assert found.weights == 4 * (96 + 128) * 4 * 128
+    assert found.weights <= found.float32 < 2.2 * found.weights
+    assert 0.2 * found.weights < found.int8 <= 0.3 * found.weights
+    about = {"versions": {}, "isa": "", "machine": {}, "date": "", "command": "", "commit": ""}
+    all_found = measuring.Found("", "", about, {}, [], [], [], [found])
+    (title, columns, [cells], texts) = list(report._tables(all_found))[-1]
+    assert title == "Packed constant weights, MiB" and len(cells) == len(columns) > texts
+    assert report.as_json(all_found)["packed_weights"] == [found._asdict()]
 
 
 def test_options_of_clients(bench, monkeypatch):

@@ -84,6 +84,21 @@ def test_verify_takes_nodes_of_cudnn(cudnn_graph):
     assert "Left out: CudnnRNNV2_2: there is no kernel for float64" in printed
 
 
+def test_verify_of_cudnn_in_int8():
+    printed, _ = run("verify", "--quick", "--weights", "int8", "--ops", "CudnnRNNV3", "--json")
+    found = json.loads(printed)
+    assert found["failed"] == 0 and found["weights"] == "int8" and found["cases"] > 10
+    errors = [one["error"] for one in found["results"]]
+    assert min(errors) > 1e-4
+
+
+@pytest.mark.once
+def test_inspect_says_where_kernels_of_cudnn_are_off(cudnn_graph):
+    words = ["inspect", cudnn_graph, "--no-measure", "--json"]
+    nodes = json.loads(run(*words, BLOCKCELL_CUDNN="0")[0])["nodes"]
+    assert "BLOCKCELL_CUDNN=0" in nodes[0]["why_not"] and nodes[0]["runs_on"] == "TensorFlow"
+
+
 def test_verify_says_what_the_passes_make():
     graph = ROOT / "examples" / "char_lm" / "graphs" / "gru_block_cell.meta"
     printed, _ = run("verify", "--graph", graph)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from blockcell_tools import charts
+from blockcell_tools import charts, cudnn_calls
 from blockcell_tools.comparison import report, results, steps
 from blockcell_tools.comparison.models import kind_of
+from blockcell_tools.reference import cudnn, cudnn_inputs
 from helpers.command_line import ROOT, documented, run
 
 pytest.importorskip("click")
@@ -79,6 +80,37 @@ def test_weights_in_int8(tmp_path):
     assert 'blockcell.load(weights="int8") and blockcell.keras.enable()' in found["advice"] or (
         "To use it" not in found["advice"]
     )
+
+
+@pytest.fixture
+def graph_of_cudnn(tmp_path):
+    """A frozen graph of a network made for cuDNN, as `tf.contrib.cudnn_rnn` writes it."""
+    network = cudnn.Network("lstm", 64, 40)
+    inputs = cudnn_inputs.inputs_of(network, 20, 3)
+    names = cudnn_calls.FORWARD_INPUTS[1:4]
+    with tf.Graph().as_default() as graph:
+        tensors = {name: tf.constant(inputs[name]) for name in names}
+        tensors["input"] = tf.compat.v1.placeholder(tf.float32, [None, 3, 40], name="x")
+        with tf.name_scope("layer"):
+            outputs = cudnn_calls.forward_op(2, tensors, is_training=False, **network.attributes)
+        tf.identity(outputs["output"], name="results")
+    tf.io.write_graph(graph.as_graph_def(), str(tmp_path), "graph.pb", as_text=False)
+    np.savez(str(tmp_path / "sample.npz"), x=inputs["input"])
+    return tmp_path / "graph.pb"
+
+
+def test_weights_of_cudnn_in_int8(graph_of_cudnn):
+    """TensorFlow has no kernels on CPUs: the baseline is the library in float32."""
+    words = ["compare", graph_of_cudnn, "--data", graph_of_cudnn.parent / "sample.npz"]
+    _, said = run(*words, *QUICK[:4], code=2)
+    assert "TensorFlow has no kernels of cuDNN's ops on CPUs" in said
+    found = json.loads(run(*words, *QUICK[:4], "--weights", "int8", "--json")[0])
+    [(name, errors)] = found["layers"].items()
+    assert name == "layer/CudnnRNNV2" == "layer/" + errors["op"]
+    assert 1e-5 < errors["mean"] < errors["largest"] < 5e-2
+    assert 1e-5 < found["largest_difference"] < 5e-2 and found["agrees"]
+    assert "blockcell's in float32" in found["notes"][0]
+    assert 0 < found["kept_weight_bytes"] < 0.31 * 4 * (40 + 64) * 256
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,44 @@ def test_loop():
     assert 1e-4 < error < LIMIT and ran.get("BlockcellLSTMLayer") == 1
 
 
+def test_cudnn():
+    found = run("of_cudnn", INT8)
+    assert len(found) == 12
+    for case, (constant, fed, same, *ran) in found.items():
+        assert 1e-4 < constant < LIMIT and fed < 1e-5, case
+        assert same and ran == [2, 2, 0], case
+
+
+def test_cudnn_in_float32():
+    for case, (constant, _, same, *ran) in run("of_cudnn").items():
+        assert constant < 1e-5 and same and ran == [0, 0, 0], case
+
+
+def test_cudnn_constant_that_is_fed_in_other_steps():
+    """All steps of a session share the kernel of a node of these ops, by its name."""
+    for same, constant, fed in run("of_a_session", INT8):
+        assert same and 1e-4 < constant < LIMIT and fed < 1e-5
+
+
+def test_cudnn_trains_in_float32():
+    ran, error, said = run("of_training", INT8)
+    assert ran == 0 and error < 1e-5
+    assert "CudnnRNNBackpropV3: weights must be in float32 where gradients are computed" in said
+
+
+@pytest.mark.skipif(tf.__version__.startswith("1."), reason="functions of TensorFlow 2")
+def test_cudnn_in_a_function():
+    error, same, ran = run("of_a_function", INT8)
+    assert 1e-4 < error < LIMIT and same and ran == 2
+
+
+def test_noted_errors_of_cudnn():
+    noted, error = run("noted_errors_of_cudnn")
+    [(name, errors)] = noted.items()
+    assert name == "CudnnRNNV3" == errors["op"] and errors["calls"] == 1
+    assert abs(errors["largest"] - error) < 1e-4
+
+
 @pytest.mark.skipif(tf.__version__.startswith("1."), reason="Keras's layers of TensorFlow 2")
 def test_keras():
     for layer, (errors, ran, said) in run("of_keras").items():

@@ -4,8 +4,9 @@ import numpy as np
 import tensorflow as tf
 
 import blockcell
-from blockcell_tools import labelled_calls
-from blockcell_tools.reference.inputs import accuracy, inputs_of
+from blockcell_tools import cudnn_calls, labelled_calls
+from blockcell_tools.reference import cudnn, cudnn_inputs
+from blockcell_tools.reference.inputs import accuracy, inputs_of, scaled_error
 
 SIZES = dict(time=12, batch=9, input_size=40, cell_size=65)
 WEIGHTS = {"BlockLSTM": ["w"], "BlockLSTMV2": ["w"], "BlockGRU": ["w_ru", "w_c"]}
@@ -225,6 +226,124 @@ def of_keras():
         blockcell.keras.disable()
         found[layer.__name__] = [errors, ran, said]
     return found
+
+
+NETWORK = cudnn.Network("lstm", 64, 40, num_layers=2, directions=2)
+
+
+def _cudnn_graph(inputs, version, params, is_training=False, network=NETWORK):
+    """The output of a network in a new graph whose parameters `params` made."""
+    tensors = {name: tf.constant(value) for name, value in inputs.items()}
+    tensors["input"] = tf.compat.v1.placeholder(np.float32, name="input")
+    tensors["params"] = params(inputs["params"])
+    attributes = dict(network.attributes, is_training=is_training)
+    return cudnn_calls.forward_op(version, tensors, **attributes)
+
+
+def _cudnn_session(inputs, version, params, **options):
+    with tf.Graph().as_default() as graph:
+        outputs = _cudnn_graph(inputs, version, params, **options)
+        initializer = tf.compat.v1.global_variables_initializer()
+    session = tf.compat.v1.Session(graph=graph)
+    session.run(initializer)
+    return session, outputs["output"]
+
+
+def of_cudnn():
+    """What comes of each of cuDNN's forward ops, as of `errors`."""
+    blockcell.load()
+    found = {}
+    for version in cudnn_inputs.VERSIONS:
+        for mode in cudnn.GATES:
+            network = NETWORK._replace(rnn_mode=mode)
+            op = "CudnnRNN" + cudnn_inputs.suffix(version)
+            inputs = cudnn_inputs.inputs_of(network, 12, 9)
+            results, counts = [], [_runs(op)]
+            for params in (tf.constant, _variable, _fed):
+                session, output = _cudnn_session(inputs, version, params, network=network)
+                with session:
+                    feed = {"input:0": inputs["input"]}
+                    results += [session.run(output, feed) for _ in range(2)]
+                counts.append(_runs(op))
+            want = cudnn_inputs.expected(network, inputs)["output"]
+            worst = [float(scaled_error(results[n], want)) for n in (0, 4)]
+            same = all(np.array_equal(results[0], other) for other in results[1:4])
+            ran = [int(count) for count in np.diff(counts)]
+            found[f"{op} {mode}"] = [*worst, same, *ran]
+    return found
+
+
+def _fed(value):
+    return tf.compat.v1.placeholder_with_default(value, value.shape)
+
+
+def of_a_session():
+    """Of a session in which the same parameters are a constant in some steps and fed in others.
+
+    For either order of the steps: whether each constant gives the same bits, and the errors of the
+    constant and of other parameters that are fed.
+    """
+    blockcell.load()
+    inputs = cudnn_inputs.inputs_of(NETWORK, 12, 9)
+    others = dict(inputs, params=-inputs["params"])
+    wants = [cudnn_inputs.expected(NETWORK, one)["output"] for one in (inputs, others)]
+    found, first = [], None
+    for order in ("constant fed constant", "fed constant fed"):
+        session, output = _cudnn_session(inputs, 3, lambda value: tf.constant(value, name="w"))
+        with session:
+            feed = {"input:0": inputs["input"]}
+            feeds = {"constant": feed, "fed": dict(feed, **{"w:0": others["params"]})}
+            results = [(step, session.run(output, feeds[step])) for step in order.split()]
+        constants = [result for step, result in results if step == "constant"]
+        first = constants[0] if first is None else first
+        errors = [
+            float(max(scaled_error(result, want) for step, result in results if step == kind))
+            for kind, want in zip(feeds, wants)
+        ]
+        found.append([all(np.array_equal(first, one) for one in constants), *errors])
+    return found
+
+
+def of_training():
+    """How often a network that trains ran in int8, its error, and what its gradient says."""
+    blockcell.load()
+    inputs = cudnn_inputs.inputs_of(NETWORK, 12, 9)
+    session, output = _cudnn_session(inputs, 3, tf.constant, is_training=True)
+    with session:
+        got = session.run(output, {"input:0": inputs["input"]})
+    error = scaled_error(got, cudnn_inputs.expected(NETWORK, inputs)["output"])
+    try:
+        cudnn_calls.run(NETWORK, inputs, constants=["params"])
+        said = "nothing"
+    except tf.errors.InvalidArgumentError as raised:
+        said = str(raised)
+    return [_runs("CudnnRNNV3"), float(error), said]
+
+
+def of_a_function():
+    """Of a `tf.function` whose parameters are a constant: the error, and how often it ran."""
+    blockcell.load()
+    inputs = cudnn_inputs.inputs_of(NETWORK, 12, 9)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 40])])
+    def function(x):
+        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        attributes = dict(NETWORK.attributes, is_training=False)
+        return cudnn_calls.forward_op(3, dict(tensors, input=x), **attributes)["output"]
+
+    got = [function(tf.constant(inputs["input"])).numpy() for _ in range(2)]
+    want = cudnn_inputs.expected(NETWORK, inputs)["output"]
+    return [float(scaled_error(got[0], want)), bool(np.array_equal(*got)), _runs("CudnnRNNV3")]
+
+
+def noted_errors_of_cudnn():
+    """What is noted of a network, and its error."""
+    blockcell.load(weights="int8")
+    inputs = cudnn_inputs.inputs_of(NETWORK, 12, 9)
+    session, output = _cudnn_session(inputs, 3, tf.constant)
+    with session, blockcell.int8_errors() as noted:
+        got = session.run(output, {"input:0": inputs["input"]})
+    return [noted, _error(got, cudnn_inputs.expected(NETWORK, inputs)["output"])]
 
 
 def _error(got, want):

@@ -4,6 +4,7 @@ pub(crate) mod canonical;
 mod dropout;
 mod errors;
 mod gradients;
+mod int8;
 mod oracle;
 pub(crate) mod values;
 
@@ -11,7 +12,8 @@ use blockcell_kernels::cudnn_rnn::{
     self, Attributes, BackpropInputs, BackpropOutputs, InputMode, Inputs, Mode, Network, Outputs,
     Shapes,
 };
-use blockcell_kernels::{Context, Element, Error};
+use blockcell_kernels::{Constant, Constants, Context, Copies, Element, Error};
+use bytemuck::Pod;
 use half::f16;
 use ndarray::{Array1, Array3, Ix1, Ix3};
 
@@ -188,16 +190,29 @@ fn filled<E: Element>(shape: [usize; 3]) -> Array3<E> {
 }
 
 /// A forward pass.
-pub(crate) fn forward<E: Element>(
+pub(crate) fn forward<E: Element + Pod>(
     context: &Context<'_>,
     case: &Case,
     given: &Given,
+) -> Result<Forward, Error> {
+    forward_of::<E>(context, case, given, None)
+}
+
+/// A forward pass whose parameters are a constant, if there are copies of it.
+pub(crate) fn forward_of<E: Element + Pod>(
+    context: &Context<'_>,
+    case: &Case,
+    given: &Given,
+    copies: Option<&Copies>,
 ) -> Result<Forward, Error> {
     let network = case.network()?;
     let attributes = &case.attributes;
     let is_lstm = attributes.rnn_mode == Mode::Lstm;
     let [input, h, c] = [&given.input, &given.states[0], &given.states[1]].map(to_elements::<E, _>);
     let params = to_elements::<E, _>(&given.params);
+    let bytes = bytemuck::cast_slice(params.as_slice().expect("a vector without gaps"));
+    let constants: Vec<_> = copies.map(|copies| Constant { bytes, copies }).into_iter().collect();
+    let context = &Context { constants: Constants(&constants), ..*context };
     let lengths = case.lengths.clone().map(Array1::from);
     let mut output = filled::<E>(network.output_shape(attributes));
     let mut states = [&h, &c].map(|state| filled::<E>(state.dim().into()));
@@ -282,7 +297,7 @@ pub(crate) fn backward<E: Element>(
 }
 
 /// A forward and then a backward pass.
-pub(crate) fn both<E: Element>(
+pub(crate) fn both<E: Element + Pod>(
     context: &Context<'_>,
     case: &Case,
     given: &Given,

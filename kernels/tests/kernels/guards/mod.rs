@@ -120,7 +120,7 @@ fn loops_of_cells() {
     layers::<f16>();
 }
 
-fn networks<E: Element>(round: fn(f64) -> f64) {
+fn networks<E: Element + bytemuck::Pod>(round: fn(f64) -> f64) {
     for mode in cudnn_rnn::MODES {
         for sizes in [[1, 1, 1, 1], [4, 3, 2, 5], [3, 2, 5, 5], [3, 20, 6, 33]] {
             for case in cudnn_rnn::values::networks(mode, sizes) {
