@@ -3,6 +3,7 @@
 use crate::constants::Constants;
 use crate::executor::{Executor, Serial};
 use crate::simd::Isa;
+use crate::tuning::{PAIR_TERMS, QUAD_TERMS};
 use crate::{Precision, Ran, Storage, Weights};
 
 /// What a call runs on.
@@ -42,7 +43,7 @@ impl<'e> Context<'e> {
     }
 
     /// The same before it is known whether there are such products.
-    pub(crate) fn wants_pairs<E: Storage>(&self) -> bool {
+    fn wants_pairs<E: Storage>(&self) -> bool {
         self.is_medium::<E>() && self.isa.has_pairs()
     }
 
@@ -84,6 +85,17 @@ impl<'e> Context<'e> {
     /// The same for products for which a lower precision pays, or for others.
     pub(crate) fn where_it_pays(&self, pays: bool) -> Self {
         if pays { *self } else { Context { precision: Precision::Highest, ..*self } }
+    }
+
+    /// The bytes of a weight of products of `terms` terms in every step of a sequence, as it is packed.
+    pub(crate) fn weight_bytes<E: Storage>(&self, terms: usize) -> usize {
+        if self.wants_quads::<E>() && terms >= QUAD_TERMS {
+            size_of::<i8>()
+        } else if self.wants_pairs::<E>() && terms >= PAIR_TERMS {
+            size_of::<u16>()
+        } else {
+            size_of::<f32>()
+        }
     }
 }
 

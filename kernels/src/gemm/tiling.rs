@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::caches::small_weights;
 use super::lanes::{Lanes, lanes};
-use super::weights::weight_bytes;
 use crate::tiles::Tiling;
 use crate::tuning::{
     CONSTANT_COLUMNS, HELD_WEIGHTS_FLOATS, KC, LEAST_ROWS, LEAST_ROWS_OF_SMALL_WEIGHTS, MC,
@@ -72,7 +71,7 @@ pub(crate) fn sequence_tiling<E: Storage>(
     let worth = TASK_MULTIPLY_ADDS / weights.saturating_mul(steps).max(1);
     let rows = batch.div_ceil(threads).max(worth).min(rows_of_batch(batch));
     // A single row can still be cut into columns.
-    let bytes = weights.saturating_mul(weight_bytes::<E>(context, shape.cells));
+    let bytes = weights.saturating_mul(context.weight_bytes::<E>(shape.cells));
     if bytes > small_weights() || (rows >= batch && threads > 1) {
         return step_tiling(context, shape);
     }

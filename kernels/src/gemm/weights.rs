@@ -14,7 +14,7 @@ use super::units::QuadWeights;
 use crate::constants::{Form, Packing};
 use crate::executor::for_each;
 use crate::tiles::{Place, Tiling, parts};
-use crate::tuning::{KC, PAIR_TERMS, QUAD_TERMS, ROUNDED_ROWS};
+use crate::tuning::{KC, ROUNDED_ROWS};
 use crate::{Context, Storage};
 
 /// A right factor, packed.
@@ -49,17 +49,6 @@ impl Packing {
     /// Rows of packed weights of `depth` terms.
     pub(super) fn rows(self, depth: usize) -> usize {
         if self == Packing::Floats { depth } else { lanes::<Pairs>(depth) }
-    }
-}
-
-/// The bytes of a weight of products of `depth` terms in every step of a sequence, as it is packed.
-pub(super) fn weight_bytes<E: Storage>(context: &Context<'_>, depth: usize) -> usize {
-    if context.wants_quads::<E>() && depth >= QUAD_TERMS {
-        size_of::<i8>()
-    } else if context.wants_pairs::<E>() && depth >= PAIR_TERMS {
-        size_of::<u16>()
-    } else {
-        size_of::<f32>()
     }
 }
 
