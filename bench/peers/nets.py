@@ -34,7 +34,7 @@ CHAINED = (INFERENCE, SERVING, CHANGING, INT8)
 """What is measured in chains of calls."""
 
 LARGEST_ERROR_OF_INT8 = 0.1
-"""Scaled, of any side."""
+"""Scaled, of ours against float64."""
 
 WORKS = (FORWARD, TRAINING, *CHAINED)
 

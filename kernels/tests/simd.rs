@@ -587,10 +587,11 @@ struct OfQuads<'a> {
     c: &'a [i32],
 }
 
-/// The int32 of the lanes of `add_quads`, the numbers that these are, and what is added to terms of `a`.
-impl WithSimd<(Vec<i32>, Vec<f32>, i32)> for OfQuads<'_> {
+/// The int32 of the lanes of `add_quads`, the numbers that these are, and by how much a product exceeds that of a term of
+/// `b`.
+impl WithSimd<(Vec<i32>, Vec<f32>, fn(i32) -> i32)> for OfQuads<'_> {
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> (Vec<i32>, Vec<f32>, i32) {
+    fn run<S: Simd>(self, simd: S) -> (Vec<i32>, Vec<f32>, fn(i32) -> i32) {
         let bits = |lanes: Vec<u32>| lanes.into_iter().map(f32::from_bits).collect::<Vec<_>>();
         let b = self.b.iter().map(|terms| u32::from_le_bytes(terms.map(i8::cast_unsigned)));
         let c = self.c.iter().map(|sum| sum.cast_unsigned());
@@ -602,7 +603,7 @@ impl WithSimd<(Vec<i32>, Vec<f32>, i32)> for OfQuads<'_> {
         simd.store(sums, &mut integers);
         simd.store(simd.of_integers(sums), &mut floats);
         let integers = integers.into_iter().map(|lane| lane.to_bits().cast_signed());
-        (integers.collect(), floats, S::QUAD_OFFSET)
+        (integers.collect(), floats, S::quad_excess)
     }
 }
 
@@ -631,12 +632,12 @@ fn sums_of_quads_are_exact() {
             };
             let b: Vec<[i8; 4]> = (0..lanes).map(|_| [(); 4].map(|()| weight())).collect();
             let c: Vec<i32> = (0..lanes).map(|_| rng.random_range(-1 << 30..1 << 30)).collect();
-            let (sums, floats, offset) = isa.run_quads(OfQuads { a: &a, b: &b, c: &c });
+            let (sums, floats, excess) = isa.run_quads(OfQuads { a: &a, b: &b, c: &c });
             let want = a.as_chunks::<4>().0.iter().zip(&b).zip(&c).map(|((a, b), c)| {
                 let products = a
                     .iter()
-                    .zip(b)
-                    .map(|(a, &b)| (a.round_ties_even() as i32 + offset) * i32::from(b));
+                    .zip(b.map(i32::from))
+                    .map(|(a, b)| a.round_ties_even() as i32 * b + excess(b));
                 c + products.sum::<i32>()
             });
             let want: Vec<i32> = want.collect();

@@ -77,13 +77,13 @@ impl<E: Storage> WithSimd for ScaleRows<'_, '_, E> {
     }
 }
 
-/// What [`Simd::quads`] adds to terms.
-struct Offset;
+/// [`Simd::quad_excess`]
+struct Excess;
 
-impl WithSimd<i32> for Offset {
+impl WithSimd<fn(i32) -> i32> for Excess {
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) -> i32 {
-        S::QUAD_OFFSET
+    fn run<S: Simd>(self, _: S) -> fn(i32) -> i32 {
+        S::quad_excess
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn pack_quads<'a, E: Storage>(
     // Units of strips without gaps are those of their runs.
     let strips =
         if apart && !width.is_multiple_of(UNIT) { strips.to_vec() } else { runs(strips).collect() };
-    let (size, offset) = (unit_len(depth), context.isa.run_quads(Offset));
+    let (size, excess) = (unit_len(depth), context.isa.run_quads(Excess));
     let len = size * strips.iter().map(|strip| padded(strip.len()) / UNIT).sum::<usize>();
     let units = context.constants.quads(context.isa, right.source()?, &strips, len, |to| {
         let columns = strips.iter().flat_map(|strip| {
@@ -114,7 +114,7 @@ pub(super) fn pack_quads<'a, E: Storage>(
         let cost = (8 * UNIT * depth) as u64;
         let units = columns.zip(to.chunks_exact_mut(size.max(1))).collect();
         for_each(context.executor, cost, units, |(columns, to)| {
-            pack_unit(right, depth, columns, offset, to.as_chunks_mut().0);
+            pack_unit(right, depth, columns, excess, to.as_chunks_mut().0);
         });
     })?;
     context.note_int8();
@@ -126,7 +126,7 @@ fn pack_unit<E: Storage>(
     right: Right<'_, E>,
     depth: usize,
     columns: Range<usize>,
-    offset: i32,
+    excess: fn(i32) -> i32,
     to: &mut [[f32; UNIT]],
 ) {
     let of_row = |k: usize| {
@@ -160,12 +160,12 @@ fn pack_unit<E: Storage>(
                 for (column, weight) in of_row(k).into_iter().enumerate() {
                     let term = (weight * scales[column][1]).round_ties_even() as i8;
                     terms[column][n] = term.cast_unsigned();
-                    sums[column] += i32::from(term);
+                    sums[column] += excess(i32::from(term));
                 }
             }
             *to = terms.map(|terms| f32::from_bits(u32::from_le_bytes(terms)));
         }
-        *first = sums.map(|sum| f32::from_bits((-offset * sum).cast_unsigned()));
+        *first = sums.map(|sum| f32::from_bits((-sum).cast_unsigned()));
         *last = scales.map(|[scale, _]| scale);
     }
 }

@@ -85,8 +85,6 @@ where
     const REGISTERS: usize = 16;
     const ESTIMATE_BITS: u32 = 11;
     const ROUNDS: bool = true;
-    // `VPDPBUSD` takes terms of one factor without a sign.
-    const QUAD_OFFSET: i32 = if VNNI { 128 } else { 0 };
 
     x86_methods! {
         F32x8, _mm256_set1_ps;
@@ -208,7 +206,9 @@ where
             let bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
             let in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
             let signed = _mm256_permutevar8x32_epi32(bytes, in_order);
-            _mm256_castsi256_ps(_mm256_add_epi8(signed, _mm256_set1_epi8(Self::QUAD_OFFSET as i8)))
+            // With the sign bit inverted, 128 is added to a term that has no sign.
+            let inverted = _mm256_set1_epi8(if const { VNNI } { i8::MIN } else { 0 });
+            _mm256_castsi256_ps(_mm256_xor_si256(signed, inverted))
         })
     }
 
@@ -220,12 +220,20 @@ where
             let sums = if const { VNNI } {
                 _mm256_dpbusd_avx_epi32(c, a, b)
             } else {
-                // Sums of two products of magnitudes of at most 127 fit in 16 bits.
-                let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
+                // Magnitudes of b, which several rows share, and terms of a, inverted where b is negative: these are
+                // `-a - 1`. Sums of two products of at most 127 * 128 fit in 16 bits.
+                let is_negative = _mm256_cmpgt_epi8(_mm256_setzero_si256(), b);
+                let a = _mm256_xor_si256(a, is_negative);
+                let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(b), a);
                 _mm256_add_epi32(c, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
             };
             _mm256_castsi256_ps(sums)
         })
+    }
+
+    #[inline(always)]
+    fn quad_excess(weight: i32) -> i32 {
+        if VNNI { 128 * weight } else { weight.min(0) }
     }
 
     #[inline(always)]

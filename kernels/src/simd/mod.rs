@@ -64,9 +64,6 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// [`Simd::unpair`].
     const ROUNDS: bool = false;
 
-    /// What [`Simd::quads`] adds to each term.
-    const QUAD_OFFSET: i32 = 0;
-
     /// `value` in every lane.
     fn splat(self, value: f32) -> Self::F32;
 
@@ -150,17 +147,24 @@ pub trait Simd: Copy + Send + Sync + 'static {
     }
 
     /// Terms that follow each other, in four vectors, and have magnitudes of at most 127: rounded to int8, to nearest, ties
-    /// to even, and four neighbours in the bits of each lane, with [`Simd::QUAD_OFFSET`] added to each.
+    /// to even, and four neighbours in the bits of each lane, for [`Simd::add_quads`] only.
     #[inline(always)]
     fn quads(self, terms: [Self::F32; 4]) -> Self::F32 {
         int8::quads(self, terms)
     }
 
-    /// `c`, an int32 in the bits of each lane, and the products of the four terms there of `a`, as [`Simd::quads`] has
-    /// them, and of `b`, in int8 without an offset.
+    /// `c`, an int32 in the bits of each lane, the products of the four terms there of `a`, as [`Simd::quads`] has
+    /// them, and of `b`, in int8 from -127 to 127, and the [`Simd::quad_excess`] of the terms of `b`.
     #[inline(always)]
     fn add_quads(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
         int8::add_quads(self, a, b, c)
+    }
+
+    /// By how much [`Simd::add_quads`] exceeds the product of a term of `b`, whatever it is multiplied by: its
+    /// instructions take terms of one factor without a sign.
+    #[inline(always)]
+    fn quad_excess(_: i32) -> i32 {
+        0
     }
 
     /// The numbers that are int32 in the bits of each lane.
