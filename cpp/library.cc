@@ -94,8 +94,8 @@ bool IsFirst() {
   if (TensorFlowIsLoading()) registry->DeferRegistrations();
   if (found) {
     FailToLoad(
-        "this process has loaded libblockcell.so from another file already: nothing was registered "
-        "by this one, and the first one serves on");
+        "this process has already loaded libblockcell.so from another file: this copy registered "
+        "nothing, and the first one remains in use");
   }
   return !found;
 }

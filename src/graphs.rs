@@ -183,7 +183,9 @@ fn note_time(nodes: usize, seconds: f64) {
 }
 
 fn note_unwanted() {
-    or_default("the log", || log::line("stays as it is: the configuration of its session says so"));
+    or_default("the log", || {
+        log::line("not rewritten: disabled by the configuration of the session")
+    });
 }
 
 fn graph_of(nodes: &[GraphNode<'_>], edges: &[GraphEdge]) -> Graph {

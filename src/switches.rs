@@ -1,8 +1,8 @@
-//! The environment's switches: what each variable takes, and what it is when nobody sets it.
+//! The environment variables, each with its values and its default.
 //!
-//! All follow the rule of [`switch`], which is in the crate of the kernels because these read `BLOCKCELL_ISA` by it
-//! themselves (`Isa::get`): programs in Rust have that variable, too, and no bridge. Each is read once, when it is
-//! first asked for. `docs/installing.md` has the same table for users, which a test compares with this file.
+//! All are read by [`switch`]. It is in the crate of the kernels because they read `BLOCKCELL_ISA` themselves
+//! (`Isa::get`), for Rust programs without the bridge. Each variable is read once, when it is first needed.
+//! `docs/installing.md` has the same table for users, which a test compares with this file.
 
 use std::env;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,17 +20,17 @@ pub(crate) static OVERRIDE: LazyLock<bool> = LazyLock::new(|| {
 
 /// Whether graphs are rewritten, and packed copies of constants kept.
 pub(crate) static REWRITE: LazyLock<bool> = LazyLock::new(|| {
-    switch("BLOCKCELL_REWRITE", &[("1", true, "rewrite graphs"), ("0", false, "leave them")])
+    switch("BLOCKCELL_REWRITE", &[("1", true, "rewrite graphs"), ("0", false, "do not")])
 });
 
-/// What is printed about the rewriting of graphs.
+/// What is logged about graph rewrites.
 pub(crate) static LOG: LazyLock<u8> = LazyLock::new(|| {
     switch(
         "BLOCKCELL_LOG",
         &[
-            ("0", 0, "print nothing"),
-            ("1", 1, "print what is rewritten, and what is not and why"),
-            ("2", 2, "print the graphs, too"),
+            ("0", 0, "log nothing"),
+            ("1", 1, "log what is rewritten, and what is not and why"),
+            ("2", 2, "also log the graphs"),
         ],
     )
 });
@@ -40,7 +40,7 @@ pub(crate) static CUDNN: LazyLock<Option<bool>> = LazyLock::new(|| {
     switch(
         "BLOCKCELL_CUDNN",
         &[
-            ("auto", None, "kernels of cuDNN's ops where there is no GPU"),
+            ("auto", None, "if there is no GPU"),
             ("1", Some(true), "always"),
             ("0", Some(false), "never"),
         ],
@@ -51,36 +51,36 @@ pub(crate) static CUDNN: LazyLock<Option<bool>> = LazyLock::new(|| {
 pub(crate) static MOVE_THREADS: LazyLock<bool> = LazyLock::new(|| {
     switch(
         "BLOCKCELL_MOVE_THREADS",
-        &[("0", false, "leave threads where they are"), ("1", true, "move them")],
+        &[("0", false, "do not move threads"), ("1", true, "move them")],
     )
 });
 
-/// How precise matrix products of the library's kernels are.
+/// The precision of the library's matrix products.
 pub(crate) static FLOAT32_MATMUL_PRECISION: LazyLock<Precision> = LazyLock::new(|| {
     switch(
         "BLOCKCELL_FLOAT32_MATMUL_PRECISION",
         &[
             ("highest", Precision::Highest, "in float32"),
-            ("high", Precision::High, "in two parts in bfloat16"),
+            ("high", Precision::High, "as sums of two bfloat16 numbers"),
             ("medium", Precision::Medium, "in bfloat16"),
         ],
     )
 });
 
 // Read when the library is loaded, because packed copies are kept.
-/// What weights that are constants are packed as.
+/// The type in which constant weights are packed.
 pub(crate) static WEIGHTS: LazyLock<Weights> = LazyLock::new(|| {
     switch(
         "BLOCKCELL_WEIGHTS",
         &[
-            ("float32", Weights::Float32, "as the precision says"),
+            ("float32", Weights::Float32, "in the selected precision"),
             ("int8", Weights::Int8, "in int8, for inference"),
-            ("int8_except_x", Weights::Int8ExceptX, "in int8, but for those of x"),
+            ("int8_except_x", Weights::Int8ExceptX, "in int8, except for those of x"),
         ],
     )
 });
 
-/// How precise they are if nobody chooses in the process: as oneDNN's if only its variables say something.
+/// The precision if the process does not choose one: that of oneDNN if only oneDNN's variables are set.
 fn precision_of_environment() -> Precision {
     let says = |name: &str, levels: &[&str]| {
         let value = env::var_os(name).unwrap_or_default();
@@ -92,7 +92,7 @@ fn precision_of_environment() -> Precision {
     if converts && !is_set { Precision::Medium } else { *FLOAT32_MATMUL_PRECISION }
 }
 
-/// Places in [`Precision::ALL`]: what the process has chosen, if anything, otherwise what the environment says.
+/// An index into [`Precision::ALL`]: the level that the process has chosen, or else that of the environment.
 static PRECISION: OnceLock<AtomicUsize> = OnceLock::new();
 
 fn chosen_precision() -> &'static AtomicUsize {
@@ -103,12 +103,12 @@ fn place_of(level: Precision) -> usize {
     Precision::ALL.iter().position(|&one| one == level).unwrap_or_default()
 }
 
-/// How precise matrix products are from now on.
+/// The current precision of matrix products.
 pub(crate) fn precision() -> Precision {
     Precision::ALL[chosen_precision().load(Ordering::Relaxed)]
 }
 
-/// Chooses a level by its place in [`Precision::ALL`], if there is one. Returns the place of what holds from then on.
+/// Sets the level by its index into [`Precision::ALL`], if given and valid. Returns the index of the current level.
 pub(crate) fn choose_precision(place: Option<usize>) -> usize {
     if let Some(place) = place.filter(|&place| place < Precision::ALL.len()) {
         chosen_precision().store(place, Ordering::Relaxed);
@@ -130,11 +130,11 @@ pub(crate) fn moves_threads() -> bool {
     *MOVE_THREADS
 }
 
-/// TensorFlow's own switch for the numbers of cuDNN's dropout.
+/// TensorFlow's own variable for the random numbers of cuDNN's dropout.
 pub(crate) const RESET_GENERATOR: &str = "TF_CUDNN_RESET_RND_GEN_STATE";
 
-/// Whether [`RESET_GENERATOR`] is on at this moment, by the rule of TensorFlow's `ReadBoolFromEnvVar`. The error is the
-/// value, where TensorFlow refuses it: an empty one, too.
+/// The current value of [`RESET_GENERATOR`], parsed as by TensorFlow's `ReadBoolFromEnvVar`. The error is the value if
+/// TensorFlow rejects it, which includes an empty one.
 pub(crate) fn resets_generator() -> Result<bool, String> {
     let Some(value) = env::var_os(RESET_GENERATOR) else { return Ok(false) };
     let value = value.to_string_lossy();

@@ -20,19 +20,19 @@ from blockcell_tools.bench.report import (
 
 HOW = """\
 One machine and one build; `make bench-figures` measures all of it and writes this page.
-[Performance](performance.md#how-it-is-measured) says how each part is measured.
+[Performance](performance.md#how-it-is-measured) describes how each part is measured.
 
-The sides take turns. *ratio* is how many times as fast blockcell is: the median of the ratios of
+The sides alternate. *ratio* is how many times as fast blockcell is: the median of the ratios of
 single rounds, with their quartiles. Times are of the median round, in milliseconds. A row during
-which other processes left too few processors is marked by !, and tells little. *mean* is the
-geometric mean of the rows, *lowest* the worst of them. Where some rows have batches of 1 to 8, as
-in inference, and others larger ones, these have means of their own. Means of several numbers of
-threads are of the same rows."""
+which other processes left too few processors is marked by !, and is not reliable. *mean* is the
+geometric mean of the rows, and *lowest* the worst row. If some rows of a group have batches of 1 to
+8, as in inference, and others larger ones, their means are separate. The means for several numbers
+of threads are over the same rows."""
 
 FEW = 8
 """The largest batch that is not averaged with those of training."""
 
-COMMANDS = "What the targets above have called, with the options of this page:"
+COMMANDS = "The commands that the targets above ran, with the options for this page:"
 
 NOTHING = "Not measured yet: `make {target}`."
 
@@ -81,7 +81,7 @@ def page(found, abouts):
       abouts: What the files say of the machine and of versions.
     """
     parts = ["# Figures", *machine(abouts), HOW, "## Overview"]
-    heads = ("part", "of", "rival", "threads", "rows", "mean", "lowest", "where")
+    heads = ("part", "of", "baseline", "threads", "rows", "mean", "lowest", "where")
     lines = [
         [section.title, *cells] for section, rows in found.items() for cells in mean_lines(rows)
     ]

@@ -1,4 +1,4 @@
-"""What stands on the page, in this order."""
+"""The sections of the page, in their order."""
 
 from typing import Callable, NamedTuple
 
@@ -10,17 +10,17 @@ class Section(NamedTuple):
 
     title: str
     files: str
-    """A pattern of the files, in the folder that `make bench-figures` writes to."""
+    """A pattern for the files, in the folder that `make bench-figures` writes."""
     reader: Callable
     target: str
-    """What makes the files."""
+    """The target that writes the files."""
     text: str
     """What is measured."""
     whole: bool = True
-    """Whether the page has a table of all rows, not of means alone."""
+    """Whether the page has a table of all rows, not only of means."""
     unit: str = "ms"
     scale: float = 1e3
-    """Of the numbers of both sides: what they are shown in, and by what they are multiplied."""
+    """The unit of the numbers of both sides, and the factor by which they are multiplied."""
 
 
 SECTIONS = (
@@ -29,15 +29,15 @@ SECTIONS = (
         "steps-*/tf-*.json",
         rows.of_training,
         "bench-figures-steps",
-        "The word model of Zaremba et al. (2014) with two layers, in graphs that TensorFlow 1.15 "
-        "made, which are left as they are: whole training steps with and without the library.",
+        "Whole training steps with and without the library: the word model of Zaremba et al. "
+        "(2014) with two layers, in unchanged graphs that TensorFlow 1.15 wrote.",
     ),
     Section(
         "Keras",
         "keras-*/tf-*.json",
         rows.of_training,
         "bench-figures-keras",
-        "Epochs of a classifier, trained by `fit`, before and after `blockcell.keras.enable()`. "
+        "Epochs of a classifier, trained with `fit`, before and after `blockcell.keras.enable()`. "
         "Shapes are time, batch and units.",
     ),
     Section(
@@ -45,19 +45,19 @@ SECTIONS = (
         "predict/predict-*.json",
         rows.of_turns,
         "bench-figures-predict",
-        "Models of a recurrent layer and a `Dense` one, before and after "
-        "`blockcell.keras.enable()`: `predict` of an array of 32 batches, and `predict_on_batch`. "
-        "Times are of a batch, with Keras's own work around the model. Shapes are time, batch, "
-        "input size and units.",
+        "Models with a recurrent layer and a `Dense` layer, before and after "
+        "`blockcell.keras.enable()`: `predict` with an array of 32 batches, and "
+        "`predict_on_batch`. Times are per batch, and include Keras's own work around the model. "
+        "Shapes are time, batch, input size and units.",
     ),
     Section(
         "Inference",
         "inference/inference-*.json",
         rows.of_turns,
         "bench-figures-inference",
-        "Frozen loops of TensorFlow 1.15, and a SavedModel of Keras 2 with an `LSTM` and a "
-        "bidirectional `GRU` layer, which nobody has edited, with and without the library. Shapes "
-        "are time, batch, input size and units.",
+        "Frozen loops of TensorFlow 1.15, and an unchanged SavedModel of Keras 2 with an `LSTM` "
+        "and a bidirectional `GRU` layer, with and without the library. Shapes are time, batch, "
+        "input size and units.",
     ),
     Section(
         "Peers",
@@ -65,40 +65,41 @@ SECTIONS = (
         rows.of_peers,
         "bench-figures-peers",
         "One layer on a sequence, with the same weights: forward, with all gradients "
-        "(forward+backward), and inference, where calls of ours are chained in one run of a "
-        "session. Shapes are time, batch, and input and cell size.",
+        "(forward+backward), and inference, where several calls of blockcell's op are chained in "
+        "one run of a session. Shapes are time, batch, and input and cell size.",
     ),
     Section(
         "Several clients at once",
         "clients/clients-*.json",
         rows.of_clients,
         "bench-figures-clients",
-        "Inference of one layer, called by several threads of one process, each answer checked; "
-        "TensorFlow by make_callable. Milliseconds by calls per second of all clients together, "
-        "and those within which 99 of 100 calls were answered, which have no quartiles.",
+        "Inference of one layer, called by several threads of one process, with each answer "
+        "checked; TensorFlow is called through make_callable. Milliseconds per call are computed "
+        "from the calls per second of all clients together. p99 is the time within which 99 of "
+        "100 calls were answered, and has no quartiles.",
     ),
     Section(
         "Networks made for cuDNN",
         "cudnn/cudnn-*.json",
         rows.of_turns,
         "bench-figures-cudnn",
-        "The ops of cuDNN against the cells that TensorFlow 1.15 offers in their place, and "
-        "against PyTorch; layers x directions. Shapes are time, batch, input size and units.",
+        "The ops of cuDNN compared with the cells that TensorFlow 1.15 provides for CPUs, and "
+        "with PyTorch; layers x directions. Shapes are time, batch, input size and units.",
     ),
     Section(
         "Single ops",
         "ops/tf-*.json",
         rows.of_ops,
         "bench-figures-ops",
-        "TensorFlow's kernel and ours in one process. Shapes are batch, and input and cell size; "
-        "those of sequences have the time before.",
+        "TensorFlow's kernel and blockcell's in one process. Shapes are batch, and input and cell "
+        "size; those of sequences begin with time.",
     ),
     Section(
         "Random shapes",
         "random/tf-*.json",
         rows.of_ops,
         "bench-figures-random",
-        "The same at shapes that are drawn at random, odd ones included.",
+        "The same with random shapes, including odd sizes.",
         whole=False,
     ),
     Section(
@@ -106,9 +107,9 @@ SECTIONS = (
         "ops/tf-*.json",
         rows.of_memory,
         "bench-figures-ops",
-        "The most that the process had resident above what it had before, and the most that "
-        "TensorFlow's allocator had given out. The ratio is how many times as much TensorFlow's "
-        "kernels take.",
+        "The peak of the process's resident memory above its initial value, and the peak of "
+        "TensorFlow's allocator. The ratio is the memory with TensorFlow's kernels divided by "
+        "that with blockcell's.",
         unit="MiB",
         scale=2.0**-20,
     ),

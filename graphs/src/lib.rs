@@ -1,34 +1,34 @@
 //! Rewrites of computation graphs around recurrent cells, on graphs as plain data.
 //!
-//! A training graph of a cell spends most of its time in the products around the cell. [`rewrite`]
-//! recognises them and puts operations of this library in their place. It knows nothing of TensorFlow's
-//! classes: a program describes its graph as a [`Graph`], and applies the [`Edit`]s that come of it.
+//! The products around a cell take most of the time of its training graph. [`rewrite`] recognizes them, and the cells
+//! themselves, and replaces them with operations of this library. It does not use TensorFlow's classes: a program
+//! describes its graph as a [`Graph`], and applies the resulting [`Edit`]s.
 //!
 //! # The rule
 //!
 //! A rewrite may happen only if every consumer gets the same values, at the latest when it would have
 //! got them, whatever else the graph does. What the graph may do:
 //!
-//! * **Be fed and fetched anywhere.** At the point where [`rewrite`] runs, each tensor that is fed or
-//!   fetched has a node of its own. A node is taken away only if nothing depends on it but what takes
-//!   it in (`placement.rs`).
-//! * **Leave branches dead, or feed them later** (`Switch`, `cond`, `partial_run`). A node with several
-//!   outputs has all of them, or none, at one time (`waits.rs`).
+//! * **Be fed and fetched anywhere.** At the point where [`rewrite`] runs, each tensor that is fed or fetched has a
+//!   node of its own. A node is removed only if nothing depends on it except the node that replaces it
+//!   (`placement.rs`).
+//! * **Leave branches dead, or feed them later** (`Switch`, `cond`, `partial_run`). A node with several outputs
+//!   computes all of them at the same time, or none (`waits.rs`).
 //! * **Change variables.** A tensor may be the memory of a variable, and must then not be read later than
 //!   before (`memory.rs`).
-//! * **Loop.** What is put together is in the same round of the same loop (`replacement.rs`).
-//! * **Run elsewhere.** Another process may not have the library: only nodes on CPUs of this process
-//!   are touched (`placement.rs`).
-//! * **Broadcast.** Two summands of `Add` may have different shapes (`shapes.rs`).
+//! * **Loop.** Fused nodes are in the same iteration of the same loop (`replacement.rs`).
+//! * **Run elsewhere.** Another process may not have the library: only nodes on CPUs of this process are rewritten
+//!   (`placement.rs`).
+//! * **Broadcast.** The two inputs of `Add` may have different shapes (`shapes.rs`).
 //!
-//! Where there is doubt, the graph stays as it is, and the [`Report`] says why. Each rewrite lists its
-//! conditions and where they are checked. Nothing is recursive over the depth of a graph, and the time is
-//! proportional to its size.
+//! If a condition is not certain to hold, the graph is left unchanged, and the [`Report`] gives the reason. Each
+//! rewrite lists its conditions and where they are checked. No algorithm is recursive over the depth of a graph, and
+//! the time is proportional to the size of the graph.
 //!
-//! # The storeys
+//! # Layers
 //!
-//! Modules import from those below only: `rewrites` (what becomes of a graph), `facts` (what conditions ask of a
-//! whole graph), `reading` (patterns) and `graph` (the data, and what is known of operations).
+//! Modules import only from modules below them: `rewrites` (the rewrites), `facts` (what conditions query about the
+//! whole graph), `reading` (patterns) and `graph` (the data, and the table of operations).
 
 mod facts;
 mod graph;
@@ -48,8 +48,8 @@ use graph::order;
 use reading::terms::Terms;
 use rewrites::{cells, loops, slices, sums, unrolled};
 
-/// Rewrites a graph as it is about to run: after TensorFlow's optimizers, pruned, and before it is
-/// cut into devices.
+/// Rewrites a graph that is about to run: pruned, after TensorFlow's optimizers, and before it is partitioned by
+/// device.
 pub fn rewrite(graph: &mut Graph) -> Report {
     let mut report = Report::default();
     if let Some((id, reason)) = flaw(graph) {
@@ -70,7 +70,7 @@ pub fn rewrite(graph: &mut Graph) -> Report {
     report
 }
 
-/// The nodes that a rewrite could begin with.
+/// The nodes at which a pattern may begin.
 fn places(graph: &Graph) -> impl Iterator<Item = NodeId> + '_ {
     graph.ids().filter(|&id| is_place(graph, id))
 }

@@ -1,6 +1,6 @@
 //! Packed copies of weights that are the same in every call.
 //!
-//! Where a caller knows that an input never changes, its copies are made in the first call, and kept.
+//! If a caller guarantees that an input never changes, its packed copies are made in the first call and kept.
 
 use std::iter;
 use std::ops::Range;
@@ -19,7 +19,7 @@ const MOST_COPIES: usize = 4;
 /// The most copies of the same columns of a matrix. They differ by the number of rows and of threads.
 const MOST_COPIES_OF_COLUMNS: usize = 2;
 
-/// Copies of a constant, which are kept from call to call. All calls that have the constant can share them.
+/// Packed copies of a constant, which are kept between calls. All calls with the constant can share them.
 #[derive(Default)]
 pub struct Copies {
     packed: [OnceLock<Packed>; MOST_COPIES],
@@ -48,7 +48,7 @@ impl Copies {
 pub struct Constant<'c> {
     /// Its elements.
     pub bytes: &'c [u8],
-    /// What is kept of it.
+    /// Its packed copies.
     pub copies: &'c Copies,
 }
 

@@ -1,4 +1,4 @@
-//! What a call runs on.
+//! The instruction set, threads and options of a call.
 
 use crate::constants::Constants;
 use crate::executor::{Executor, Serial};
@@ -6,25 +6,25 @@ use crate::simd::Isa;
 use crate::tuning::{PAIR_TERMS, QUAD_TERMS};
 use crate::{Precision, Ran, Storage, Weights};
 
-/// What a call runs on.
+/// The instruction set, threads and options of a call.
 #[derive(Clone, Copy)]
 pub struct Context<'e> {
     /// The instruction set.
     pub isa: Isa,
     /// The threads.
     pub executor: &'e dyn Executor,
-    /// How precise products are; the highest by default.
+    /// The precision of products; the highest by default.
     pub precision: Precision,
-    /// What constant weights are packed as; float32 by default.
+    /// The type in which constant weights are packed; float32 by default.
     pub weights: Weights,
-    /// Notes what the call computes with less than float32; none by default.
+    /// Records which products the call computes at a lower precision than float32; none by default.
     pub ran: Option<&'e Ran>,
     /// Inputs that are the same in every call; none by default.
     pub constants: Constants<'e>,
 }
 
 impl<'e> Context<'e> {
-    /// These, and no constants.
+    /// A context with these, and defaults otherwise.
     #[must_use]
     pub fn new(isa: Isa, executor: &'e dyn Executor) -> Self {
         Context {

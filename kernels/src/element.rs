@@ -1,4 +1,4 @@
-//! Storage of tensors' elements. Arithmetic is in `f32` whatever the storage.
+//! Storage of tensors' elements. Arithmetic is always in `f32`.
 
 use half::f16;
 

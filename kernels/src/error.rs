@@ -1,23 +1,23 @@
-//! What can be wrong with a call, as values.
+//! Errors of calls.
 
 use std::fmt;
 
-/// Why an operation refused a call. Nothing was computed and no output was written.
+/// The reason why an operation rejected a call. Nothing was computed and no output was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A tensor's rank or one of its dimensions contradicts the operation's table ([`crate::ops`]), or the tensors
-    /// before it.
+    /// A tensor's rank or one of its dimensions does not match the operation's declaration ([`crate::ops`]), or the
+    /// tensors before it.
     Shape {
         /// The operation's name in TensorFlow.
         op: &'static str,
         /// The tensor's name in `tf.raw_ops`.
         tensor: &'static str,
-        /// Which tensor of a list; `None` for a single one.
+        /// The index in a list of tensors; `None` for a single tensor.
         index: Option<usize>,
-        /// The expected shape, in symbols and, where they are known, in numbers.
+        /// The expected shape, in symbols and, if known, in numbers.
         expected: String,
-        /// The shape the tensor has; `None` is a dimension not known.
+        /// The tensor's shape; `None` is an unknown dimension.
         got: Vec<Option<usize>>,
     },
     /// A slice is not inside the dimension that it is taken from.
@@ -26,9 +26,9 @@ pub enum Error {
         op: &'static str,
         /// What is sliced: `"rows"` or `"columns"`.
         what: &'static str,
-        /// Where the slice begins.
+        /// The begin of the slice.
         begin: i64,
-        /// How long it is; -1 for all that follows.
+        /// The size of the slice; -1 for the rest.
         size: i64,
         /// The length of the dimension, if it is known.
         dim: Option<usize>,
@@ -42,15 +42,15 @@ pub enum Error {
         /// Its shape in symbols.
         shape: String,
     },
-    /// A number of time steps is negative or more than there are.
+    /// A number of time steps is negative or exceeds `time`.
     Value {
         /// The operation's name in TensorFlow.
         op: &'static str,
         /// The tensor's name in `tf.raw_ops`.
         tensor: &'static str,
-        /// Which element of the tensor; `None` if it is a scalar.
+        /// The index of the element; `None` for a scalar.
         index: Option<usize>,
-        /// How many steps there are.
+        /// The number of steps.
         time: usize,
         /// The number.
         got: i128,
@@ -59,7 +59,7 @@ pub enum Error {
     Scratch {
         /// The operation's name in TensorFlow.
         op: &'static str,
-        /// The number of elements it must have at least.
+        /// The required number of elements.
         needed: usize,
         /// The number of elements it has.
         got: usize,
@@ -70,9 +70,9 @@ pub enum Error {
         op: &'static str,
         /// What was counted: `"inputs"` or `"outputs"`.
         what: &'static str,
-        /// How many the operation has.
+        /// The expected number.
         expected: usize,
-        /// How many there were.
+        /// The actual number.
         got: usize,
     },
     /// A view of the Rust API is not in standard (row-major, gap-free) layout.
@@ -82,20 +82,20 @@ pub enum Error {
         /// The tensor's name in `tf.raw_ops`.
         tensor: &'static str,
     },
-    /// An attribute has a value that it cannot have.
+    /// An attribute has an invalid value.
     Attribute {
         /// The operation's name in TensorFlow.
         op: &'static str,
-        /// The attribute's name in `tf.raw_ops`, and what it must be.
+        /// The attribute's name in `tf.raw_ops`, and its valid values.
         expected: String,
         /// Its value.
         got: String,
     },
-    /// A loop makes no step, and the shape of what it would have computed is not known.
+    /// A loop has zero iterations, and the shape of its outputs is unknown.
     NoSteps {
         /// The operation's name in TensorFlow.
         op: &'static str,
-        /// How many steps its input has.
+        /// The number of steps of its input.
         time: usize,
     },
     /// The operation has no kernel for the element type.
@@ -114,7 +114,7 @@ impl fmt::Display for Error {
             }
             Error::Slice { op, what, begin, size, dim } => {
                 let dim = known(&[*dim]);
-                write!(f, "{op}: {what} {begin} to {begin} + {size} are not inside of 0 to {dim}")
+                write!(f, "{op}: {what} {begin} to {begin} + {size} are outside 0 to {dim}")
             }
             Error::Overflow { op, tensor, shape } => {
                 write!(f, "{op}: the size of {tensor}, {shape}, is too large")
@@ -135,7 +135,7 @@ impl fmt::Display for Error {
             Error::Attribute { op, expected, got } => write!(f, "{op}: {expected}, got {got}"),
             Error::NoSteps { op, time } => write!(
                 f,
-                "{op}: the loop makes none of {time} steps, and the shape of its outputs (h_sizes) is not known"
+                "{op}: the loop runs 0 of {time} steps, and the shape of its outputs (h_sizes) is unknown"
             ),
             Error::Type { op } => write!(f, "{op}: no kernel for this element type"),
         }
@@ -143,7 +143,7 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// A single tensor has a shape that it must not have.
+    /// A single tensor has an invalid shape.
     #[must_use]
     pub fn shape(op: &'static str, tensor: &'static str, expected: String, got: &[usize]) -> Self {
         Error::Shape { op, tensor, index: None, expected, got: known_shape(got) }

@@ -1,5 +1,5 @@
-//! The computations behind the generic functions, compiled here for each element type. Other crates would otherwise
-//! compile this generic code again, which takes minutes.
+//! Instances of the generic computations for each element type. Without them, other crates would compile this generic
+//! code again, which takes minutes.
 
 use std::ops::Range;
 
@@ -15,8 +15,7 @@ macro_rules! instances {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $function:path;)*) => {
         /// An element type of tensors: `f32` or [`struct@f16`]. How its values are stored and converted is [`Storage`].
         ///
-        /// The functions are no part of the interface: they are the computations of the ops, with arguments that
-        /// are checked.
+        /// Its functions are not part of the interface: they are the computations of the ops, with checked arguments.
         #[allow(clippy::too_many_arguments, missing_docs)]
         pub trait Element: Storage {
             $(#[doc(hidden)]

@@ -1,10 +1,10 @@
 //! CPU kernels for TensorFlow's block RNN operations.
 //!
-//! The names and the order of tensors are those of `tf.raw_ops`. The equations of one step stand in the modules
-//! [`gru`] and [`lstm`], those of sequences in [`block_gru`] and [`block_lstm`], and those of whole networks in
-//! [`cudnn_rnn`]. Sizes are `batch` (B), `input_size` (D), `cell_size` (C) and `time` (T).
+//! The names and the order of tensors are those of `tf.raw_ops`. The modules [`gru`] and [`lstm`] contain single
+//! steps, [`block_gru`] and [`block_lstm`] sequences, and [`cudnn_rnn`] whole networks, each with its equations. Sizes
+//! are `batch` (B), `input_size` (D), `cell_size` (C) and `time` (T).
 //!
-//! Tensors are [`ndarray`] views. A [`Context`] says which instruction set and which threads to use:
+//! Tensors are [`ndarray`] views. A [`Context`] selects the instruction set and the threads:
 //!
 //! ```
 //! use blockcell_kernels::{Context, gru};
@@ -87,7 +87,7 @@ pub use precision::{Precision, Ran, Weights};
 pub use simd::Isa;
 pub use switch::switch;
 
-/// Runs the examples of the README as tests.
+/// Runs the examples in the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,14 +1,16 @@
-//! Memory that the system may not have.
+//! Allocations that may fail.
 //!
-//! What a call needs by the size of its tensors, its caller allocates and passes. The rest is small, and yet
-//! may be what is too much: Rust would end the process then.
+//! The caller allocates the memory that grows with the tensors. The rest is small, but its allocation may fail, too,
+//! which would end a Rust process.
 
-/// What a call panics with if the system has no memory for its tiles. Its outputs may have been written in part.
+/// The payload of the panic of a call that cannot allocate memory for its tiles. Its outputs may have been written in
+/// part.
 ///
-/// Whoever catches the panic can go on: nothing is lost. The panic hook is not called, because it may need memory.
+/// After catching the panic, the program can continue; no resource leaks. The panic hook is not called, because it may
+/// need memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// How much was asked for.
+    /// The size of the allocation.
     pub bytes: usize,
 }
 

@@ -1,16 +1,16 @@
-//! How precise products of matrices are, and what constant weights are packed as.
+//! The precision of matrix products, and the type in which constant weights are packed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Isa;
 
-/// How precise products of matrices in float32 are. States, equations and sums are float32 in any case.
+/// The precision of matrix products in float32. States, equations and sums are always float32.
 ///
-/// A lower level is chosen for its speed alone: where it does not pay, and where the processor has no instructions for
-/// it, the level above runs.
+/// A lower level is used only where it is faster. Otherwise, and on processors that do not support it, a higher level
+/// is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
-    /// Factors in bfloat16, or weights alone.
+    /// Factors, or only weights, in bfloat16.
     Medium,
     /// Factors as sums of two numbers in bfloat16.
     High,
@@ -23,9 +23,9 @@ impl Precision {
     /// All levels, the highest first.
     pub const ALL: [Self; 3] = [Self::Highest, Self::High, Self::Medium];
 
-    /// What runs at this level: a level above where the processor has no instructions for this one. *High* takes three
-    /// products, which with AVX512-BF16 take longer than one in float32. *Medium* rounds weights alone, of few rows,
-    /// where the processor cannot multiply numbers in bfloat16.
+    /// The level that is used for this one on an instruction set: a higher one if the processor does not support it.
+    /// *High* needs three products, which take longer with AVX512-BF16 than one in float32. Without instructions for
+    /// bfloat16, *Medium* rounds only weights, and only for few rows.
     #[must_use]
     pub fn on(self, isa: Isa) -> Self {
         let has_medium = isa.has_pairs() || isa.rounds();
@@ -43,24 +43,24 @@ impl Precision {
     }
 }
 
-/// What weights that are constants of a call are packed as.
+/// The type in which constant weights are packed.
 ///
-/// In int8, products are computed with the weights of a sequence in forward steps where that pays: weights have a scale
-/// for each column, and their left factors, which are rounded in the call, one for each row. Sums are int32; states,
-/// equations and outputs are float32.
+/// In int8, the forward steps of a sequence multiply by packed weights where that is faster. Weights have a scale for
+/// each column, and left factors, which are rounded in the call, one for each row. Sums are int32; states, equations
+/// and outputs are float32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weights {
-    /// As [`Precision`] says.
+    /// According to [`Precision`].
     #[default]
     Float32,
     /// In int8.
     Int8,
-    /// In int8, but for the weights of x.
+    /// In int8, except for the weights of x.
     Int8ExceptX,
 }
 
 impl Weights {
-    /// All of them, the default first.
+    /// All types, the default first.
     pub const ALL: [Self; 3] = [Self::Float32, Self::Int8, Self::Int8ExceptX];
 
     /// `"float32"`, `"int8"` or `"int8_except_x"`.
@@ -74,7 +74,7 @@ impl Weights {
     }
 }
 
-/// What a call has multiplied with less than float32.
+/// Which products of a call were computed at a lower precision than float32.
 #[derive(Debug, Default)]
 pub struct Ran {
     in_int8: AtomicBool,
@@ -82,13 +82,13 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Whether it had weights in int8.
+    /// Whether weights were in int8.
     #[must_use]
     pub fn in_int8(&self) -> bool {
         self.in_int8.load(Ordering::Relaxed)
     }
 
-    /// Whether it had factors in bfloat16.
+    /// Whether factors were in bfloat16.
     #[must_use]
     pub fn in_bfloat16(&self) -> bool {
         self.in_bfloat16.load(Ordering::Relaxed)

@@ -1,12 +1,12 @@
-//! The one rule for variables of the environment that choose among a few values.
+//! Reads environment variables that select one of a few values.
 
 use std::env;
 use std::io::{self, Write};
 
-/// What the environment variable `name` chooses among `values`. Each value has its spelling, what it stands for, and
-/// its meaning in a few words. The first one is the default.
+/// Returns the one of `values` that the environment variable `name` selects. Each value has its spelling, what it
+/// stands for, and a short description. The first one is the default.
 ///
-/// An empty variable counts as not set. A value that is not among them is ignored, and a line on stderr says so.
+/// An empty variable counts as not set. An unknown value is ignored, with a warning on stderr.
 ///
 /// # Panics
 ///
@@ -20,7 +20,7 @@ pub fn switch<T: Copy>(name: &str, values: &[(&str, T, &str)]) -> T {
     }
     let (set, known) = (set.to_string_lossy(), listed(values));
     // Where stderr cannot be written to, the line is lost.
-    let _ = writeln!(io::stderr(), "blockcell: {name}={set} is ignored. The values are {known}");
+    let _ = writeln!(io::stderr(), "blockcell: {name}={set} is ignored. Valid values: {known}");
     default
 }
 

@@ -3,7 +3,7 @@
 //! The unit is a part of a name: `FLOATS` are elements of four bytes, whatever a tensor's element type; `BYTES`,
 //! `CYCLES` and so on are what they say. [`NR`], [`KC`] and [`MC`] are BLIS's names, in columns, terms and rows. *Not
 //! measured apart* marks a number that was chosen with those around it, and for which no measurement of its own is
-//! known. `docs/performance.md` tells what was tried instead.
+//! known. `docs/notes/performance.md` lists the alternatives that were rejected.
 //!
 //! On aarch64 nothing was measured. Vectors are as long there as with AVX2, and as many, so the same constants hold. Its
 //! caches are no smaller: Neoverse N1, V1 and V2 have 64 KiB in the first level and 1 or 2 MiB in the second (N1 may have

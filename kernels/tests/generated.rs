@@ -1,4 +1,4 @@
-//! The files that are generated from the declarations of the ops, and whether they are as the declarations say.
+//! Writes the files that are generated from the declarations of the ops, or checks that they are up to date.
 //!
 //! `make generated` writes them.
 
@@ -31,7 +31,7 @@ fn check(path: &str, text: &str) {
     let there = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         there == text,
-        "{} is not as the ops' declarations say: run `make generated`",
+        "{} does not match the declarations of the ops: run `make generated`",
         path.display()
     );
 }
@@ -75,18 +75,18 @@ fn input(tensor: &Tensor) -> Value {
 
 fn page() -> String {
     let mut page = "# Reference of all operations\n\n\
-        This page is generated from the declarations of the operations in the library. [Operations](ops.md) defines the \
-        ops on cells and\nsequences, [Operations of the graph passes](graph-ops.md) and [cuDNN's operations](cudnn-ops.md) \
-        the others. Every op takes the type T.\n"
+        This page is generated from the declarations of the ops in the library. [Operations](ops.md) describes the ops on \
+        cells and\nsequences, [Operations of the graph passes](graph-ops.md) and [cuDNN's operations](cudnn-ops.md) \
+        the others. T is the type of tensors and\nan attribute of every op.\n"
         .to_owned();
     for op in ops::all() {
         let name = op.name;
-        let origin = if op.is_stock { "TensorFlow's" } else { "this library's" };
+        let origin = if op.is_stock { "TensorFlow" } else { "this library" };
         let types: Vec<_> = op.types.iter().map(|of| of.name()).collect();
         let types =
             if types.is_empty() { String::new() } else { format!(" T: {}.", types.join(", ")) };
         let text = op.help_text();
-        write!(page, "\n## {name}\n\nAn op of {origin} own.{types}\n").expect("text");
+        write!(page, "\n## {name}\n\nDefined by {origin}.{types}\n").expect("text");
         if !text.is_empty() {
             write!(page, "\n{text}").expect("text");
         }

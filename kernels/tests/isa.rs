@@ -114,7 +114,7 @@ fn leaves_the_best(value: &OsStr, shown: &str) {
     let slower: String = slower.iter().map(|name| format!(", {name} (slower)")).collect();
     let known =
         format!("{best} (the best of this processor, the default){slower} and {model} (for tests)");
-    let message = format!("blockcell: BLOCKCELL_ISA={shown} is ignored. The values are {known}\n");
+    let message = format!("blockcell: BLOCKCELL_ISA={shown} is ignored. Valid values: {known}\n");
     assert_eq!(errors, message);
 }
 

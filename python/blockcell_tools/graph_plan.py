@@ -1,8 +1,8 @@
-"""What the library's graph passes do to the graphs of a file, found out without running them.
+"""Reports what the library's graph passes do to the graphs of a file, without running them.
 
-A session is asked to get ready for a step, but not to run it. TensorFlow then prunes and optimizes
-the graph as for a real step, and calls the passes, which write what they do to the standard error.
-That happens in a process of its own, because the library reads its switches when it is loaded.
+A session prepares a step, but does not run it. TensorFlow then prunes and optimizes the graph as
+for a real step, and calls the passes, which log what they do to stderr. This happens in a process
+of its own, because the library reads its environment variables when it is loaded.
 """
 
 import logging
@@ -15,33 +15,34 @@ from blockcell import tf_internals
 from blockcell_tools import processes
 
 _LINE = re.compile(
-    r"blockcell: (?:graph \d+: )?(?:(\S+) becomes (\S+) of (\d+)|(\S+) \((\S+)\) stays)(.*)"
+    r"blockcell: (?:graph \d+: )?"
+    r"(?:(\S+) becomes (\S+) \(parts: (\d+)\)|(\S+) \((\S+)\) is not rewritten)(.*)"
 )
 
 
 class Place(NamedTuple):
-    """A node that the passes put something in place of, or could have."""
+    """A node that the passes replace, or could have replaced."""
 
     name: str
     becomes: Optional[str]
-    """The op that takes its place; None if it stays."""
+    """The op that replaces it; None if it is not rewritten."""
     parts: int
-    """How many products, sums or slices that computes."""
+    """The number of products, sums or slices that the new op computes."""
     reason: Optional[str]
-    """Why it stays, or does not do more."""
+    """Why it is not rewritten, or why the rest is not."""
 
 
 class PlanError(Exception):
-    """The passes could not be asked; says why."""
+    """The passes did not run; the message gives the reason."""
 
 
 def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
-    """What the passes do to the graphs in a file, and to the bodies of functions one by one.
+    """Returns what the passes do to the graphs in a file, and to each function body in it.
 
     Args:
-      file: As of `graph_nodes.read`.
-      targets: Names of operations; a step is what these need. By default those of the collection
-        `train_op`, or else all operations that depend on a cell and that nothing needs.
+      file: As for `graph_nodes.read`.
+      targets: Names of the operations that define a step. By default those of the collection
+        `train_op`, or else all operations that depend on a cell and have no consumer.
 
     Raises:
       PlanError: TensorFlow does not accept the graph.
@@ -59,15 +60,15 @@ def read(file: Union[str, Path], targets: Sequence[str] = ()) -> List[Place]:
 
 
 def places(log: str) -> Iterator[Place]:
-    """The places that a log tells."""
+    """Parses the places from a log."""
     for found in _LINE.finditer(log):
-        becomes, op, parts, stays, _, rest = found.groups()
-        reason = rest.partition(": " if stays else "because ")[2] or None
-        yield Place(becomes or stays, op, int(parts or 0), reason)
+        becomes, op, parts, kept, _, rest = found.groups()
+        reason = rest.partition(": ")[2] or None
+        yield Place(becomes or kept, op, int(parts or 0), reason)
 
 
 def lines(found: Sequence[Place]) -> Iterator[str]:
-    """What the passes do, in words, equal things together."""
+    """Describes what the passes do, with equal places combined."""
     groups: Dict[Any, List[Place]] = {}
     for place in found:
         reason = re.sub(r"\S*[/_]\S*", "", place.reason or "")  # Without the names of nodes.
@@ -77,8 +78,8 @@ def lines(found: Sequence[Place]) -> Iterator[str]:
         if place.becomes is None:
             yield f"Not rewritten: {names}: {place.reason}"
         else:
-            but = f"; no more, because {place.reason}" if place.reason else ""
-            yield f"Becomes {place.becomes} of {place.parts}: {names}{but}"
+            but = f"; the rest is not rewritten: {place.reason}" if place.reason else ""
+            yield f"Becomes {place.becomes} (parts: {place.parts}): {names}{but}"
 
 
 def and_more(names: Sequence[str]) -> str:
@@ -137,8 +138,8 @@ def _prepare_body(function: Any) -> None:
         _prepare(body, [output.op.name for output in body.outputs])
     except Exception as error:  # Of any kind: bodies call other functions, which may not be there.
         name, first = function.signature.name, str(error).splitlines()[0]
-        line = f"blockcell: graph 0: {name} (function) stays: its body alone is no graph: {first}"
-        print(line, file=sys.stderr)
+        line = f"{name} (function) is not rewritten: its body is not a complete graph: {first}"
+        print(f"blockcell: graph 0: {line}", file=sys.stderr)
 
 
 def _is_layer(function: Any) -> bool:

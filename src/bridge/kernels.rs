@@ -216,20 +216,20 @@ impl Kernel {
         })
     }
 
-    /// Says once, where weights are to be in int8 and a call had them in float32, why.
+    /// Logs once why a call used weights in float32 although int8 was requested.
     fn say_of_float32(&self, ran_int8: bool, inputs: &[Input<'_>]) {
         let is_meant = self.weights != Weights::Float32 && packs_weights(&self.op);
         if ran_int8 || !is_meant || *switches::LOG == 0 || self.said.swap(true, Ordering::Relaxed) {
             return;
         }
         let why = if self.kept.is_empty() {
-            "nothing tells that its weights do not change"
+            "its weights are not known to be constant"
         } else {
-            "a call of this type and of these sizes would not be faster"
+            "int8 would not be faster for this type and these sizes"
         };
         let shapes: Vec<_> = inputs.iter().map(|input| format!("{:?}", input.dims)).collect();
         eprintln!(
-            "blockcell: {} runs in float32 in place of int8: {why}; inputs {}",
+            "blockcell: {} runs in float32 instead of int8: {why}; input shapes: {}",
             self.op,
             shapes.join(", ")
         );

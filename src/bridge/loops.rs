@@ -148,7 +148,7 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
             0 => Ok(None),
             2 => Ok(Some(sizes.into_iter().map(|size| usize::try_from(size).ok()).collect())),
             _ => {
-                let expected = format!("{name} must have no numbers, or two");
+                let expected = format!("{name} must have 0 or 2 elements");
                 Err(Error::Attribute { op: op.name, expected, got: format!("{sizes:?}") })
             }
         }

@@ -14,7 +14,7 @@ pub(super) fn guarded(op: &str, call: impl FnOnce() -> Result<(), Error>) -> Sta
         Err(panic) => match panic.downcast_ref() {
             Some(OutOfMemory { bytes }) => Status {
                 code: Code::ResourceExhausted,
-                message: format!("{op}: there is no memory for {bytes} bytes"),
+                message: format!("{op}: cannot allocate {bytes} bytes"),
             },
             None => Status { code: Code::Internal, message: complaint(op, &*panic) },
         },

@@ -74,7 +74,7 @@ impl ListsOp for Slice {
         let (begins, sizes) = (attributes.numbers("begins")?, attributes.numbers("sizes")?);
         if [begins.len(), sizes.len()] != [parts; 2] {
             let op = Self::OP.name;
-            let expected = format!("begins and sizes must have P = {parts} numbers each");
+            let expected = format!("begins and sizes must have P = {parts} elements each");
             let got = format!("{} and {}", begins.len(), sizes.len());
             return Err(Error::Attribute { op, expected, got });
         }

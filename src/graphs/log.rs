@@ -1,6 +1,6 @@
-//! `BLOCKCELL_LOG`: what is rewritten in which graph, on stderr.
+//! `BLOCKCELL_LOG`: logs what is rewritten in which graph to stderr.
 //!
-//! With `1` there is a line for each place. With `2` the graphs are printed, too.
+//! `1` logs a line for each place, and `2` also the graphs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,10 +8,10 @@ use blockcell_graphs::{Graph, Report};
 
 use crate::switches::LOG;
 
-/// How many graphs were looked at.
+/// The number of graphs that the passes have seen.
 static GRAPHS: AtomicUsize = AtomicUsize::new(0);
 
-/// Prints what was done to a graph, and what was not and why.
+/// Logs what was rewritten in a graph, and what was not and why.
 pub(super) fn report(report: &Report) {
     if *LOG > 0 {
         let number = GRAPHS.fetch_add(1, Ordering::Relaxed);
@@ -20,14 +20,14 @@ pub(super) fn report(report: &Report) {
     }
 }
 
-/// Prints a line about a graph that is not rewritten.
+/// Logs a line about a graph that is not rewritten.
 pub(super) fn line(words: &str) {
     if *LOG > 0 {
         eprint!("{}", prefixed(GRAPHS.fetch_add(1, Ordering::Relaxed), words));
     }
 }
 
-/// Prints lines about a library of functions.
+/// Logs lines about a library of functions.
 pub(crate) fn functions(words: &str) {
     if *LOG > 0 {
         let lines: Vec<_> = words.lines().map(|line| format!("blockcell: {line}\n")).collect();
@@ -35,18 +35,18 @@ pub(crate) fn functions(words: &str) {
     }
 }
 
-/// Prints what the pass cost.
+/// Logs the time of the pass.
 pub(super) fn time(nodes: usize, seconds: f64) {
     if *LOG > 0 {
         let milliseconds = 1e3 * seconds;
-        eprintln!("blockcell: a graph of {nodes} nodes took the pass {milliseconds:.1} ms");
+        eprintln!("blockcell: the pass took {milliseconds:.1} ms on a graph of {nodes} nodes");
     }
 }
 
-/// Prints a graph.
+/// Logs a graph.
 pub(super) fn graph(when: &str, graph: &Graph) {
     if *LOG > 1 {
-        eprint!("blockcell: the graph {when} it is rewritten:\n{graph}");
+        eprint!("blockcell: the graph {when} rewriting:\n{graph}");
     }
 }
 

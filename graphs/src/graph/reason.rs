@@ -1,15 +1,15 @@
-//! Why a place in a graph stays as it is.
+//! Why a place in a graph is not rewritten.
 
 use std::fmt;
 
 use super::{Graph, NodeId};
 
-/// Why a node stays as it is. Names are those of nodes.
+/// Why a node is not rewritten. Names are those of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A node has another device than the others.
+    /// A node is on another device than the others.
     Device(String),
-    /// The node is for XLA, or asks for a kernel by name.
+    /// The node is compiled by XLA, or selects a kernel by name.
     Kernel(String),
     /// The type is neither float nor half.
     Type,
@@ -20,79 +20,77 @@ pub enum Reason {
         /// One of its consumers.
         consumer: String,
     },
-    /// A step asks for the node itself.
+    /// The node itself is a fetch or a target of the step.
     Target(String),
-    /// A tensor is the memory of a variable, which may change before it would be read.
+    /// A tensor may be the memory of a variable that is written before the new node would read it.
     Memory(String),
-    /// The graph has an operation that writes into the memory of its input.
+    /// The graph has an operation that modifies its input in place.
     WritesInput,
-    /// The node lacks inputs that its operation takes. The whole graph stays.
+    /// The node has fewer inputs than its operation takes. The whole graph is left unchanged.
     Incomplete,
-    /// Nodes of the graph depend on themselves, and no `NextIteration` is between.
+    /// The graph has a cycle without a `NextIteration`.
     Endless,
-    /// A slice waits for something that its product need not wait for.
+    /// A slice has a dependency that its product does not have.
     Waits {
         /// The slice.
         slice: String,
     },
-    /// Somebody takes a tensor of a step, and may run before the whole step could.
+    /// A consumer of a tensor of a step may run before all inputs of the step are available.
     Early {
         /// The node that the tensor comes from.
         node: String,
-        /// Who takes it.
+        /// The consumer.
         consumer: String,
     },
-    /// A step takes a tensor that depends on a part of the step.
+    /// An input of a step depends on a part of the step.
     Circle(String),
-    /// A step has another equation than the cells that are known.
+    /// A step does not match a supported cell.
     Equation {
-        /// Which part of it.
+        /// The part that differs.
         part: &'static str,
-        /// Where the step is.
+        /// The node at which the step is.
         node: String,
     },
-    /// A tensor may have another shape than that of the cells that are known.
+    /// A tensor's shape is unknown, or not that of a supported cell.
     Shape(String),
-    /// A loop with steps of cells has another part than those that become one node.
+    /// A loop with steps of cells does not match a supported loop.
     Loop {
-        /// Which part.
+        /// The part that differs.
         part: &'static str,
         /// The loop's condition.
         node: String,
     },
-    /// A loop with steps of cells does something else, too.
+    /// A loop with steps of cells also computes something else.
     InLoop(String),
-    /// Two slices have columns in common, or one has none of the product's.
+    /// Two slices have columns in common, or a slice has no column of the product.
     Overlap,
-    /// Slices have other rows than each other, begin at another row than the first, or are not
-    /// constant.
+    /// Slices have different rows, do not begin at the first row, or are not constant.
     Slices(String),
-    /// The factors of a sum's products are not in parts that are equally wide, nor whole.
+    /// The factors of a sum's products are not divided into parts of equal widths.
     Parts,
-    /// A sum may broadcast its summands: their shapes are not known to be the same.
+    /// A sum may broadcast its inputs: their shapes are not known to be equal.
     Broadcast(String),
-    /// The sum has many more other summands than products.
+    /// The sum has too many inputs that are not products.
     Addends,
-    /// Products and sums over rows in one sum.
+    /// A sum has both products and sums over rows.
     Kinds,
-    /// The left factor of a single product is not put together for it alone, so there is nothing
-    /// to save.
+    /// A single product whose left factor has other consumers: replacing it saves nothing.
     NothingToSave,
 }
 
 impl Reason {
-    /// That a node has a consumer that is in the way.
+    /// A node has a consumer that prevents the rewrite.
     pub(crate) fn consumer(graph: &Graph, node: NodeId, consumer: NodeId) -> Reason {
         let name = |id| graph.node(id).name.clone();
         Reason::Consumer { node: name(node), consumer: name(consumer) }
     }
 
-    /// That a part of the step at a node has another equation.
+    /// A part of the step at a node does not match a supported cell.
     pub(crate) fn equation(graph: &Graph, node: NodeId, part: &'static str) -> Reason {
         Reason::Equation { part, node: graph.node(node).name.clone() }
     }
 
-    /// That a consumer of a node may run too early.
+    /// A consumer of a node may run too early.
     pub(crate) fn early(graph: &Graph, node: NodeId, consumer: NodeId) -> Reason {
         let name = |id| graph.node(id).name.clone();
         Reason::Early { node: name(node), consumer: name(consumer) }
@@ -103,55 +101,59 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Device(node) => write!(f, "{node} is on another device"),
-            Reason::Kernel(node) => write!(f, "{node} is for XLA or asks for another kernel"),
+            Reason::Kernel(node) => {
+                write!(f, "{node} is compiled by XLA or selects another kernel")
+            }
             Reason::Type => f.write_str("its type is neither float nor half"),
             Reason::Consumer { node, consumer } => write!(f, "{consumer} depends on {node}, too"),
-            Reason::Target(node) => write!(f, "the step asks for {node}"),
+            Reason::Target(node) => write!(f, "{node} is a fetch or a target of the step"),
             Reason::Memory(node) => {
-                write!(f, "{node} is a variable's memory, which may change before it would be read")
-            }
-            Reason::Endless => f.write_str("the graph has a circle that is no loop"),
-            Reason::Incomplete => f.write_str("it lacks inputs, so the whole graph stays"),
-            Reason::WritesInput => {
-                f.write_str("an operation of the graph writes into the memory of its input")
-            }
-            Reason::Waits { slice } => {
-                write!(f, "{slice} waits for something that the product does not wait for")
-            }
-            Reason::Early { node, consumer } => {
-                write!(f, "{consumer} takes {node} and may run before the whole step could")
-            }
-            Reason::Circle(node) => {
-                write!(f, "what {node} is computed from depends on a part of its step")
-            }
-            Reason::Equation { part, node } => {
                 write!(
                     f,
-                    "the {part} of the step at {node} has another equation than the cells that are known"
+                    "{node} may be the memory of a variable that is written before the new node would read it"
                 )
+            }
+            Reason::Endless => f.write_str("the graph has a cycle that is not a loop"),
+            Reason::Incomplete => {
+                f.write_str("it has too few inputs, so the whole graph is left unchanged")
+            }
+            Reason::WritesInput => {
+                f.write_str("the graph has an op that modifies its input in place")
+            }
+            Reason::Waits { slice } => {
+                write!(f, "{slice} has a dependency that the product does not have")
+            }
+            Reason::Early { node, consumer } => {
+                write!(
+                    f,
+                    "{consumer} consumes {node} and may run before all inputs of the step are available"
+                )
+            }
+            Reason::Circle(node) => {
+                write!(f, "an input of {node} depends on a part of the same step")
+            }
+            Reason::Equation { part, node } => {
+                write!(f, "the {part} of the step at {node} does not match a supported cell")
             }
             Reason::Shape(node) => {
                 write!(
                     f,
-                    "the shape of {node} is not known, or not that of a cell's weights and bias"
+                    "the shape of {node} is unknown, or not that of a cell's weights and bias"
                 )
             }
             Reason::Loop { part, node } => {
-                write!(
-                    f,
-                    "the {part} of the loop at {node} has another form than those that are known"
-                )
+                write!(f, "the {part} of the loop at {node} does not match a supported loop")
             }
-            Reason::InLoop(node) => write!(f, "its rounds do something else, too: {node}"),
+            Reason::InLoop(node) => write!(f, "its iterations also compute {node}"),
             Reason::Overlap => f.write_str("its slices overlap"),
-            Reason::Slices(node) => write!(f, "{node} takes something else than columns of it"),
+            Reason::Slices(node) => write!(f, "{node} is not a slice of its columns"),
             Reason::Parts => f.write_str("the left factors are concatenated in different ways"),
             Reason::Broadcast(node) => {
-                write!(f, "the summands of {node} may have different shapes")
+                write!(f, "the inputs of the sum {node} may have different shapes")
             }
-            Reason::Addends => f.write_str("the sum has many more summands that are no products"),
-            Reason::Kinds => f.write_str("the sum has summands of both kinds"),
-            Reason::NothingToSave => f.write_str("nothing around it can be saved"),
+            Reason::Addends => f.write_str("the sum has too many inputs that are not products"),
+            Reason::Kinds => f.write_str("the sum has both products and sums over rows"),
+            Reason::NothingToSave => f.write_str("replacing it alone saves nothing"),
         }
     }
 }

@@ -1,46 +1,46 @@
-//! What was done to a graph, and what was not and why.
+//! Reports what was rewritten in a graph, and what was not and why.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::reason::Reason;
 use super::{Graph, NodeId};
 
-/// What a call of [`crate::rewrite()`] did and did not do, place by place.
+/// What a call of [`crate::rewrite()`] rewrote and did not rewrite, place by place.
 #[derive(Debug, Default)]
 pub struct Report {
     /// The new nodes.
     pub rewritten: Vec<Rewritten>,
-    /// Nodes that could have become a part of one.
+    /// Nodes that were not rewritten, although they begin a pattern.
     pub kept: Vec<Kept>,
     stays: BTreeMap<NodeId, Reason>,
 }
 
-/// A node that took the place of others.
+/// A node that replaced others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewritten {
     /// Its name, which is that of one of them.
     pub name: String,
     /// Its operation.
     pub op: String,
-    /// How many products, sums over rows or slices it computes.
+    /// The number of products, sums over rows or slices that it computes.
     pub parts: usize,
-    /// Why it does not do more.
+    /// Why the rest was not rewritten.
     pub but: Option<Reason>,
 }
 
-/// A node that stays as it is.
+/// A node that was not rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Its name.
     pub name: String,
     /// Its operation.
     pub op: String,
-    /// Why it stays.
+    /// Why it was not rewritten.
     pub reason: Reason,
 }
 
 impl Report {
-    /// Notes a new node that computes so many parts, and why not more.
+    /// Records a new node that computes `parts` parts, and why the rest was not rewritten.
     pub(crate) fn rewritten(
         &mut self,
         graph: &Graph,
@@ -53,14 +53,14 @@ impl Report {
         self.rewritten.push(Rewritten { name, op, parts, but });
     }
 
-    /// Forgets new nodes that another one takes the place of.
+    /// Removes new nodes that another new node has replaced.
     pub(crate) fn replaced(&mut self, graph: &Graph, nodes: impl IntoIterator<Item = NodeId>) {
         let nodes = nodes.into_iter().map(|id| graph.node(id));
         let gone: HashSet<_> = nodes.map(|node| (&node.name, &node.op)).collect();
         self.rewritten.retain(|new| !gone.contains(&(&new.name, &new.op)));
     }
 
-    /// Notes why a node is not replaced; the latest reason counts, and none if it is replaced later.
+    /// Records why a node is not rewritten. The latest reason counts; there is none if the node is replaced later.
     pub(crate) fn stays(&mut self, id: NodeId, reason: Reason) {
         self.stays.insert(id, reason);
     }
@@ -77,12 +77,16 @@ impl Report {
     /// A line for each place.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let rewritten = self.rewritten.iter().map(|Rewritten { name, op, parts, but }| {
-            let but =
-                but.as_ref().map_or(String::new(), |reason| format!("; no more, because {reason}"));
-            format!("{name} becomes {op} of {parts}{but}")
+            let but = but
+                .as_ref()
+                .map_or(String::new(), |reason| format!("; the rest is not rewritten: {reason}"));
+            format!("{name} becomes {op} (parts: {parts}){but}")
         });
         let kept = self.kept.iter();
-        rewritten
-            .chain(kept.map(|Kept { name, op, reason }| format!("{name} ({op}) stays: {reason}")))
+        rewritten.chain(
+            kept.map(|Kept { name, op, reason }| {
+                format!("{name} ({op}) is not rewritten: {reason}")
+            }),
+        )
     }
 }

@@ -34,7 +34,7 @@ fn no_bias_is_one_of_zeros() {
 /// How many zeros there are, nobody knows.
 #[test]
 fn no_bias_beside_weights_of_unknown_shape_stays() {
-    let why = "split0 (Split) stays: the shape of w is not known, or not that of a cell's weights and bias";
+    let why = "split0 (Split) is not rewritten: the shape of w is unknown, or not that of a cell's weights and bias";
     stays("z0 = MatMul(concat0, w)", "").reports(why);
     stays("z0 = MatMul(concat0, w)", "w = VariableV2() shape=[-1,-1]").reports(why);
     stays("z0 = MatMul(concat0, w)", "w = VariableV2() shape=[8]").reports(why);
@@ -56,7 +56,7 @@ fn a_sum_that_may_broadcast_stays() {
     let z = "z = MatMul(concat0, w)\nz0 = AddV2(z, b)";
     let why = |name: &str| {
         format!(
-            "split0 (Split) stays: the shape of {name} is not known, or not that of a cell's weights and bias"
+            "split0 (Split) is not rewritten: the shape of {name} is unknown, or not that of a cell's weights and bias"
         )
     };
     for shape in ["[1]", "[]", "[1,8]", "[3,8]", "[4]", "[-1]", "?"] {
@@ -85,7 +85,7 @@ fn a_fused_bias_that_may_be_no_vector_stays() {
         assert_eq!(!after.has("split0"), is_vector, "{b}");
         if !is_vector {
             after.stays().reports(
-                "split0 (Split) stays: the shape of b is not known, or not that of a cell's weights and bias",
+                "split0 (Split) is not rewritten: the shape of b is unknown, or not that of a cell's weights and bias",
             );
         }
     }
@@ -112,7 +112,8 @@ fn other_sums_stay() {
 #[test]
 fn a_product_that_somebody_reads_stays() {
     let z = "z = MatMul(concat0, w)\nz0 = AddV2(z, b)\nmore = Neg(z)";
-    stays(z, &(W.to_owned() + B)).reports("split0 (Split) stays: more depends on z, too");
+    stays(z, &(W.to_owned() + B))
+        .reports("split0 (Split) is not rewritten: more depends on z, too");
 }
 
 #[test]
@@ -298,7 +299,7 @@ fn other_sums_of_a_backward_step_stay() {
 fn other_cells_say_why_they_stay() {
     let why = |part: &str| {
         format!(
-            "split0 (Split) stays: the {part} of the step at split0 has another equation than the cells that are known"
+            "split0 (Split) is not rewritten: the {part} of the step at split0 does not match a supported cell"
         )
     };
     let three_products = "z_x = MatMul(x, w_x)

@@ -19,9 +19,10 @@ struct Kind {
     breaks: Vec<(&'static str, &'static str, &'static str)>,
 }
 
-const PARTS: &str = "what step0 is computed from depends on a part of its step";
-const MEMORY: &str = "w is a variable's memory, which may change before it would be read";
-const STACK: &str = "all waits for something that the product does not wait for";
+const PARTS: &str = "an input of step0 depends on a part of the same step";
+const MEMORY: &str =
+    "w may be the memory of a variable that is written before the new node would read it";
+const STACK: &str = "all has a dependency that the product does not have";
 const ZEROS: &str = "w = Const() value=zeros";
 const WRITTEN: &str = "w = VariableV2() shape=[5,12]\n written = Assign(w, new)";
 
@@ -31,7 +32,7 @@ fn unrolled(name: &'static str, place: &'static str, text: String) -> Kind {
     let breaks = vec![
         ("(x3,", "(fed_back,", PARTS),
         (ZEROS, WRITTEN, MEMORY),
-        ("z = ", late, "z takes step0 and may run before the whole step could"),
+        ("z = ", late, "z consumes step0 and may run before all inputs of the step are available"),
     ];
     Kind { name, text, place, root: "step0", other: "step2", breaks }
 }
@@ -53,8 +54,8 @@ fn looping(
     stack: (&'static str, &'static str, &'static str),
 ) -> Kind {
     let late = match stack.2 {
-        STACK => "left takes flow and may run before the whole step could",
-        _ => "count takes flow and may run before the whole step could",
+        STACK => "left consumes flow and may run before all inputs of the step are available",
+        _ => "count consumes flow and may run before all inputs of the step are available",
     };
     let breaks = vec![(ZEROS, WRITTEN, MEMORY), (ZEROS, "w = Placeholder() waits", late), stack];
     Kind { name, text, place: "more (LoopCond)", root: "cell", other: "x_t", breaks }
@@ -65,12 +66,12 @@ fn of_keras(name: &'static str, step: &str) -> Kind {
         (
             "zeros = Fill(sizes, nothing)",
             "zeros = VariableV2() shape=[2,5]\n written = Assign(zeros, fresh)",
-            "zeros is a variable's memory, which may change before it would be read",
+            "zeros may be the memory of a variable that is written before the new node would read it",
         ),
         (
             "x = Placeholder()",
             "x = Placeholder() waits",
-            "end takes count_exit and may run before the whole step could",
+            "end consumes count_exit and may run before all inputs of the step are available",
         ),
         ("Stack(y_exit, h_shape)", "Stack(y_exit, h_shape, ^other)", STACK),
     ];
@@ -86,7 +87,7 @@ fn kinds() -> Vec<Kind> {
     let gathered = (
         "out_range, flow)",
         "out_range, flow, ^other)",
-        "the output of the loop at more has another form than those that are known",
+        "the output of the loop at more does not match a supported loop",
     );
     let stacked = ("Stack(left, h_sizes)", "Stack(left, h_sizes, ^other)", STACK);
     vec![
@@ -128,7 +129,7 @@ impl Kind {
         let (name, place, text) = (self.name, self.place, after.text());
         let has_layer = text.contains("Layer(") || text.contains("BlockcellKeras");
         assert!(!has_layer, "{name}, {reason}:\n{text}");
-        let line = format!("{place} stays: {reason}");
+        let line = format!("{place} is not rewritten: {reason}");
         assert!(after.lines().contains(&line), "{name}: no {line:?} in {:#?}", after.lines());
     }
 }
@@ -158,7 +159,7 @@ fn a_claim_of_somebody_else() {
     for claim in crate::devices::CLAIMS {
         for kind in kinds() {
             for node in [kind.root, kind.other] {
-                let reason = format!("{node} is for XLA or asks for another kernel");
+                let reason = format!("{node} is compiled by XLA or selects another kernel");
                 kind.stays(&kind.with(Some(&[node]), claim), &reason);
             }
         }
@@ -180,7 +181,7 @@ fn a_target_that_is_no_output() {
         let asked = kind.with(Some(&[kind.other]), "target");
         match kind.root {
             "step0" => assert!(rewriting(&asked).text().contains(" target\n"), "{}", kind.name),
-            _ => kind.stays(&asked, &format!("the step asks for {}", kind.other)),
+            _ => kind.stays(&asked, &format!("{} is a fetch or a target of the step", kind.other)),
         }
     }
 }

@@ -61,7 +61,7 @@ fn stays(text: &str) -> Rewriting {
 fn a_forward_step_becomes_one_node() {
     rewriting(&one_step("y = Neg(h0)\nnext = Neg(cs0)"))
         .becomes(&(cell(0, ["x", "h", "c"]) + "y = Neg(h0:6)\nnext = Neg(h0:1)"))
-        .reports("h0 becomes BlockcellLSTMCell of 1");
+        .reports("h0 becomes BlockcellLSTMCell (parts: 1)");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_state_of_zeros_may_be_folded_away() {
 fn a_gate_that_is_read_before_the_state_is_there_stays() {
     let late = "c = Dequeue(queue) waits\n";
     let text = one_step("y = Neg(h0)\nearly = Neg(i0)") + "\n" + late;
-    stays(&text).reports("h0 (Mul) stays: early takes i0 and may run before the whole step could");
+    stays(&text).reports("h0 (Mul) is not rewritten: early consumes i0 and may run before all inputs of the step are available");
     let text = one_step("y = Neg(h0)\nearly = Neg(i0, ^c)") + "\n" + late;
     assert!(!rewriting(&text).has("i0"));
 }
@@ -129,13 +129,13 @@ fn a_gate_that_is_read_before_the_state_is_there_stays() {
 fn what_is_computed_from_a_gate_counts_too() {
     let text = one_step("y = Neg(h0)\nearly = Neg(new0)\nc = Dequeue(queue) waits");
     stays(&text)
-        .reports("h0 (Mul) stays: early takes new0 and may run before the whole step could");
+        .reports("h0 (Mul) is not rewritten: early consumes new0 and may run before all inputs of the step are available");
 }
 
 #[test]
 fn a_state_on_a_side_of_a_switch_is_not_waited_for_by_others() {
     let text = one_step("y = Neg(h0)\nearly = Neg(i0)\nc = Switch(state, p)");
-    stays(&text).reports("h0 (Mul) stays: early takes i0 and may run before the whole step could");
+    stays(&text).reports("h0 (Mul) is not rewritten: early consumes i0 and may run before all inputs of the step are available");
 }
 
 /// TensorFlow's optimizers leave conditionals that are decided, with one side.
@@ -158,15 +158,16 @@ fn a_side_of_a_switch_by_a_constant_always_has_a_value() {
 #[test]
 fn a_state_that_depends_on_a_gate_stays() {
     let text = one_step("y = Neg(h0)\nc = Neg(i0)");
-    stays(&text).reports("h0 (Mul) stays: what h0 is computed from depends on a part of its step");
+    stays(&text)
+        .reports("h0 (Mul) is not rewritten: an input of h0 depends on a part of the same step");
 }
 
 #[test]
 fn weights_may_be_written_only_after_the_step() {
     let early = "w = VariableV2()\nwritten = Assign(w, fed)\n";
     let rewriting = stays(&one_step(&format!("y = Neg(h0)\n{early}")));
-    let why = "w is a variable's memory, which may change before it would be read";
-    rewriting.reports(&format!("h0 (Mul) stays: {why}"));
+    let why = "w may be the memory of a variable that is written before the new node would read it";
+    rewriting.reports(&format!("h0 (Mul) is not rewritten: {why}"));
     let late = "w = VariableV2()\nwritten = Assign(w, fed, ^y)\n";
     assert!(
         !crate::common::rewriting::rewriting(&one_step(&format!("y = Neg(h0)\n{late}"))).has("i0")
@@ -177,8 +178,8 @@ fn weights_may_be_written_only_after_the_step() {
 #[test]
 fn a_writer_that_follows_the_concatenation_is_too_early() {
     let more = "y = Neg(h0)\nh = VariableV2()\nmore = Neg(concat0)\nwritten = Assign(h, more)";
-    let why = "h is a variable's memory, which may change before it would be read";
-    stays(&one_step(more)).reports(&format!("h0 (Mul) stays: {why}"));
+    let why = "h may be the memory of a variable that is written before the new node would read it";
+    stays(&one_step(more)).reports(&format!("h0 (Mul) is not rewritten: {why}"));
     let later = more.replace("Assign(h, more)", "Assign(h, more, ^y)");
     assert!(!rewriting(&one_step(&later)).has("i0"));
 }
@@ -196,23 +197,23 @@ fn a_writer_comes_after_what_stays_of_a_step() {
 #[test]
 fn a_part_that_reads_a_variable_after_the_step_stays() {
     let more = "y = Neg(h0)\nc = VariableV2()\nmore = Neg(kept0)\nwritten = Assign(c, fed, ^h0)";
-    let why = "c is a variable's memory, which may change before it would be read";
-    stays(&one_step(more)).reports(&format!("h0 (Mul) stays: {why}"));
+    let why = "c may be the memory of a variable that is written before the new node would read it";
+    stays(&one_step(more)).reports(&format!("h0 (Mul) is not rewritten: {why}"));
 }
 
 #[test]
 fn pre_activations_that_somebody_reads_stay() {
     stays(&one_step("y = Neg(h0)\nmore = Neg(z0)"))
-        .reports("split0 (Split) stays: more depends on z0, too");
+        .reports("split0 (Split) is not rewritten: more depends on z0, too");
     stays(&one_step("y = Neg(h0)\nmore = Neg(split0:2)"))
-        .reports("split0 (Split) stays: more depends on split0, too");
+        .reports("split0 (Split) is not rewritten: more depends on split0, too");
 }
 
 #[test]
 fn a_part_on_another_device_stays() {
     let text =
         one_step("y = Neg(h0)").replace("f0 = Sigmoid(biased0)", "f0 = Sigmoid(biased0) @/cpu:1");
-    stays(&text).reports("h0 (Mul) stays: f0 is on another device");
+    stays(&text).reports("h0 (Mul) is not rewritten: f0 is on another device");
 }
 
 #[test]
@@ -319,7 +320,7 @@ fn the_variables_of_a_loop_go_together() {
     let either = "either = Merge(h_last, fed)\n".to_owned() + &kept("either");
     for early in [kept("x_last"), kept("fed"), after("x_last"), either] {
         let stays = rewriting(&(text("cs0") + &early));
-        let why = "stays: c is a variable's memory, which may change before it would be read";
+        let why = "is not rewritten: c may be the memory of a variable that is written before the new node would read it";
         assert!(stays.has("ci0"));
         stays.reports_among_others(&format!("h0 (Mul) {why}"));
     }

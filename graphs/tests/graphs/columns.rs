@@ -17,7 +17,9 @@ fn stays_whole(slices: &str, reason: &str) {
             "p = BlockcellMatMulSlice(cell1:1, w) num_parts=1 begins=[0] sizes=[-1] rows=-1
             {slices}"
         ))
-        .reports(&format!("p becomes BlockcellMatMulSlice of 1; no more, because {reason}"));
+        .reports(&format!(
+            "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: {reason}"
+        ));
 }
 
 #[test]
@@ -33,7 +35,7 @@ fn a_product_computes_its_slices() {
         out = Apply(p, p:1)
         later = NoOp(^p)",
     )
-    .reports("p becomes BlockcellMatMulSlice of 2");
+    .reports("p becomes BlockcellMatMulSlice (parts: 2)");
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn slices_of_different_rows_stay() {
         size2 = Const() value=[4,2]
         dx = Slice(p, b1, size1)
         dh = Slice(p, b2, size2)";
-    stays_whole(slices, "dh takes something else than columns of it");
+    stays_whole(slices, "dh is not a slice of its columns");
 }
 
 #[test]
@@ -97,21 +99,21 @@ fn slices_of_later_rows_stay() {
     let slices = "begin = Const() value=[1,0]
         size = Const() value=[-1,2]
         dx = Slice(p, begin, size)";
-    stays_whole(slices, "dx takes something else than columns of it");
+    stays_whole(slices, "dx is not a slice of its columns");
 }
 
 #[test]
 fn slices_of_unknown_columns_stay() {
     let slices = "begin = Const() value=[0,0]
         dx = Slice(p, begin, fed)";
-    stays_whole(slices, "dx takes something else than columns of it");
+    stays_whole(slices, "dx is not a slice of its columns");
 }
 
 #[test]
 fn slices_of_impossible_columns_stay() {
     for (begin, size) in [("-1", "2"), ("0", "-2"), ("0", "2147483648"), ("2147483648", "1")] {
         let slices = format!("dx = columns(p, {begin}, {size})");
-        stays_whole(&slices, "dx takes something else than columns of it");
+        stays_whole(&slices, "dx is not a slice of its columns");
     }
 }
 
@@ -119,7 +121,7 @@ fn slices_of_impossible_columns_stay() {
 fn other_consumers_keep_the_product_whole() {
     let slices = "dx = columns(p, 0, 2)
         out = Apply(p)";
-    stays_whole(slices, "out takes something else than columns of it");
+    stays_whole(slices, "out is not a slice of its columns");
 }
 
 #[test]
@@ -148,8 +150,8 @@ fn slices_side_by_side_do_not_overlap() {
 
 #[test]
 fn a_product_without_slices_becomes_a_node() {
-    stays_whole("out = NoOp(^p)", "nothing around it can be saved");
-    stays_whole("", "nothing around it can be saved");
+    stays_whole("out = NoOp(^p)", "replacing it alone saves nothing");
+    stays_whole("", "replacing it alone saves nothing");
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn a_product_on_another_device_than_the_sum_stays() {
             sum = AddN(p, other)"
         ))
         .stays()
-        .reports("p (MatMul) stays: p is on another device");
+        .reports("p (MatMul) is not rewritten: p is on another device");
     }
 }
 
@@ -29,9 +29,9 @@ fn a_product_on_another_device_than_its_cell_stays() {
     )
     .stays()
     .reports(
-        "p (MatMul) stays: cell1 is on another device
-        b1 (BiasAddGrad) stays: cell1 is on another device
-        q (MatMul) stays: cell1 is on another device",
+        "p (MatMul) is not rewritten: cell1 is on another device
+        b1 (BiasAddGrad) is not rewritten: cell1 is on another device
+        q (MatMul) is not rewritten: cell1 is on another device",
     );
 }
 
@@ -60,7 +60,7 @@ fn a_slice_on_another_device_stays() {
         "p = BlockcellMatMulSlice(cell1:1, w) num_parts=1 begins=[0] sizes=[-1] rows=-1
         dx = columns(p, 0, 2) @/cpu:1",
     )
-    .reports("p becomes BlockcellMatMulSlice of 1; no more, because dx is on another device");
+    .reports("p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: dx is on another device");
 }
 
 #[test]
@@ -89,9 +89,9 @@ fn other_processes_and_gpus_are_left_alone() {
         ))
         .stays()
         .reports(
-            "p (MatMul) stays: p is on another device
-            single (MatMul) stays: single is on another device
-            q (MatMul) stays: q is on another device",
+            "p (MatMul) is not rewritten: p is on another device
+            single (MatMul) is not rewritten: single is on another device
+            q (MatMul) is not rewritten: q is on another device",
         );
     }
 }
@@ -117,8 +117,8 @@ fn what_others_have_claimed_stays() {
         ))
         .stays()
         .reports(
-            "p (MatMul) stays: p is for XLA or asks for another kernel
-            q (MatMul) stays: q is for XLA or asks for another kernel",
+            "p (MatMul) is not rewritten: p is compiled by XLA or selects another kernel
+            q (MatMul) is not rewritten: q is compiled by XLA or selects another kernel",
         );
     }
 }
@@ -132,7 +132,7 @@ fn a_sum_that_others_have_claimed_stays() {
             sum = AddN(p, other) {claim}"
         ))
         .stays()
-        .reports("p (MatMul) stays: sum is for XLA or asks for another kernel");
+        .reports("p (MatMul) is not rewritten: sum is compiled by XLA or selects another kernel");
     }
 }
 
@@ -144,7 +144,7 @@ fn a_left_factor_that_others_have_claimed_is_not_taken_apart() {
         p = product(left, cell1)",
     )
     .stays()
-    .reports("p (MatMul) stays: left is for XLA or asks for another kernel");
+    .reports("p (MatMul) is not rewritten: left is compiled by XLA or selects another kernel");
 }
 
 #[test]
@@ -155,8 +155,7 @@ fn a_slice_that_others_have_claimed_stays() {
         dx = columns(p, 0, 2) _kernel=\"eigen\"",
     )
     .reports(
-        "p becomes BlockcellMatMulSlice of 1; no more, because dx is for XLA or asks for another \
-         kernel",
+        "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: dx is compiled by XLA or selects another kernel",
     );
 }
 
@@ -189,7 +188,7 @@ fn other_types_stay() {
     )
     .stays()
     .reports(
-        "p (MatMul) stays: its type is neither float nor half
-        q (MatMul) stays: its type is neither float nor half",
+        "p (MatMul) is not rewritten: its type is neither float nor half
+        q (MatMul) is not rewritten: its type is neither float nor half",
     );
 }

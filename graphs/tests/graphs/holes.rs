@@ -68,8 +68,7 @@ fn a_slice_that_is_fed_later_does_not_keep_the_others_waiting() {
         second = _Send(b)",
     )
     .reports(
-        "p becomes BlockcellMatMulSlice of 1; no more, because b waits for something that the \
-         product does not wait for",
+        "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: b has a dependency that the product does not have",
     );
 }
 
@@ -80,6 +79,7 @@ fn fifty_overlapping_slices_of_one_product_stay() {
     for number in 0..50 {
         text += &format!("s{number} = columns(p, {number}, 50)\n");
     }
-    rewriting(&text)
-        .reports("p becomes BlockcellMatMulSlice of 1; no more, because its slices overlap");
+    rewriting(&text).reports(
+        "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: its slices overlap",
+    );
 }

@@ -112,7 +112,7 @@ pub(crate) fn stays(choices: &Choices, reason: &str) {
 #[test]
 fn a_layer_of_cudnn_takes_the_place_of_a_loop() {
     let choices = chosen(layer("lstm", &LSTM), &[0, 1, 2, 3]);
-    assert_eq!(choices.to_string(), "loop becomes CudnnRNN of 1 function, cudnn\n");
+    assert_eq!(choices.to_string(), "loop becomes CudnnRNN (parts: 1), by function cudnn\n");
     let [edit] = &choices.edits[..] else { panic!("{:?}", choices.edits) };
     assert_eq!((&edit.node[..], edit.infers, edit.inputs.len()), ("rnn", true, 0));
 }
@@ -163,15 +163,18 @@ fn other_uses_and_other_layers_stay() {
     let mut functions = pair(layer("lstm", &LSTM), &[0]);
     let body = Attribute::Function("loop".to_owned());
     functions[0].nodes.push(node("while", "While", &["x"], &[("body", body)]));
-    stays(&choose(&functions, &called("outer")), "another way");
+    stays(&choose(&functions, &called("outer")), "other than by a call");
     let short = Function { nodes: vec![node("short", "loop", &["x"], &[])], ..Function::default() };
-    stays(&choose(&pair(layer("lstm", &LSTM), &[0]), &short), "another way");
-    stays(&chosen(layer("rnn_tanh", &LSTM), &[0]), "not one layer");
+    stays(&choose(&pair(layer("lstm", &LSTM), &[0]), &short), "other than by a call");
+    stays(&chosen(layer("rnn_tanh", &LSTM), &[0]), "not a single layer");
     let mut dropped = layer("lstm", &LSTM);
     let rnn = dropped.last_mut().expect("it is the layer");
     rnn.attributes.insert("dropout".to_owned(), Attribute::Float(0.5));
-    stays(&chosen(dropped, &[0]), "not one layer");
-    stays(&chosen([layer("lstm", &LSTM), layer("lstm", &LSTM)].concat(), &[0]), "not one layer");
+    stays(&chosen(dropped, &[0]), "not a single layer");
+    stays(
+        &chosen([layer("lstm", &LSTM), layer("lstm", &LSTM)].concat(), &[0]),
+        "not a single layer",
+    );
     stays(&chosen(Vec::new(), &[0]), "does not use cuDNN");
 }
 

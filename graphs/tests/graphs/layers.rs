@@ -91,7 +91,7 @@ fn a_loop_becomes_a_layer() {
         assert!(!text.contains(op), "{op}: {text}");
     }
     assert!(after.has("time") && after.has("zeros"));
-    after.reports("cell becomes BlockcellLSTMLayer of 1");
+    after.reports("cell becomes BlockcellLSTMLayer (parts: 1)");
 }
 
 /// The changes of a loop whose rows do not end.
@@ -326,7 +326,7 @@ fn a_loop_that_does_something_else_stays() {
         let added = format!("more_of_it = {more}\n y = Select(");
         let after = stays(&[("y = Select(", &added)]);
         after.reports_among_others(
-            "more (LoopCond) stays: its rounds do something else, too: more_of_it",
+            "more (LoopCond) is not rewritten: its iterations also compute more_of_it",
         );
     }
 }

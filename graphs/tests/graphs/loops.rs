@@ -36,7 +36,7 @@ fn a_round_s_product_is_added_up_at_once() {
     let add = |op: &str| format!("sum = {op}(accumulated, p)");
     for op in ["Add", "AddV2", "AddN"] {
         rewriting(&accumulating(ZEROS, &add(op), "sum"))
-            .reports("sum becomes BlockcellMatMulAddN of 1");
+            .reports("sum becomes BlockcellMatMulAddN (parts: 1)");
     }
     rewriting(&accumulating(ZEROS, &add("Add"), "sum")).becomes(
         "w_outside = VariableV2() shape=[5,12]
@@ -65,7 +65,8 @@ fn zeros_of_unknown_size_may_grow_in_the_first_round() {
         "size = Const() value=[1,12]\ninitial = Fill(size, zero)",
         "size = Const() value=[]\ninitial = Fill(size, zero)",
     ] {
-        rewriting(&accumulating(initial, add, "sum")).reports("p becomes BlockcellMatMulAddN of 1");
+        rewriting(&accumulating(initial, add, "sum"))
+            .reports("p becomes BlockcellMatMulAddN (parts: 1)");
     }
 }
 
@@ -74,7 +75,8 @@ fn zeros_of_unknown_size_may_grow_in_the_first_round() {
 fn what_is_not_known_in_every_round_is_not_known() {
     let add = "sum = Add(accumulated, p)
         last = Apply(sum)";
-    rewriting(&accumulating(ZEROS, add, "last")).reports("p becomes BlockcellMatMulAddN of 1");
+    rewriting(&accumulating(ZEROS, add, "last"))
+        .reports("p becomes BlockcellMatMulAddN (parts: 1)");
 }
 
 #[test]
@@ -84,10 +86,11 @@ fn what_is_known_of_two_loop_variables_goes_through_both() {
         round2 = Merge(start2, further2)
         side2 = Switch(round2, more)
         further2 = NextIteration(sum)";
-    rewriting(&accumulating(ZEROS, add, "side2:1")).reports("sum becomes BlockcellMatMulAddN of 1");
+    rewriting(&accumulating(ZEROS, add, "side2:1"))
+        .reports("sum becomes BlockcellMatMulAddN (parts: 1)");
     let other = add.replace("Enter(initial)", "Enter(fed)");
     rewriting(&accumulating(ZEROS, &other, "side2:1"))
-        .reports("p becomes BlockcellMatMulAddN of 1");
+        .reports("p becomes BlockcellMatMulAddN (parts: 1)");
 }
 
 #[test]
@@ -101,12 +104,12 @@ fn what_leaves_a_loop_has_the_shape_of_its_rounds() {
             total = Add(p2, result)"
     };
     rewriting(&outside(ZEROS)).reports(
-        "sum becomes BlockcellMatMulAddN of 1
-        total becomes BlockcellMatMulAddN of 1",
+        "sum becomes BlockcellMatMulAddN (parts: 1)
+        total becomes BlockcellMatMulAddN (parts: 1)",
     );
     rewriting(&outside("initial = Placeholder()")).reports(
-        "p becomes BlockcellMatMulAddN of 1
-        p2 becomes BlockcellMatMulAddN of 1",
+        "p becomes BlockcellMatMulAddN (parts: 1)
+        p2 becomes BlockcellMatMulAddN (parts: 1)",
     );
 }
 
@@ -120,7 +123,7 @@ fn a_sum_of_the_next_round_s_stays() {
         sum = AddN(accumulated, carried)",
         "sum",
     ))
-    .reports("p becomes BlockcellMatMulAddN of 1");
+    .reports("p becomes BlockcellMatMulAddN (parts: 1)");
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn a_sum_after_the_loop_stays() {
         sum = AddN(end, other)",
     )
     .stays()
-    .reports("p (MatMul) stays: nothing around it can be saved");
+    .reports("p (MatMul) is not rewritten: replacing it alone saves nothing");
 }
 
 /// The concatenation's axis is a constant from outside of the loop.
@@ -181,13 +184,13 @@ fn slices_may_wait_for_the_round_and_for_constants_that_come_into_it() {
     };
     let two = "Const() value=[-1,2]";
     let becomes = |text: &str, number: usize, why: &str| {
-        rewriting(text).reports(&format!("p becomes BlockcellMatMulSlice of {number}{why}"));
+        rewriting(text).reports(&format!("p becomes BlockcellMatMulSlice (parts: {number}){why}"));
     };
     becomes(&text("pivot", " is_constant=true", two), 2, "");
-    let waits = "; no more, because dx waits for something that the product does not wait for";
+    let waits = "; the rest is not rewritten: dx has a dependency that the product does not have";
     becomes(&text("end", " is_constant=true", two), 1, waits);
     becomes(&text("pivot", " is_constant=true", "Const(^other) value=[-1,2]"), 1, waits);
-    let unknown = "; no more, because dx takes something else than columns of it";
+    let unknown = "; the rest is not rewritten: dx is not a slice of its columns";
     becomes(&text("pivot", "", two), 1, unknown);
     becomes(&text("pivot", " is_constant=true", "Placeholder()"), 1, unknown);
 }
@@ -206,9 +209,8 @@ fn a_product_in_the_loop_knows_nothing_of_the_round_before() {
             further = NextIteration(dx)"
         )
     };
-    rewriting(&text("round")).reports("p becomes BlockcellMatMulSlice of 2");
+    rewriting(&text("round")).reports("p becomes BlockcellMatMulSlice (parts: 2)");
     rewriting(&text("start")).reports(
-        "p becomes BlockcellMatMulSlice of 1; no more, because dx waits for something that the \
-         product does not wait for",
+        "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: dx has a dependency that the product does not have",
     );
 }

@@ -19,14 +19,14 @@ fn sum_with_state(state: &str, more: &str) -> String {
 fn reads_parts(state: &str, more: &str) {
     let rewriting = rewriting(&sum_with_state(state, more));
     assert!(!rewriting.has("left1") && !rewriting.has("left2"));
-    rewriting.reports("sum becomes BlockcellMatMulAddN of 2");
+    rewriting.reports("sum becomes BlockcellMatMulAddN (parts: 2)");
 }
 
 /// The left factors are snapshots. They are read as they are.
 fn reads_snapshots(state: &str, more: &str) {
     let rewriting = rewriting(&sum_with_state(state, more));
     assert!(rewriting.has("left1") && rewriting.has("left2"));
-    rewriting.reports("sum becomes BlockcellMatMulAddN of 2");
+    rewriting.reports("sum becomes BlockcellMatMulAddN (parts: 2)");
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn a_single_product_does_not_read_a_variable_in_place_of_its_snapshot() {
             p = product(left, cell1)"
         )
     };
-    rewriting(&text("h1")).reports("p becomes BlockcellMatMulAddN of 1");
+    rewriting(&text("h1")).reports("p becomes BlockcellMatMulAddN (parts: 1)");
     rewriting(&text("v")).stays().reports(
-        "p (MatMul) stays: v is a variable's memory, which may change before it would be read",
+        "p (MatMul) is not rewritten: v may be the memory of a variable that is written before the new node would read it",
     );
 }
 
@@ -142,7 +142,7 @@ fn a_product_of_a_variable_stays() {
     )
     .stays()
     .reports(
-        "p (MatMul) stays: v is a variable's memory, which may change before it would be read",
+        "p (MatMul) is not rewritten: v may be the memory of a variable that is written before the new node would read it",
     );
 }
 
@@ -199,10 +199,10 @@ fn operations_that_write_into_their_inputs_stop_all_rewrites() {
         ))
         .stays()
         .reports(
-            "p (MatMul) stays: an operation of the graph writes into the memory of its input
-            single (MatMul) stays: an operation of the graph writes into the memory of its input
-            b1 (BiasAddGrad) stays: an operation of the graph writes into the memory of its input
-            q (MatMul) stays: an operation of the graph writes into the memory of its input",
+            "p (MatMul) is not rewritten: the graph has an op that modifies its input in place
+            single (MatMul) is not rewritten: the graph has an op that modifies its input in place
+            b1 (BiasAddGrad) is not rewritten: the graph has an op that modifies its input in place
+            q (MatMul) is not rewritten: the graph has an op that modifies its input in place",
         );
     }
 }

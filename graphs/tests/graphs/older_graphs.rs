@@ -50,7 +50,7 @@ fn only_one_addition_of_others_is_taken_in() {
         sum = AddN(one, b)",
     )
     .stays()
-    .reports("one (BlockcellMatMulAddN) stays: nothing around it can be saved");
+    .reports("one (BlockcellMatMulAddN) is not rewritten: replacing it alone saves nothing");
 }
 
 /// There is no tensor that has both parts.
@@ -65,8 +65,8 @@ fn parts_and_whole_factors_do_not_meet() {
     )
     .stays()
     .reports(
-        "one (BlockcellMatMulAddN) stays: the left factors are concatenated in different ways
-        p2 (MatMul) stays: the left factors are concatenated in different ways",
+        "one (BlockcellMatMulAddN) is not rewritten: the left factors are concatenated in different ways
+        p2 (MatMul) is not rewritten: the left factors are concatenated in different ways",
     );
 }
 
@@ -109,12 +109,11 @@ fn addends_and_parts_that_may_change_are_read_where_they_were() {
             sum = AddN(one, two)"
         )
     };
-    rewriting(&text("h1", "a")).reports("sum becomes BlockcellMatMulAddN of 2");
+    rewriting(&text("h1", "a")).reports("sum becomes BlockcellMatMulAddN (parts: 2)");
     for text in [text("v", "a"), text("h1", "v")] {
         rewriting(&text).reports(
-            "sum becomes BlockcellMatMulAddN of 1
-            one (BlockcellMatMulAddN) stays: v is a variable's memory, which may change before it \
-             would be read",
+            "sum becomes BlockcellMatMulAddN (parts: 1)
+            one (BlockcellMatMulAddN) is not rewritten: v may be the memory of a variable that is written before the new node would read it",
         );
     }
 }

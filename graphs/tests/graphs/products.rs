@@ -14,7 +14,7 @@ fn a_product_reads_the_parts_of_its_left_factor() {
         "p1 = BlockcellMatMulAddN(x1, h1, cell1:1, ^a, ^b) num_a=2 num_b=1 num_addends=0
         out = Apply(p1)",
     )
-    .reports("p1 becomes BlockcellMatMulAddN of 1");
+    .reports("p1 becomes BlockcellMatMulAddN (parts: 1)");
 }
 
 #[test]
@@ -42,7 +42,9 @@ fn the_axis_may_be_the_last_one_but_no_other() {
             .becomes("p1 = BlockcellMatMulAddN(x1, h1, cell1:1) num_a=2 num_b=1 num_addends=0");
     }
     for axis in ["Const() value=0", "Const() value=[1,1]", "Placeholder()"] {
-        rewriting(&text(axis)).stays().reports("p1 (MatMul) stays: nothing around it can be saved");
+        rewriting(&text(axis))
+            .stays()
+            .reports("p1 (MatMul) is not rewritten: replacing it alone saves nothing");
     }
 }
 
@@ -56,7 +58,7 @@ fn a_left_factor_with_another_consumer_stays_whole() {
             {other}"
         ))
         .stays()
-        .reports("p1 (MatMul) stays: out depends on left, too");
+        .reports("p1 (MatMul) is not rewritten: out depends on left, too");
     }
 }
 
@@ -68,7 +70,7 @@ fn a_left_factor_that_a_step_asks_for_stays_whole() {
         p1 = product(left, cell1)",
     )
     .stays()
-    .reports("p1 (MatMul) stays: the step asks for left");
+    .reports("p1 (MatMul) is not rewritten: left is a fetch or a target of the step");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn products_of_two_steps_become_one_node() {
         "sum = BlockcellMatMulAddN(left1, left2, cell1:1, cell2:1) num_a=2 num_b=2 num_addends=0
         out = Apply(sum)",
     )
-    .reports("sum becomes BlockcellMatMulAddN of 2");
+    .reports("sum becomes BlockcellMatMulAddN (parts: 2)");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn sums_over_rows_become_one_node() {
     .becomes(
         "sum = BlockcellBiasAddGradAddN(cell1:1, cell2:1, other) num_out_backprop=2 num_addends=1",
     )
-    .reports("sum becomes BlockcellBiasAddGradAddN of 2");
+    .reports("sum becomes BlockcellBiasAddGradAddN (parts: 2)");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn inner_sums_are_a_part_of_the_outer_one() {
     .becomes(
         "sum = BlockcellMatMulAddN(left2, left1, left3, cell2:1, cell1:1, cell3:1, other2, other1, other3) num_a=3 num_b=3 num_addends=3",
     )
-    .reports("sum becomes BlockcellMatMulAddN of 3");
+    .reports("sum becomes BlockcellMatMulAddN (parts: 3)");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_product_with_another_consumer_stays() {
             {other}"
         ))
         .stays()
-        .reports(&format!("p1 (MatMul) stays: {name} depends on p1, too"));
+        .reports(&format!("p1 (MatMul) is not rewritten: {name} depends on p1, too"));
     }
 }
 
@@ -301,14 +301,14 @@ fn a_product_that_the_sum_takes_twice_stays() {
         sum = AddN(p1, p1)",
     )
     .stays()
-    .reports("p1 (MatMul) stays: sum depends on p1, too");
+    .reports("p1 (MatMul) is not rewritten: sum depends on p1, too");
     rewriting(
         "cell1 = lstm(x1, h1)
         p1 = product(left1, cell1)
         sum = AddN(p1, other, ^p1)",
     )
     .stays()
-    .reports("p1 (MatMul) stays: sum depends on p1, too");
+    .reports("p1 (MatMul) is not rewritten: sum depends on p1, too");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn a_product_that_a_step_asks_for_stays() {
         sum = AddN(p1, other)",
     )
     .stays()
-    .reports("p1 (MatMul) stays: the step asks for p1");
+    .reports("p1 (MatMul) is not rewritten: p1 is a fetch or a target of the step");
 }
 
 #[test]
@@ -338,8 +338,8 @@ fn products_that_stay_are_other_summands() {
         out = Apply(p1)",
     )
     .reports(
-        "sum becomes BlockcellMatMulAddN of 1
-        p1 (MatMul) stays: out depends on p1, too",
+        "sum becomes BlockcellMatMulAddN (parts: 1)
+        p1 (MatMul) is not rewritten: out depends on p1, too",
     );
 }
 
@@ -365,8 +365,8 @@ fn products_and_sums_over_rows_in_one_sum_stay() {
     )
     .stays()
     .reports(
-        "p1 (MatMul) stays: the sum has summands of both kinds
-        b1 (BiasAddGrad) stays: the sum has summands of both kinds",
+        "p1 (MatMul) is not rewritten: the sum has both products and sums over rows
+        b1 (BiasAddGrad) is not rewritten: the sum has both products and sums over rows",
     );
 }
 
@@ -380,8 +380,8 @@ fn a_product_that_nobody_adds_up_stays() {
     )
     .stays()
     .reports(
-        "p1 (MatMul) stays: nothing around it can be saved
-        p2 (MatMul) stays: nothing around it can be saved",
+        "p1 (MatMul) is not rewritten: replacing it alone saves nothing
+        p2 (MatMul) is not rewritten: replacing it alone saves nothing",
     );
 }
 

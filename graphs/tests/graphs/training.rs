@@ -96,8 +96,8 @@ fn both_halves_become_those_of_cudnn() {
     let choices = choose(&functions(), &training());
     assert_eq!(
         choices.to_string(),
-        "loop_forward becomes CudnnRNN of 1 function, cudnn_forward\n\
-         loop_backward becomes CudnnRNNBackprop of 1 function, cudnn_backward\n"
+        "loop_forward becomes CudnnRNN (parts: 1), by function cudnn_forward\n\
+         loop_backward becomes CudnnRNNBackprop (parts: 1), by function cudnn_backward\n"
     );
     let names: Vec<_> = choices.bodies.iter().map(|body| &body.function[..]).collect();
     assert_eq!(
@@ -178,16 +178,16 @@ fn it_may_pass_through_functions() {
     let outer = &mut swapped[4].results;
     outer.insert("out8".to_owned(), "inner:output:9".to_owned());
     outer.insert("out9".to_owned(), "inner:output:8".to_owned());
-    stays(&choose(&swapped, &graph), "as a whole");
+    stays(&choose(&swapped, &graph), "do not reach its gradient");
     // One is lost.
     let mut lost = all.clone();
     lost[4].results.insert("out8".to_owned(), "other:output:0".to_owned());
-    stays(&choose(&lost, &graph), "as a whole");
+    stays(&choose(&lost, &graph), "do not reach its gradient");
     // The outer function is the body of a loop.
     let mut looped = graph.clone();
     let body = [("body", Attribute::Function("outer_forward".to_owned()))];
     looped.nodes.push(node("while", "While", &[], &body));
-    stays(&choose(&all, &looped), "another way");
+    stays(&choose(&all, &looped), "other than by a call");
 }
 
 #[test]
@@ -199,16 +199,16 @@ fn what_is_read_by_others_stays() {
     };
     for kept in 5..10 {
         let reader = node("reader", "Identity", &[&format!("forward:{kept}")], &[]);
-        stays(&with(&[reader]), "somebody else reads");
+        stays(&with(&[reader]), "has other consumers");
         let returned = node("kept", "_Retval", &[&format!("forward:{kept}")], &[]);
-        stays(&with(&[returned]), "somebody else reads");
+        stays(&with(&[returned]), "has other consumers");
     }
     assert_eq!(with(&[node("y", "Identity", &["forward:1"], &[])]).chosen.len(), 2);
     assert_eq!(with(&[node("after", "NoOp", &["^forward"], &[])]).chosen.len(), 2);
     // The graph of a session may be asked for it.
     let mut session = training();
     session.nodes.retain(|node| !matches!(&node.op[..], "_Arg" | "_Retval"));
-    stays(&choose(&functions(), &session), "somebody else reads");
+    stays(&choose(&functions(), &session), "has other consumers");
 }
 
 #[test]
@@ -217,16 +217,16 @@ fn a_backward_half_takes_what_one_call_has_kept() {
     graph.nodes.push(call("second", "loop_forward", &["x:0"]));
     assert_eq!(choose(&functions(), &graph).chosen.len(), 2);
     graph.nodes[2].inputs[9] = "second:9".to_owned();
-    stays(&choose(&functions(), &graph), "as a whole");
+    stays(&choose(&functions(), &graph), "do not reach its gradient");
     // It takes what no call has kept.
     let mut graph = training();
     graph.nodes.remove(1);
     graph.nodes.push(call("alone", "loop_forward", &["x:0"]));
-    stays(&choose(&functions(), &graph), "as a whole");
+    stays(&choose(&functions(), &graph), "do not reach its gradient");
     // A part of it is the gradient of something, too.
     let mut graph = training();
     graph.nodes[2].inputs[0] = "forward:5".to_owned();
-    stays(&choose(&functions(), &graph), "as a whole");
+    stays(&choose(&functions(), &graph), "do not reach its gradient");
 }
 
 #[test]
@@ -236,8 +236,8 @@ fn other_halves_stay() {
         change(&mut all);
         choose(&all, &training())
     };
-    stays(&changed(&|all| all[0].nodes.clear()), "number of its rounds");
-    stays(&changed(&|all| all[0].nodes[0].op = "Shape".to_owned()), "number of its rounds");
+    stays(&changed(&|all| all[0].nodes.clear()), "number of its iterations");
+    stays(&changed(&|all| all[0].nodes[0].op = "Shape".to_owned()), "number of its iterations");
     stays(
         &changed(&|all| {
             for (function, at) in [(0, 9), (1, 9), (0, 8), (1, 8)] {
@@ -249,7 +249,7 @@ fn other_halves_stay() {
     );
     stays(&changed(&|all| all[3].outputs[0].1 = DataType::HALF), "another signature");
     // A GRU has four outputs, so that what is kept begins one earlier.
-    stays(&changed(&|all| all[2].nodes = layer("gru", &GRU)), "as a whole");
+    stays(&changed(&|all| all[2].nodes = layer("gru", &GRU)), "do not reach its gradient");
     let masked = |all: &mut Vec<Function>| {
         let branch = Attribute::Function("branch".to_owned());
         let nodes = std::mem::replace(
@@ -258,7 +258,7 @@ fn other_halves_stay() {
         );
         all.push(Function { name: "branch".to_owned(), nodes, ..Function::default() });
     };
-    stays(&changed(&masked), "behind a mask");
+    stays(&changed(&masked), "a mask is supported in inference only");
     let nothing = changed(&|all| {
         all.remove(3);
     });

@@ -53,17 +53,17 @@ fn a_sum_with_many_more_others_than_products_stays() {
             others.join(", ")
         )
     };
-    rewriting(&text(8)).reports("sum becomes BlockcellMatMulAddN of 1");
+    rewriting(&text(8)).reports("sum becomes BlockcellMatMulAddN (parts: 1)");
     rewriting(&text(9))
         .stays()
-        .reports("p (MatMul) stays: the sum has many more summands that are no products");
+        .reports("p (MatMul) is not rewritten: the sum has too many inputs that are not products");
 }
 
 #[test]
 fn a_chain_of_thousands_of_others_keeps_all_but_the_first() {
     let rewriting = rewriting(&chain(3000));
     assert!(!rewriting.has("p"));
-    rewriting.reports("sum0 becomes BlockcellMatMulAddN of 1");
+    rewriting.reports("sum0 becomes BlockcellMatMulAddN (parts: 1)");
 }
 
 /// A product at each end: between them lies what would have to be kept.
@@ -72,7 +72,7 @@ fn a_chain_of_thousands_of_others_between_two_products_stays() {
     let end = "last = AddN(sum2999, q)\nq = product(left, cell1)";
     let rewriting = rewriting(&chain(3000).replace("out = Apply(sum2999)", end)).stays();
     rewriting.reports_among_others(
-        "p (MatMul) stays: the sum has many more summands that are no products
-        q (MatMul) stays: the sum has many more summands that are no products",
+        "p (MatMul) is not rewritten: the sum has too many inputs that are not products
+        q (MatMul) is not rewritten: the sum has too many inputs that are not products",
     );
 }

@@ -87,7 +87,7 @@ fn stays_with(changes: &[(&str, &str)]) -> Rewriting {
 fn weights_of_unknown_columns_stay() {
     let why = |name: &str| {
         format!(
-            "split0 (Split) stays: the shape of {name} is not known, or not that of a cell's weights and bias"
+            "split0 (Split) is not rewritten: the shape of {name} is unknown, or not that of a cell's weights and bias"
         )
     };
     for (from, to, name) in [

@@ -154,7 +154,7 @@ fn other_steps_stay() {
 #[test]
 fn what_depends_on_a_step_before() {
     stays(&[("parts:3", "fed_back")], "fed_back = Apply(step2:6)\ny = Apply(step4:6)")
-        .reports("step0 (BlockcellLSTMCell) stays: what step0 is computed from depends on a part of its step");
+        .reports("step0 (BlockcellLSTMCell) is not rewritten: an input of step0 depends on a part of the same step");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_branch_that_may_be_dead() {
         "side = Switch(x3, sometimes)\ny = Apply(step1:6, step4:6)\nz = Apply(step0:6)",
     )
     .reports(
-        "step0 (BlockcellLSTMCell) stays: z takes step0 and may run before the whole step could",
+        "step0 (BlockcellLSTMCell) is not rewritten: z consumes step0 and may run before all inputs of the step are available",
     );
 }
 
@@ -174,7 +174,7 @@ fn memory_that_may_change() {
         &[("w = Const() value=zeros", "w = VariableV2() shape=[5,12]")],
         "write = Assign(w, new)\ny = Apply(step4:6)",
     )
-    .reports("step0 (BlockcellLSTMCell) stays: w is a variable's memory, which may change before it would be read");
+    .reports("step0 (BlockcellLSTMCell) is not rewritten: w may be the memory of a variable that is written before the new node would read it");
 }
 
 #[test]
@@ -186,5 +186,5 @@ fn another_device() {
         )],
         "y = Apply(step4:6)",
     )
-    .reports("step0 (BlockcellLSTMCell) stays: step2 is on another device");
+    .reports("step0 (BlockcellLSTMCell) is not rewritten: step2 is on another device");
 }

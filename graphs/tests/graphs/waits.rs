@@ -13,13 +13,12 @@ fn with(before: &str, awaited: &str) -> Rewriting {
 }
 
 fn is_implied(before: &str, awaited: &str) {
-    with(before, awaited).reports("p becomes BlockcellMatMulSlice of 2");
+    with(before, awaited).reports("p becomes BlockcellMatMulSlice (parts: 2)");
 }
 
 fn is_not_implied(before: &str, awaited: &str) {
     with(before, awaited).reports(
-        "p becomes BlockcellMatMulSlice of 1; no more, because dh waits for something that the \
-         product does not wait for",
+        "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: dh has a dependency that the product does not have",
     );
 }
 
@@ -85,10 +84,9 @@ fn a_constant_s_wait_is_the_slice_s() {
             dh = columns(p, 2, 1)"
         )
     };
-    rewriting(&text("x1")).reports("p becomes BlockcellMatMulSlice of 2");
+    rewriting(&text("x1")).reports("p becomes BlockcellMatMulSlice (parts: 2)");
     rewriting(&text("other")).reports(
-        "p becomes BlockcellMatMulSlice of 1; no more, because dx waits for something that the \
-         product does not wait for",
+        "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: dx has a dependency that the product does not have",
     );
 }
 
@@ -200,8 +198,7 @@ fn all_slices_may_wait_for_the_same() {
         out = Apply(p, p:1)",
     );
     rewriting(&text("waiting = NoOp(^p)")).reports(
-        "p becomes BlockcellMatMulSlice of 1; no more, because dx waits for something that the \
-         product does not wait for",
+        "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: dx has a dependency that the product does not have",
     );
 }
 
@@ -215,8 +212,7 @@ fn some_slices_may_not_wait_for_less() {
             dh = columns(p, 2, 1, ^other, ^another)"
         ))
         .reports(&format!(
-            "p becomes BlockcellMatMulSlice of 1; no more, because {} waits for something that the \
-             product does not wait for",
+            "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: {} has a dependency that the product does not have",
             if waits.is_empty() { "dh" } else { "dx" }
         ));
     }
@@ -234,11 +230,10 @@ fn a_factor_that_may_change_does_not_wait_with_all_slices() {
             dx = columns(p, 0, 2{slice})"
         )
     };
-    rewriting(&text("v", "")).reports("p becomes BlockcellMatMulSlice of 1");
-    rewriting(&text("w", ", ^later")).reports("p becomes BlockcellMatMulSlice of 1");
+    rewriting(&text("v", "")).reports("p becomes BlockcellMatMulSlice (parts: 1)");
+    rewriting(&text("w", ", ^later")).reports("p becomes BlockcellMatMulSlice (parts: 1)");
     rewriting(&text("v", ", ^later")).reports(
-        "p becomes BlockcellMatMulSlice of 1; no more, because v is a variable's memory, which may \
-         change before it would be read",
+        "p becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: v may be the memory of a variable that is written before the new node would read it",
     );
 }
 

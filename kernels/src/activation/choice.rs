@@ -1,4 +1,4 @@
-//! The functions of a cell: those that most have, and others by their names.
+//! The activation functions of a cell.
 
 use super::{sigmoid, tanh};
 use crate::Error;
@@ -15,14 +15,14 @@ pub enum Activation {
     Relu,
     /// `x`
     Linear,
-    /// `min(max(x + 3, 0), 6) / 6`, as Keras 3 has it.
+    /// `min(max(x + 3, 0), 6) / 6`, as in Keras 3.
     HardSigmoid,
-    /// `min(max(x / 5 + 1 / 2, 0), 1)`, as Keras 2 has it.
+    /// `min(max(x / 5 + 1 / 2, 0), 1)`, as in Keras 2.
     HardSigmoidKeras2,
 }
 
 impl Activation {
-    /// All that there are.
+    /// All functions.
     pub const ALL: [Activation; 6] = [
         Activation::Tanh,
         Activation::Sigmoid,
@@ -111,9 +111,9 @@ impl Activation {
 /// The functions of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activations {
-    /// Of what may enter the state, and of the state.
+    /// The function of the state, and of its new part (candidate or cell input).
     pub state: Activation,
-    /// Of the gates.
+    /// The function of the gates.
     pub gates: Activation,
 }
 
@@ -128,7 +128,7 @@ impl Activations {
     ///
     /// # Errors
     ///
-    /// [`Error::Attribute`] if a function is not known.
+    /// [`Error::Attribute`] for an unknown function.
     pub fn new(
         op: &'static str,
         activation: &str,

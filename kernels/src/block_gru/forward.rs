@@ -16,17 +16,17 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::block_gru::{Inputs, Outputs};
 
-/// `BlockGRU`: the forward steps, as [`BLOCK_GRU`] says.
+/// `BlockGRU`: the forward steps, as defined by [`BLOCK_GRU`].
 ///
-/// `keeps` tells whether outputs that nobody reads may have the memory of one step.
+/// `keeps` says whether outputs without a consumer may have memory for one step only.
 ///
-/// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
-/// which neither the values before the call nor those after it matter.
+/// `scratch` is memory for intermediate values, with at least [`forward_scratch`] elements. Its contents are
+/// unspecified before and after the call.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, a number in `sequence_length` that is negative or above
-/// `time`, too short a `scratch`; nothing is written then.
+/// If a tensor has the wrong shape or layout; for a number in `sequence_length` that is negative or above `time`; or
+/// if `scratch` is too short. Nothing is written then.
 pub fn forward<E: Element>(
     context: &Context<'_>,
     attributes: Attributes,
@@ -43,7 +43,7 @@ pub fn forward<E: Element>(
     Ok(())
 }
 
-/// How many elements of scratch memory [`forward`] needs; `usize::MAX` if more than can be counted.
+/// The number of elements of scratch memory that [`forward`] needs; `usize::MAX` on overflow.
 #[must_use]
 pub fn forward_scratch(sizes: &Sizes) -> usize {
     let cells = sizes.cell_size;

@@ -15,15 +15,15 @@ use crate::{Activations, Context, Element, Error, Storage};
 pub(crate) use crate::gru::step_grad::BIAS_SUMS;
 pub use crate::ops::block_gru::{GradInPlace, GradInputs, GradOutputs};
 
-/// `BlockGRUGrad`: the backward steps, as [`BLOCK_GRU_GRAD`] says.
+/// `BlockGRUGrad`: the backward steps, as defined by [`BLOCK_GRU_GRAD`].
 ///
-/// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
-/// which neither the values before the call nor those after it matter.
+/// `scratch` is memory for intermediate values, with at least [`grad_scratch`] elements. Its contents are unspecified
+/// before and after the call.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, a number in `sequence_length` that is negative or above
-/// `time`, too short a `scratch`; nothing is written then.
+/// If a tensor has the wrong shape or layout; for a number in `sequence_length` that is negative or above `time`; or
+/// if `scratch` is too short. Nothing is written then.
 pub fn grad<E: Element>(
     context: &Context<'_>,
     attributes: Attributes,
@@ -43,8 +43,8 @@ pub fn grad<E: Element>(
     Ok(())
 }
 
-/// How many elements of scratch memory [`grad`] needs; `usize::MAX` if more than can be counted. `apart` tells whether
-/// packed weights need memory of their own: in half precision, and without one of `w_ru_grad` and `w_c_grad`.
+/// The number of elements of scratch memory that [`grad`] needs; `usize::MAX` on overflow. `apart` says whether packed
+/// weights need separate memory: in half precision, and without one of `w_ru_grad` and `w_c_grad`.
 #[must_use]
 pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
     let Sizes { batch, input_size, cell_size, .. } = *sizes;

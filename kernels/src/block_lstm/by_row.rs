@@ -19,17 +19,17 @@ pub use crate::ops::lstm_by_row::{
 pub(crate) const PLAIN: Attributes =
     Attributes { use_peephole: false, forget_bias: 0.0, cell_clip: 0.0 };
 
-/// `BlockcellLSTM`: the forward steps, as [`LSTM`] says.
+/// `BlockcellLSTM`: the forward steps, as defined by [`LSTM`].
 ///
-/// `keeps` tells whether outputs that nobody reads may have the memory of one step.
+/// `keeps` says whether outputs without a consumer may have memory for one step only.
 ///
-/// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
-/// which neither the values before the call nor those after it matter.
+/// `scratch` is memory for intermediate values, with at least [`forward_scratch`] elements. Its contents are
+/// unspecified before and after the call.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, a number in `sequence_length` that is negative or above
-/// `time`, too short a `scratch`; nothing is written then.
+/// If a tensor has the wrong shape or layout; for a number in `sequence_length` that is negative or above `time`; or
+/// if `scratch` is too short. Nothing is written then.
 pub fn forward_by_row<E: Element>(
     context: &Context<'_>,
     activations: Activations,
@@ -52,15 +52,15 @@ pub fn forward_by_row<E: Element>(
     Ok(())
 }
 
-/// `BlockcellLSTMGrad`: the backward steps, as [`LSTM_GRAD`] says.
+/// `BlockcellLSTMGrad`: the backward steps, as defined by [`LSTM_GRAD`].
 ///
-/// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
-/// which neither the values before the call nor those after it matter.
+/// `scratch` is memory for intermediate values, with at least [`grad_scratch`] elements. Its contents are unspecified
+/// before and after the call.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, a number in `sequence_length` that is negative or above
-/// `time`, too short a `scratch`; nothing is written then.
+/// If a tensor has the wrong shape or layout; for a number in `sequence_length` that is negative or above `time`; or
+/// if `scratch` is too short. Nothing is written then.
 pub fn grad_by_row<E: Element>(
     context: &Context<'_>,
     activations: Activations,

@@ -26,20 +26,19 @@ pub use crate::ops::block_lstm::{Inputs, Outputs};
 /// o[t]  = S(o_bar [+ wco * cs[t]])       co[t] = tanh(cs[t])        h[t] = o[t] * co[t]
 /// ```
 ///
-/// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`,
-/// and every result is rounded once. The state that enters a step is the stored, rounded state of
-/// the step before. `forget_bias` (0 in V2, whatever the attribute says) and `cell_clip` are rounded
-/// to the element type first.
+/// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`, and every result
+/// is rounded once. The state that enters a step is the stored, rounded state of the previous step. `forget_bias`
+/// (always 0 in V2) and `cell_clip` are rounded to the element type first.
 ///
-/// `keeps` tells whether outputs that nobody reads may have the memory of one step.
+/// `keeps` says whether outputs without a consumer may have memory for one step only.
 ///
-/// `scratch` is memory for intermediate values. It has at least [`forward_scratch`] elements, of
-/// which neither the values before the call nor those after it matter.
+/// `scratch` is memory for intermediate values, with at least [`forward_scratch`] elements. Its contents are
+/// unspecified before and after the call.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, `seq_len_max` above `time`, too short a `scratch`; nothing
-/// is written then.
+/// If a tensor has the wrong shape or layout; for `seq_len_max` above `time`; or if `scratch` is too short. Nothing is
+/// written then.
 pub fn forward<E: Element>(
     context: &Context<'_>,
     variant: Variant,
@@ -70,7 +69,7 @@ pub fn forward<E: Element>(
     Ok(())
 }
 
-/// How many elements of scratch memory [`forward`] needs; `usize::MAX` if more than can be counted.
+/// The number of elements of scratch memory that [`forward`] needs; `usize::MAX` on overflow.
 #[must_use]
 pub fn forward_scratch(sizes: &Sizes) -> usize {
     let cells = sizes.cell_size;

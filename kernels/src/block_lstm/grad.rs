@@ -20,8 +20,8 @@ pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
 
 /// `BlockLSTMGrad` and `BlockLSTMGradV2`: the backward steps.
 ///
-/// From `t = seq_len_max - 1` down to 0, where `cs[-1]` and `h[-1]` are `cs_prev` and `h_prev`, and
-/// `dcs_next` and `dh_next`, zero at first, come from the step done before (`t + 1`):
+/// From `t = seq_len_max - 1` down to 0, where `cs[-1]` and `h[-1]` are `cs_prev` and `h_prev`, and `dcs_next` and
+/// `dh_next` come from step `t + 1`, and are initially zero:
 ///
 /// ```text
 /// dh  = h_grad[t] + dh_next
@@ -37,18 +37,17 @@ pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
 /// wco_grad += [sum_B do * cs[t]]
 /// ```
 ///
-/// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The terms in brackets exist
-/// only with `use_peephole`. The gradient of the forward steps' clip is passed on unchanged, as
-/// TensorFlow does: the operation has no `cell_clip`. Half-precision data is converted to `f32`,
-/// sums are in `f32`, and every result is rounded once.
+/// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The terms in brackets exist only with
+/// `use_peephole`. The clipping of the forward steps is ignored, as in TensorFlow: the operation has no `cell_clip`.
+/// Half-precision data is converted to `f32`, sums are in `f32`, and every result is rounded once.
 ///
-/// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
-/// which neither the values before the call nor those after it matter.
+/// `scratch` is memory for intermediate values, with at least [`grad_scratch`] elements. Its contents are unspecified
+/// before and after the call.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, `seq_len_max` above `time`, too short a `scratch`; nothing
-/// is written then.
+/// If a tensor has the wrong shape or layout; for `seq_len_max` above `time`; or if `scratch` is too short. Nothing is
+/// written then.
 pub fn grad<E: Element>(
     context: &Context<'_>,
     variant: Variant,
@@ -68,8 +67,8 @@ pub fn grad<E: Element>(
     Ok(())
 }
 
-/// How many elements of scratch memory [`grad`] needs; `usize::MAX` if more than can be counted. `apart` tells whether
-/// packed weights need memory of their own: in half precision, and without `w_grad`.
+/// The number of elements of scratch memory that [`grad`] needs; `usize::MAX` on overflow. `apart` says whether packed
+/// weights need separate memory: in half precision, and without `w_grad`.
 #[must_use]
 pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
     let Sizes { input_size, cell_size, .. } = *sizes;
@@ -113,7 +112,7 @@ pub struct LstmGradSequence<'a, E> {
     pub(crate) cs: ArrayView3<'a, E>,
     pub(crate) co: ArrayView3<'a, E>,
     pub(crate) cs_grad: ArrayView3<'a, E>,
-    /// With respect to the outputs of the cells, other than through a projection.
+    /// Gradient with respect to the outputs of the cells, other than through a projection.
     pub(crate) h_grad: ArrayView3<'a, E>,
     /// The gradient with respect to the cell state after each row's last step, if there is one beside `cs_grad`.
     pub(crate) cs_last_grad: Option<ArrayView2<'a, E>>,

@@ -1,12 +1,12 @@
-//! Long short-term memory over a sequence: the cell of [`crate::lstm`] applied to the steps of a
-//! time-major input, the state of each step being that of the step before.
+//! Long short-term memory over a sequence: the cell of [`crate::lstm`] applied to the steps of a time-major input,
+//! where the state of each step is that of the previous step.
 //!
-//! TensorFlow has two variants, which differ in the order of the gates' columns in w and b; the
-//! order of their outputs is the same. One length serves all rows of the batch: steps from
-//! `seq_len_max` on are left out, and every output is zero there.
+//! TensorFlow has two variants, which differ in the order of the gates' columns in w and b; the order of their outputs
+//! is the same. All rows of the batch have the same length: steps from `seq_len_max` on are skipped, and every output
+//! is zero there.
 //!
-//! This library has a third one, whose rows have lengths of their own, and whose functions can be chosen:
-//! [`forward_by_row`] and [`grad_by_row`].
+//! This library has a third one, with a length for each row and a choice of activations: [`forward_by_row`] and
+//! [`grad_by_row`].
 
 pub(crate) mod by_row;
 pub(crate) mod forward;
@@ -24,7 +24,7 @@ pub use grad::{GradInPlace, GradInputs, GradOutputs, grad, grad_scratch};
 use crate::lstm::step::{GateOrder, ICFO, IFCO};
 use crate::ops::{BLOCK_LSTM, BLOCK_LSTM_GRAD, BLOCK_LSTM_GRAD_V2, BLOCK_LSTM_V2, Op};
 
-/// Which of TensorFlow's operations: they order the columns of w and b differently.
+/// One of TensorFlow's two operations, which order the columns of w and b differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// `BlockLSTM` and `BlockLSTMGrad`: ICFO, for input gate, cell input, forget gate, output gate.

@@ -15,9 +15,9 @@ use super::{Attributes, Network};
 use crate::recurrence::{Lengths, clear_from};
 use crate::{Context, Element, Error, Storage};
 
-/// Inputs of [`backprop`]: those of the forward pass, what it left, and gradients of the loss.
+/// Inputs of [`backprop`]: those of the forward pass, the data that it saved, and gradients of the loss.
 ///
-/// The values of its outputs are not read.
+/// The values of the forward pass's outputs are not read.
 #[derive(Debug)]
 pub struct BackpropInputs<'a, E> {
     /// Those of the forward pass.
@@ -28,20 +28,20 @@ pub struct BackpropInputs<'a, E> {
     pub output_h_backprop: ArrayView3<'a, E>,
     /// The gradient with respect to `output_c` of an LSTM.
     pub output_c_backprop: Option<ArrayView3<'a, E>>,
-    /// What the forward pass left in training. It is not left as it was.
+    /// The data that the forward pass saved in training. It is modified.
     pub reserve_space: &'a mut [f32],
 }
 
 /// Outputs of [`backprop`]: gradients of the loss. Previous contents do not matter.
 #[derive(Debug)]
 pub struct BackpropOutputs<'a, E> {
-    /// With respect to `input`: zero in steps that a row does not have.
+    /// Gradient with respect to `input`: zero in steps that a row does not have.
     pub input_backprop: ArrayViewMut3<'a, E>,
-    /// With respect to `input_h`.
+    /// Gradient with respect to `input_h`.
     pub input_h_backprop: ArrayViewMut3<'a, E>,
-    /// With respect to `input_c` of an LSTM.
+    /// Gradient with respect to `input_c` of an LSTM.
     pub input_c_backprop: Option<ArrayViewMut3<'a, E>>,
-    /// With respect to `params`.
+    /// Gradient with respect to `params`.
     pub params_backprop: ArrayViewMut1<'a, E>,
 }
 
@@ -49,8 +49,8 @@ pub struct BackpropOutputs<'a, E> {
 /// by the chain rule.
 ///
 /// `op` is the operation's name for messages. Everything is computed in `f32`, and results are rounded once. `scratch`
-/// is memory for intermediate values, of at least [`backprop_scratch`] elements. The derivative of the rectifier at 0
-/// is 0.
+/// is memory for intermediate values, with at least [`backprop_scratch`] elements. The derivative of the rectifier at
+/// 0 is 0.
 ///
 /// # Errors
 ///
@@ -106,8 +106,8 @@ impl<E: Storage> BackpropInputs<'_, E> {
     }
 }
 
-/// How many elements of scratch memory [`backprop`] needs, in half precision or not; `usize::MAX` if more than can be
-/// counted.
+/// The number of elements of scratch memory that [`backprop`] needs, in half precision or not; `usize::MAX` on
+/// overflow.
 #[must_use]
 pub fn backprop_scratch(network: &Network, half: bool) -> usize {
     let params = if half { network.layout.len() } else { 0 };
@@ -119,16 +119,16 @@ pub fn backprop_scratch(network: &Network, half: bool) -> usize {
 
 /// Memory for gradients.
 struct Memory<'m> {
-    /// With respect to the outputs of a layer, `[time, batch, directions * output_size]`, and to its inputs.
+    /// Gradient with respect to the outputs of a layer, `[time, batch, directions * output_size]`, and to its inputs.
     outputs: &'m mut [f32],
     inputs: &'m mut [f32],
-    /// With respect to the inputs of the second direction, in its order.
+    /// Gradient with respect to the inputs of the second direction, in its order.
     reversed: &'m mut [f32],
-    /// With respect to the outputs of one direction, in its order, `[time, batch, output_size]`.
+    /// Gradient with respect to the outputs of one direction, in its order, `[time, batch, output_size]`.
     h: &'m mut [f32],
-    /// With respect to h and c before the first step, `[batch, output_size]` and `[batch, num_units]`.
+    /// Gradient with respect to h and c before the first step, `[batch, output_size]` and `[batch, num_units]`.
     first: [&'m mut [f32]; 2],
-    /// With respect to h and c after the last step.
+    /// Gradient with respect to h and c after the last step.
     last: [&'m mut [f32]; 2],
 }
 
@@ -204,9 +204,9 @@ struct Pass<'a, E> {
     network: Network,
     lengths: Lengths<'a>,
     inputs: Inputs<'a, E>,
-    /// With respect to h and c after the last step.
+    /// Gradient with respect to h and c after the last step.
     last_gradients: [Option<ArrayView3<'a, E>>; 2],
-    /// With respect to h and c before the first step, in the order of time-major tensors.
+    /// Gradient with respect to h and c before the first step, in the order of time-major tensors.
     first_gradients: [Option<ArrayViewMut3<'a, E>>; 2],
     given: PreparedInputs<'a>,
     activations: Activations,

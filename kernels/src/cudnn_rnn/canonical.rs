@@ -1,4 +1,4 @@
-//! The parameters as single matrices and vectors, and as one buffer.
+//! Conversion between separate matrices and vectors of parameters and one buffer.
 
 use ndarray::{ArrayView1, ArrayViewMut1};
 
@@ -7,14 +7,14 @@ use super::layout::Region;
 use crate::Error;
 use crate::error::known_shape;
 
-/// `CudnnRNNParamsToCanonical` and `CudnnRNNParamsToCanonicalV2`: copies each matrix and then each bias out of the
+/// `CudnnRNNParamsToCanonical` and `CudnnRNNParamsToCanonicalV2`: copies each matrix and then each bias from the
 /// buffer.
 ///
 /// `weights` and `biases` are those of [`Layout::weights`] and [`Layout::biases`], in their order.
 ///
 /// # Errors
 ///
-/// A buffer, a list or a part of it of the wrong size; nothing is written then.
+/// If the buffer, a list or a part of it has the wrong size. Nothing is written then.
 pub fn params_to_canonical<'a, E: Copy>(
     op: &'static str,
     layout: &Layout,
@@ -56,8 +56,8 @@ pub fn canonical_to_params<E: Copy>(
     Ok(())
 }
 
-/// Checks the shapes of all weights and of all biases. One may have another shape with as many elements, as in
-/// TensorFlow.
+/// Checks the shapes of all weights and of all biases. Each may have another shape with the same number of elements,
+/// as in TensorFlow.
 ///
 /// # Errors
 ///

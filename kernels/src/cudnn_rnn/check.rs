@@ -19,11 +19,11 @@ pub struct Shapes<'a> {
     pub input_c: &'a [usize],
     /// `[params_size]`
     pub params: &'a [usize],
-    /// `[batch]`, where each row has a length of its own.
+    /// `[batch]`, if rows have different lengths.
     pub sequence_lengths: Option<&'a [usize]>,
 }
 
-/// The shapes of the further inputs of a backward pass.
+/// The shapes of the additional inputs of a backward pass.
 #[derive(Clone, Copy, Debug)]
 pub struct BackpropShapes<'a> {
     /// output, output_h and output_c.
@@ -46,8 +46,8 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] for the first tensor that does not fit, [`Error::Attribute`] for an attribute that
-    /// does not, [`Error::Overflow`] for sizes that cannot be addressed.
+    /// [`Error::Shape`] for the first invalid tensor, [`Error::Attribute`] for an invalid attribute,
+    /// [`Error::Overflow`] for sizes that cannot be addressed.
     pub fn new(
         op: &'static str,
         attributes: &Attributes,
@@ -94,11 +94,11 @@ impl Network {
         Ok(network)
     }
 
-    /// Checks the shapes of the further inputs of a backward pass.
+    /// Checks the shapes of the additional inputs of a backward pass.
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] for the first tensor that does not fit.
+    /// [`Error::Shape`] for the first invalid tensor.
     pub fn check_backprop(
         &self,
         op: &'static str,
@@ -126,7 +126,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] for the first one that is negative or above `time`.
+    /// [`Error::Value`] for the first that is negative or above `time`.
     pub fn check_lengths(&self, op: &'static str, lengths: &[i32]) -> Result<(), Error> {
         let fits = |&length: &i32| usize::try_from(length).is_ok_and(|n| n <= self.time);
         match lengths.iter().position(|length| !fits(length)) {
@@ -141,7 +141,7 @@ impl Network {
         }
     }
 
-    /// The number of elements of `f32` that a forward pass in training leaves for the backward pass.
+    /// The number of `f32` elements that a forward pass in training saves for the backward pass.
     ///
     /// With `N = time * batch * num_units` it is `7 N` (LSTM), `5 N` (GRU) or `N` for each pseudo-layer, and
     /// `directions * N` for each pair of neighbouring layers, twice if there is dropout. With `M = time * batch *

@@ -27,7 +27,7 @@ pub struct Outputs<'a, E> {
 /// `CudnnRNN`, `CudnnRNNV2` and `CudnnRNNV3`: the equations of [`crate::cudnn_rnn`].
 ///
 /// `op` is the operation's name for messages. Half-precision data is converted to `f32`, everything is computed in
-/// `f32`, and results are rounded once. `scratch` is memory for intermediate values, of at least [`forward_scratch`]
+/// `f32`, and results are rounded once. `scratch` is memory for intermediate values, with at least [`forward_scratch`]
 /// elements.
 ///
 /// # Errors
@@ -59,8 +59,8 @@ pub fn forward<E: Element>(
     Ok(())
 }
 
-/// How many elements of scratch memory [`forward`] needs, in half precision or not; `usize::MAX` if more than can be
-/// counted.
+/// The number of elements of scratch memory that [`forward`] needs, in half precision or not; `usize::MAX` on
+/// overflow.
 #[must_use]
 pub fn forward_scratch(network: &Network, attributes: &Attributes, half: bool) -> usize {
     let activations = Activations::new(*network, attributes.dropout > 0.0, attributes.is_training);

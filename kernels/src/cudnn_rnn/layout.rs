@@ -1,4 +1,4 @@
-//! Where the parameters of each pseudo-layer are in the buffer.
+//! The positions of the parameters of each pseudo-layer in the buffer.
 
 use std::ops::Range;
 
@@ -7,12 +7,13 @@ use crate::Error;
 
 /// The layout of the buffer `params`.
 ///
-/// First come all weights, pseudo-layer by pseudo-layer: the matrices that are multiplied by its inputs, one for each
-/// gate, and then those that are multiplied by its state. Each is row-major, `[num_units, inputs]`. Then come all
-/// biases in the same order: those beside the inputs' matrices and those beside the state's, `[num_units]` each.
-/// The order of the gates is i, f, c, o in an LSTM and r, i, n in a GRU. With `skip_input` the first layer
-/// has no matrices for its inputs; it has their biases. With a projection, each pseudo-layer has one more matrix after
-/// those for its state, `[num_proj, num_units]`, and its state and its outputs have `num_proj` columns.
+/// The buffer begins with the weights of each pseudo-layer: the matrices that are multiplied by its inputs, one for
+/// each gate, and then those that are multiplied by its state. Each is row-major, `[num_units, inputs]`. The biases
+/// follow in the same order: those of the products with the inputs and those of the products with the state,
+/// `[num_units]` each. The order of the gates is i, f, c, o in an LSTM and r, i, n in a GRU. With `skip_input` the
+/// first layer has no matrices for its inputs, but it has their biases. With a projection, each pseudo-layer has one
+/// more matrix after those for its state, `[num_proj, num_units]`, and its state and its outputs have `num_proj`
+/// columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The kind of cells.
@@ -25,7 +26,7 @@ pub struct Layout {
     pub num_units: usize,
     /// The number of columns of the first layer's inputs.
     pub input_size: usize,
-    /// Whether the first layer takes its inputs as they are.
+    /// Whether the first layer uses its inputs without multiplying them by weights.
     pub skip_input: bool,
     /// The size of the projection of the outputs of an LSTM, at most `num_units`; 0 for none.
     pub num_proj: usize,
@@ -52,7 +53,7 @@ pub(super) struct Places {
     pub(super) biases: Range<usize>,
 }
 
-/// A network, and how much it is given.
+/// A network, and the sizes of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// Its parameters.
@@ -68,9 +69,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Error::Attribute`] for `skip_input` where the sizes differ, a network without layers, or a projection that is
-    /// larger than `num_units` or of another network than an LSTM; [`Error::Overflow`] for a buffer that cannot be
-    /// addressed.
+    /// [`Error::Attribute`] for `skip_input` with different sizes, a network without layers, or a projection that is
+    /// larger than `num_units` or not in an LSTM; [`Error::Overflow`] for a buffer that cannot be addressed.
     pub fn new(
         op: &'static str,
         attributes: &Attributes,

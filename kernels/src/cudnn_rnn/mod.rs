@@ -2,7 +2,7 @@
 //! directions, with all their parameters in one buffer.
 //!
 //! Each direction of a layer is a *pseudo-layer*: number `layer * directions + direction`. It reads the inputs of its
-//! layer, which are the outputs of both directions of the layer before, and has weights of its own. The second
+//! layer, which are the outputs of both directions of the previous layer, and has its own weights. The second
 //! direction begins with the last step of each row of the batch.
 //!
 //! The equations of one step, with `W` and `R` the weights of the inputs and of the state, each with a bias, `S` the
@@ -17,11 +17,11 @@
 //!        h' = (1 - i) * n + i * h
 //! ```
 //!
-//! With a projection of an LSTM, `P (o * tanh(c'))` stands for `h'`. With `skip_input`, x itself stands for `W x` in
-//! the first layer. The layout of the buffer is in [`Layout`].
+//! With a projection of an LSTM, `h'` is `P (o * tanh(c'))`. With `skip_input`, x replaces `W x` in the first layer.
+//! [`Layout`] describes the buffer.
 //!
-//! Sequences are computed by the kernels of [`crate::block_lstm`] and [`crate::block_gru`], and one for simple
-//! networks, always in `f32`.
+//! Sequences run on the kernels of [`crate::block_lstm`] and [`crate::block_gru`], and one for simple networks, always
+//! in `f32`.
 
 mod backprop;
 mod canonical;
@@ -60,7 +60,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mode of this name.
+    /// The mode with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         match name {
@@ -72,7 +72,7 @@ impl Mode {
         }
     }
 
-    /// How many matrices are multiplied by the input, and as many by the state.
+    /// The number of matrices that are multiplied by the input; the same number is multiplied by the state.
     #[must_use]
     pub fn gates(self) -> usize {
         match self {
@@ -92,7 +92,7 @@ impl Mode {
     }
 }
 
-/// How the first layer reads its inputs: the attribute `input_mode`.
+/// How the first layer uses its inputs: the attribute `input_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputMode {
     /// `linear_input`: multiplied by weights.
@@ -104,7 +104,7 @@ pub enum InputMode {
 }
 
 impl InputMode {
-    /// The mode of this name.
+    /// The mode with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         match name {
@@ -116,12 +116,12 @@ impl InputMode {
     }
 }
 
-/// The attributes of the operations, and the number of the call.
+/// The attributes of the operations, and the index of the call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attributes {
     /// The kind of cells.
     pub rnn_mode: Mode,
-    /// How the first layer reads its inputs.
+    /// How the first layer uses its inputs.
     pub input_mode: InputMode,
     /// Whether there are two directions.
     pub bidirectional: bool,
@@ -131,9 +131,9 @@ pub struct Attributes {
     pub seed: i64,
     /// The second part.
     pub seed2: i64,
-    /// The number of the call: each has random numbers of its own.
+    /// The index of the call: each call has its own random numbers.
     pub call: u64,
-    /// Whether there will be a backward pass.
+    /// Whether a backward pass follows.
     pub is_training: bool,
     /// Whether the first axis of inputs and outputs is time, and that of states pseudo-layers; otherwise it is the
     /// batch.

@@ -1,4 +1,4 @@
-//! What a pass is given, in the form that the sequence kernels take.
+//! The inputs of a pass, in the form that the sequence kernels take.
 
 use ndarray::{ArrayBase, ArrayView1, ArrayView3, Axis, Ix3, RawData};
 
@@ -12,8 +12,8 @@ use crate::recurrence::Lengths;
 /// Inputs of [`forward`](super::forward()), named and ordered as in `tf.raw_ops.CudnnRNNV3`. Their layout is row-major without gaps.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a, E> {
-    /// `[time, batch, input_size]`, or `[batch, time, input_size]` without `time_major`. What is in steps that a row
-    /// does not have is not read.
+    /// `[time, batch, input_size]`, or `[batch, time, input_size]` without `time_major`. Elements in steps that a row
+    /// does not have are not read.
     pub input: ArrayView3<'a, E>,
     /// The state before the first step: `[num_layers * directions, batch, output_size]`, or the batch first without
     /// `time_major`.
@@ -22,7 +22,7 @@ pub struct Inputs<'a, E> {
     pub input_c: Option<ArrayView3<'a, E>>,
     /// All parameters, in the order of [`Layout`](super::Layout).
     pub params: ArrayView1<'a, E>,
-    /// The number of steps of each row, `[batch]`; without it every row has all.
+    /// The number of steps of each row, `[batch]`; by default all rows have all steps.
     pub sequence_lengths: Option<ArrayView1<'a, i32>>,
 }
 

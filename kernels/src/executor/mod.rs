@@ -1,22 +1,22 @@
-//! Where the work runs.
+//! Where tasks run.
 //!
-//! No op starts a thread of its own. It cuts its work into tiles and hands them to an [`Executor`]. The result is
-//! the same bit for bit whatever runs them.
+//! Ops do not start threads. They split their work into tiles and pass them to an [`Executor`]. The results are
+//! bit-identical for every executor.
 
 use std::sync::Mutex;
 
 use crate::OutOfMemory;
 
-/// Something that runs tasks, in any order, on any threads, and returns when all are done.
+/// Runs tasks in any order on any threads, and returns when all have finished.
 pub trait Executor {
     /// Calls `task(0)`, ..., `task(tasks - 1)`, each exactly once.
     ///
-    /// `cost` is the expected number of processor cycles of one task. An executor may run tasks that are not worth
-    /// another thread on the calling one.
+    /// `cost` is the expected number of processor cycles of one task. An executor may run cheap tasks on the calling
+    /// thread.
     fn run(&self, tasks: usize, cost: u64, task: &(dyn Fn(usize) + Sync));
 
-    /// How many threads may run tasks at a time, as far as known. How work is cut may depend on it; the result does
-    /// not.
+    /// The number of threads that may run tasks concurrently, as far as known. It may affect how work is split, but
+    /// not the result.
     fn threads(&self) -> usize {
         1
     }

@@ -10,14 +10,14 @@ use crate::{Activations, Context, Error};
 
 pub use crate::ops::gru::{BlockCellInputs, BlockCellOutputs};
 
-/// `GRUBlockCell`: the forward step, as [`GRU_BLOCK_CELL`] says.
+/// `GRUBlockCell`: the forward step, as defined by [`GRU_BLOCK_CELL`].
 ///
-/// `scratch` is memory for intermediate values. It has at least [`block_cell_scratch`] elements, of
-/// which neither the values before the call nor those after it matter.
+/// `scratch` is memory for intermediate values, with at least [`block_cell_scratch`] elements. Its contents are
+/// unspecified before and after the call.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, too short a `scratch`; nothing is written then.
+/// If a tensor has the wrong shape or layout, or if `scratch` is too short. Nothing is written then.
 pub fn block_cell(
     context: &Context<'_>,
     inputs: BlockCellInputs<'_, f32>,
@@ -30,8 +30,7 @@ pub fn block_cell(
     Ok(())
 }
 
-/// How many elements of scratch memory [`block_cell`] needs; `usize::MAX` if more than can be
-/// counted.
+/// The number of elements of scratch memory that [`block_cell`] needs; `usize::MAX` on overflow.
 #[must_use]
 pub fn block_cell_scratch(sizes: &Sizes) -> usize {
     sizes.batch.saturating_mul(sizes.cell_size)

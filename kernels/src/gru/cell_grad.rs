@@ -27,15 +27,15 @@ pub use crate::ops::gru::{BlockCellGradInputs, BlockCellGradOutputs};
 /// d_h_prev     = dh1 + d_hr * r + d_h * u
 /// ```
 ///
-/// These follow from the forward equations by the chain rule; the formulas in TensorFlow's API
-/// documentation of this operation differ and are wrong.
+/// These follow from the forward equations by the chain rule; the formulas in TensorFlow's API documentation of this
+/// operation are wrong.
 ///
-/// The order in which products are added up depends on the number of rows, and with it the last bits
-/// of `d_x`, `d_h_prev` and the reset gate's gradient.
+/// The order of summation depends on the number of rows, and so do the last bits of `d_x`, `d_h_prev` and the reset
+/// gate's gradient.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout; nothing is written then.
+/// If a tensor has the wrong shape or layout. Nothing is written then.
 pub fn block_cell_grad(
     context: &Context<'_>,
     inputs: BlockCellGradInputs<'_>,

@@ -26,7 +26,7 @@ pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout; nothing is written then.
+/// If a tensor has the wrong shape or layout. Nothing is written then.
 pub fn block_cell<E: Element>(
     context: &Context<'_>,
     attributes: &Attributes,

@@ -22,14 +22,13 @@ pub use crate::ops::lstm::{BlockCellGradInputs, BlockCellGradOutputs};
 /// wci_grad = [sum_B di * cs_prev]   wcf_grad = [sum_B df * cs_prev]   wco_grad = [sum_B do * cs]
 /// ```
 ///
-/// The terms in brackets exist only with `use_peephole`. The equations follow from the forward
-/// step by the chain rule, except for the clip. Its gradient is passed on unchanged, as TensorFlow
-/// does: the operation has no `cell_clip`. Half-precision data is converted to `f32`, and every
-/// result is rounded once.
+/// The terms in brackets exist only with `use_peephole`. The equations follow from the forward step by the chain rule,
+/// except for the clip. The clipping is ignored, as in TensorFlow: the operation has no `cell_clip`. Half-precision
+/// data is converted to `f32`, and every result is rounded once.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout; nothing is written then.
+/// If a tensor has the wrong shape or layout. Nothing is written then.
 pub fn block_cell_grad<E: Element>(
     context: &Context<'_>,
     use_peephole: bool,

@@ -26,7 +26,7 @@ pub use cell_grad::{BlockCellGradInputs, BlockCellGradOutputs, block_cell_grad};
 
 use crate::Storage;
 
-/// The attributes of the forward operations, as they stand in a TensorFlow graph.
+/// The attributes of the forward operations, as in a TensorFlow graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attributes {
     /// Whether there are peepholes.
@@ -38,18 +38,16 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// `forget_bias` as it takes part in a computation on elements of type `E`: rounded to it.
+    /// `forget_bias` as used in computations on elements of type `E`, to which it is rounded.
     #[must_use]
     pub fn forget_bias_in<E: Storage>(&self) -> f32 {
         E::from_f32(self.forget_bias).to_f32()
     }
 
-    /// `cell_clip` as it takes part in a computation on elements of type `E`, `None` for no
-    /// clipping.
+    /// `cell_clip` as used in computations on elements of type `E`; `None` for no clipping.
     ///
-    /// As TensorFlow has it, the attribute itself decides whether states are clipped, and is rounded
-    /// to `E` then: in half, 1e-9 becomes 0, which leaves only the state 0, and 1e6 becomes
-    /// infinity, which clips nothing.
+    /// As in TensorFlow, the unrounded attribute decides whether states are clipped, and is then rounded to `E`: in
+    /// half, 1e-9 becomes 0, which clips all states to 0, and 1e6 becomes infinity, which clips nothing.
     #[must_use]
     pub fn cell_clip_in<E: Storage>(&self) -> Option<f32> {
         (self.cell_clip > 0.0).then(|| E::from_f32(self.cell_clip).to_f32())

@@ -11,15 +11,14 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::products::{AddNInputs, AddNOutputs};
 
-/// `BlockcellMatMulAddN`, as [`MAT_MUL_ADD_N`] says.
+/// `BlockcellMatMulAddN`, as defined by [`MAT_MUL_ADD_N`].
 ///
-/// With `holds_addend`, `sum` holds one more summand, to which the others are added.
-/// Otherwise its previous contents do not matter.
+/// With `holds_addend`, `sum` contains another term, to which the others are added. Otherwise its previous contents do
+/// not matter.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, or numbers of tensors that do not fit; nothing is written
-/// then.
+/// If a tensor has the wrong shape or layout, or if the numbers of tensors do not match. Nothing is written then.
 pub fn add_n<E: Element>(
     context: &Context<'_>,
     inputs: AddNInputs<'_, E>,
@@ -31,12 +30,12 @@ pub fn add_n<E: Element>(
     Ok(())
 }
 
-/// The shape of [`add_n`]'s result, as far as it follows from what is known of the inputs' shapes.
+/// The shape of [`add_n`]'s result, as far as it follows from the known parts of the inputs' shapes.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with those before it, [`Error::Count`] for
-/// numbers of tensors that do not fit, [`Error::Overflow`] for a result that cannot be addressed.
+/// [`Error::Shape`] for the first tensor that does not match those before it, [`Error::Count`] for numbers of tensors
+/// that do not match, [`Error::Overflow`] for a result that cannot be addressed.
 pub fn add_n_shapes(inputs: &Lists<'_, PartialShape>) -> Result<Inferred, Error> {
     let op = &MAT_MUL_ADD_N;
     let [a, b, addends] = ["a", "b", "addends"].map(|name| inputs.of(name));

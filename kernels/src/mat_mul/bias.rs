@@ -11,11 +11,11 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::products::{BiasInputs, BiasOutputs};
 
-/// `BlockcellBiasAddGradAddN`, as [`BIAS_ADD_GRAD_ADD_N`] says.
+/// `BlockcellBiasAddGradAddN`, as defined by [`BIAS_ADD_GRAD_ADD_N`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout; nothing is written then.
+/// If a tensor has the wrong shape or layout. Nothing is written then.
 pub fn bias_add_grad_add_n<E: Element>(
     context: &Context<'_>,
     inputs: BiasInputs<'_, E>,
@@ -26,13 +26,12 @@ pub fn bias_add_grad_add_n<E: Element>(
     Ok(())
 }
 
-/// The shape of [`bias_add_grad_add_n`]'s result, as far as it follows from what is known of the
-/// inputs' shapes.
+/// The shape of [`bias_add_grad_add_n`]'s result, as far as it follows from the known parts of the inputs' shapes.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with those before it, [`Error::Overflow`] for a
-/// result that cannot be addressed.
+/// [`Error::Shape`] for the first tensor that does not match those before it, [`Error::Overflow`] for a result that
+/// cannot be addressed.
 pub fn bias_add_grad_add_n_shapes(inputs: &Lists<'_, PartialShape>) -> Result<Inferred, Error> {
     let op = &BIAS_ADD_GRAD_ADD_N;
     let (addends, out_backprop) = (inputs.of("addends"), inputs.of("out_backprop"));

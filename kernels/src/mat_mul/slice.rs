@@ -29,8 +29,7 @@ pub struct Part {
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, or a part that is not inside the product; nothing is written
-/// then.
+/// If a tensor has the wrong shape or layout, or if a part is outside the product. Nothing is written then.
 pub fn slice<E: Element>(
     context: &Context<'_>,
     inputs: SliceInputs<'_, E>,
@@ -47,12 +46,12 @@ pub fn slice<E: Element>(
     Ok(())
 }
 
-/// The shapes of [`slice()`]'s results, as far as they follow from what is known of the inputs' shapes.
+/// The shapes of [`slice()`]'s results, as far as they follow from the known parts of the inputs' shapes.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for a tensor of the wrong shape, [`Error::Slice`] for a part that is not inside
-/// the product, [`Error::Overflow`] for a result that cannot be addressed.
+/// [`Error::Shape`] for a tensor of the wrong shape, [`Error::Slice`] for a part outside the product,
+/// [`Error::Overflow`] for a result that cannot be addressed.
 pub fn slice_shapes(
     rows: i64,
     columns: &[Part],

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3};
 
 op! {
-    /// Gated recurrent unit over a sequence, with a length for each row of the batch.
+    /// A gated recurrent unit (GRU) over a sequence, with a length for each row of the batch.
     ///
     /// For row `b` of the batch and `t` from 0 to `sequence_length[b] - 1`, with `h'` the
     /// state before the step (`h_prev` for `t = 0`, otherwise `h[t-1]`), `S` the function
@@ -26,13 +26,13 @@ op! {
     /// h = u * h' + (1 - u) * c
     /// ```
     ///
-    /// For `t >= sequence_length[b]` the elements of `r`, `u`, `c`, `hc` and `h` are zero,
-    /// `x` is not read, and the state is carried on.
+    /// For `t >= sequence_length[b]` the elements of `r`, `u`, `c`, `hc` and `h` are zero, `x` is not read, and the
+    /// state does not change.
     ///
-    /// Without `reset_after` this is the recurrence of the op `GRUBlockCell`, with the reset
-    /// gate applied before the matrix product (Cho et al., 2014). With it, the gate is
-    /// applied after the product, as Keras's GRU layer does by default, and cuDNN. The weights
-    /// of such a layer, whose columns have the order z, r, h (z is `u` here), correspond to
+    /// Without `reset_after` this is the recurrence of the op `GRUBlockCell`, with the reset gate applied before the
+    /// matrix product (Cho et al., 2014). With it, the gate is applied after the product, as in cuDNN, and by default
+    /// in Keras's GRU layer. The weights of such a layer, whose columns have the order z, r, h (z is `u` here),
+    /// correspond to
     ///
     /// ```text
     /// w_ru = [[kernel_r, kernel_z], [recurrent_kernel_r, recurrent_kernel_z]]
@@ -41,18 +41,19 @@ op! {
     /// b_c  = bias_h, the input bias with reset_after;  b_hc = the recurrent bias_h
     /// ```
     ///
-    /// Half is computed in float32, and each output rounded once; the state that enters a
-    /// step is that of the step before as it is returned.
+    /// Half is computed in float32, and each output is rounded once. The state that enters a step is the rounded
+    /// output of the previous step.
     ///
-    /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
+    /// Lengths outside 0 to `time` raise an `InvalidArgumentError`.
     static BLOCK_GRU = {
         name: "BlockGRU", types: [Half, Float], is_stock: false,
         attributes: {
             /// Whether the reset gate is applied after the matrix product.
             reset_after: "bool = false",
-            /// The function of the candidate: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid`, which is Keras 3's, or `hard_sigmoid_keras2`.
+            /// The function of the candidate: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid` (as in Keras 3) or
+            /// `hard_sigmoid_keras2`.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
         }
     };
@@ -82,8 +83,8 @@ op! {
         b_hc: ArrayView1<'a, E> = [Optional(0)],
     }
 
-    /// Outputs of [`forward`](crate::block_gru::forward); those of the steps are zero where the row
-    /// has ended. Previous contents do not matter.
+    /// Outputs of [`forward`](crate::block_gru::forward); those of the steps are zero after the end of a row. Previous
+    /// contents do not matter.
     struct Outputs<'a, E> {
         /// Reset gate.
         r: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
@@ -95,18 +96,17 @@ op! {
         hc: ArrayViewMut3<'a, E> = [TimeOrOne, Batch, Cell],
         /// State after the step.
         h: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
-        /// State after each row's last step: `h_prev` where the row has no step.
+        /// State after each row's last step: `h_prev` if the row has no step.
         h_last: ArrayViewMut2<'a, E> = [Batch, Cell],
     }
 }
 
 op! {
-    /// Gradients of a loss that depends on the outputs `h` and `h_last` of BlockGRU.
+    /// The gradients of a loss that depends on the outputs `h` and `h_last` of BlockGRU.
     ///
-    /// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, with
-    /// `h'` the state before the step (`h_prev` for `t = 0`, otherwise `h[t-1]`), D the
-    /// `input_size`, and `carry` the gradient with respect to the state after the step, at first
-    /// `h_last_grad`:
+    /// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, with `h'` the state before
+    /// the step (`h_prev` for `t = 0`, otherwise `h[t-1]`), D the `input_size`, and `carry` the gradient with respect
+    /// to the state after the step, initially `h_last_grad`:
     ///
     /// ```text
     /// d_h     = h_grad[t] + carry
@@ -135,23 +135,22 @@ op! {
     ///     b_hc_grad    += sum over the rows of d_hc
     /// ```
     ///
-    /// With other functions their derivatives take the place of `1 - c * c`, `u * (1 - u)` and
-    /// `r * (1 - r)`, as with `BlockcellLSTMGrad`.
+    /// With other functions, their derivatives replace `1 - c * c`, `u * (1 - u)` and `r * (1 - r)`, as in
+    /// `BlockcellLSTMGrad`.
     ///
-    /// In the other rows the carry stays as it is, `x_grad[t, b]` is zero, and nothing is read
-    /// of the tensors that have steps. The carry that leaves the first step is `h_prev_grad`.
-    /// The values of the biases are not read at all, nor is `h[time-1]`. Half is computed in
-    /// float32, sums too, and each output is rounded once.
+    /// In the other rows `carry` does not change, `x_grad[t, b]` is zero, and no tensor that has steps is read. At the
+    /// end `h_prev_grad = carry`. The values of the biases and `h[time-1]` are not read. Half is computed in float32,
+    /// including sums, and each output is rounded once.
     ///
-    /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
+    /// Lengths outside 0 to `time` raise an `InvalidArgumentError`.
     static BLOCK_GRU_GRAD = {
         name: "BlockGRUGrad", types: [Half, Float], is_stock: false,
         attributes: {
             /// Whether the reset gate is applied after the matrix product.
             reset_after: "bool = false",
-            /// As BlockGRU had it.
+            /// As in `BlockGRU`.
             activation: "string = 'tanh'",
-            /// As BlockGRU had it.
+            /// As in `BlockGRU`.
             recurrent_activation: "string = 'sigmoid'",
         }
     };
@@ -159,20 +158,18 @@ op! {
     /// Inputs of [`grad`](crate::block_gru::grad) that are only read, named and ordered as those of
     /// the op `BlockGRUGrad`.
     ///
-    /// `b_ru`, `b_c` and `b_hc` must have the right shapes; their values are not read. With
-    /// `reset_after = false`, `b_hc` may be of any length. Where a row has ended no tensor is read,
-    /// nor is h of the last of `time` steps.
+    /// `b_ru`, `b_c` and `b_hc` must have the right shapes; their values are not read. With `reset_after = false`,
+    /// `b_hc` may be of any length. No tensor is read in steps after a row has ended, and h of the last step is not
+    /// read.
     #[derive(Clone, Copy, Debug)]
     struct GradInputs<'a, E>;
 
-    /// Inputs of [`grad`](crate::block_gru::grad) whose memory it works in: it reads the activations
-    /// there, and leaves gradients of the loss. What it leaves where a row has ended is not
-    /// specified.
+    /// Inputs of [`grad`](crate::block_gru::grad) that it modifies in place: it reads the activations, and overwrites
+    /// them with gradients of the loss. Elements after the end of a row are unspecified.
     struct GradInPlace<'a, E>;
 
-    /// Outputs of [`grad`](crate::block_gru::grad): gradients of the loss. Previous contents do not
-    /// matter. Where nobody reads `x_grad`, `w_ru_grad` or `w_c_grad`, its first dimension may be 0: then it is not
-    /// computed.
+    /// Outputs of [`grad`](crate::block_gru::grad): gradients of the loss. Previous contents do not matter. If
+    /// `x_grad`, `w_ru_grad` or `w_c_grad` has no consumer, its first dimension may be 0, and it is not computed.
     struct GradOutputs<'a, E>;
 
     inputs {
@@ -200,8 +197,7 @@ op! {
         u: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
         /// Candidate state; becomes `d_c_bar`.
         c: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
-        /// What `BlockGRU` returned; becomes `d_hc` with `reset_after`,
-        /// and is left as it is without.
+        /// As returned by `BlockGRU`; becomes `d_hc` with `reset_after`, and does not change without.
         hc: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
     }
     inputs {
@@ -213,19 +209,19 @@ op! {
         h_last_grad: ArrayView2<'a, E> = [Batch, Cell],
     }
     outputs {
-        /// With respect to x; zero where the row has ended.
+        /// Gradient with respect to x; zero after the end of a row.
         x_grad: ArrayViewMut3<'a, E> = [TimeOrNone, Batch, Input],
-        /// With respect to h_prev.
+        /// Gradient with respect to h_prev.
         h_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// With respect to w_ru.
+        /// Gradient with respect to w_ru.
         w_ru_grad: ArrayViewMut2<'a, E> = [InputCellOrNone, Gates(2)],
-        /// With respect to w_c.
+        /// Gradient with respect to w_c.
         w_c_grad: ArrayViewMut2<'a, E> = [InputCellOrNone, Cell],
-        /// With respect to b_ru.
+        /// Gradient with respect to b_ru.
         b_ru_grad: ArrayViewMut1<'a, E> = [Gates(2)],
-        /// With respect to b_c.
+        /// Gradient with respect to b_c.
         b_c_grad: ArrayViewMut1<'a, E> = [Cell],
-        /// With respect to b_hc, of its length; zeros with `reset_after = false`.
+        /// Gradient with respect to b_hc, of its length; zeros with `reset_after = false`.
         b_hc_grad: ArrayViewMut1<'a, E> = [Optional(0)],
     }
 }

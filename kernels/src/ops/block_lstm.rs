@@ -152,21 +152,21 @@ op! {
         h_grad: ArrayView3<'a, E> = [Time, Batch, Cell],
     }
     outputs {
-        /// With respect to x; zero in steps from `seq_len_max` on.
+        /// Gradient with respect to x; zero in steps from `seq_len_max` on.
         x_grad: ArrayViewMut3<'a, E> = [TimeOrNone, Batch, Input],
-        /// With respect to cs_prev.
+        /// Gradient with respect to cs_prev.
         cs_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// With respect to h_prev.
+        /// Gradient with respect to h_prev.
         h_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// With respect to w.
+        /// Gradient with respect to w.
         w_grad: ArrayViewMut2<'a, E> = [InputCellOrNone, Gates(4)],
-        /// With respect to wci, of its length; zeros without peepholes.
+        /// Gradient with respect to wci, of its length; zeros without peepholes.
         wci_grad: ArrayViewMut1<'a, E> = [Optional(0)],
-        /// With respect to wcf, of its length; zeros without peepholes.
+        /// Gradient with respect to wcf, of its length; zeros without peepholes.
         wcf_grad: ArrayViewMut1<'a, E> = [Optional(1)],
-        /// With respect to wco, of its length; zeros without peepholes.
+        /// Gradient with respect to wco, of its length; zeros without peepholes.
         wco_grad: ArrayViewMut1<'a, E> = [Optional(2)],
-        /// With respect to b.
+        /// Gradient with respect to b.
         b_grad: ArrayViewMut1<'a, E> = [Gates(4)],
     }
 }

@@ -83,13 +83,13 @@ op! {
     /// Outputs of [`block_cell_grad`](crate::gru::block_cell_grad): gradients of the loss. Previous
     /// contents do not matter.
     struct BlockCellGradOutputs<'a> {
-        /// With respect to x.
+        /// Gradient with respect to x.
         d_x: ArrayViewMut2<'a, f32> = [Batch, Input],
-        /// With respect to h_prev.
+        /// Gradient with respect to h_prev.
         d_h_prev: ArrayViewMut2<'a, f32> = [Batch, Cell],
-        /// With respect to the candidate's pre-activation.
+        /// Gradient with respect to the candidate's pre-activation.
         d_c_bar: ArrayViewMut2<'a, f32> = [Batch, Cell],
-        /// With respect to the gates' pre-activations, the reset gate's first.
+        /// Gradient with respect to the gates' pre-activations, the reset gate's first.
         d_r_bar_u_bar: ArrayViewMut2<'a, f32> = [Batch, Gates(2)],
     }
 }

@@ -1,4 +1,4 @@
-//! An operation in the words of TensorFlow's `OpDef`: types and attributes, and what `help()` shows.
+//! Descriptions of an operation: types and attributes as in TensorFlow's `OpDef`, and the text of `help()`.
 
 use super::{Attribute, Dim, Op, Shape, Tensor};
 
@@ -24,13 +24,13 @@ impl Op {
         element.into_iter().chain(others).collect()
     }
 
-    /// What `help()` shows: what the operation computes, and then `name: description` of each tensor and attribute.
+    /// The text that `help()` shows: what the operation computes, and then `name: description` for each tensor and attribute.
     #[must_use]
     pub fn help(&self) -> String {
         let mut text = paragraphs(self.doc);
         if !self.inputs.is_empty() {
-            text += "\nTensors of other shapes are an `InvalidArgumentError`. Any of the sizes may be zero. There are \
-                     kernels for CPUs.\n";
+            text += "\nTensors of other shapes raise an `InvalidArgumentError`. Sizes may be zero. There are kernels for \
+                     CPUs.\n";
         }
         text.push('\n');
         for tensor in self.inputs.iter().chain(self.outputs) {
@@ -42,7 +42,7 @@ impl Op {
         text
     }
 
-    /// What an attribute of it is.
+    /// The description of an attribute.
     #[must_use]
     pub fn description(&self, attribute: &Attribute) -> String {
         let tensors = self.inputs.iter().chain(self.outputs);
@@ -67,7 +67,7 @@ impl Tensor {
         format!("{}: {}", self.name, self.op_def_type())
     }
 
-    /// What it is, with its shape where the declaration has one.
+    /// Its description, with its shape if the declaration has one.
     #[must_use]
     pub fn description(&self) -> String {
         let text = sentence(self.doc);
@@ -80,7 +80,7 @@ impl Tensor {
         }
     }
 
-    /// The shape in symbols, where the declaration has one.
+    /// The shape in symbols, if the declaration has one.
     #[must_use]
     pub fn symbols(&self) -> Option<String> {
         let names: Vec<_> = self.dims.iter().map(|dim| dim.to_string()).collect();
@@ -89,7 +89,7 @@ impl Tensor {
     }
 }
 
-/// The dimension as documentation and messages name it.
+/// The name of the dimension in documentation and messages.
 impl std::fmt::Display for Dim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -106,12 +106,12 @@ impl std::fmt::Display for Dim {
     }
 }
 
-/// Lines of documentation as one sentence after the other.
+/// Lines of documentation joined into one.
 fn sentence(lines: &[&str]) -> String {
     lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// Lines of documentation as they are, but for blocks of code, which are indented.
+/// Lines of documentation, with blocks of code indented instead of fenced.
 fn paragraphs(lines: &[&str]) -> String {
     let (mut text, mut is_code) = (String::new(), false);
     for line in lines {

@@ -3,15 +3,15 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewD, ArrayViewMut2, ArrayViewMut3};
 
 op! {
-    /// A loop over a sequence whose rounds are steps of an LSTM cell.
+    /// A loop over a sequence whose iterations are steps of an LSTM cell.
     ///
-    /// Step t of a row computes what `BlockcellLSTMCell` does, from `x[t]` and the state of the row's step before. It is
-    /// what graphs get in place of the loop of `tf.nn.dynamic_rnn` around `BasicLSTMCell`, `LSTMCell` or `LSTMBlockCell`,
-    /// where nothing else happens in a round and nobody takes gradients. A row that has ended keeps its state, and its
-    /// outputs are zero, as are those of steps that the loop does not reach.
+    /// Step t of a row computes `BlockcellLSTMCell` from `x[t]` and the previous state of the row. The graph passes
+    /// replace a loop of `tf.nn.dynamic_rnn` around `BasicLSTMCell`, `LSTMCell` or `LSTMBlockCell` with it, if the
+    /// loop computes nothing else and no gradients are computed. A row that has ended keeps its state, and its outputs
+    /// are zero, as are those of steps that the loop does not reach.
     ///
-    /// The loop ends after as many rounds as the least of `rounds` says. More rounds than `time`, and a loop without a
-    /// round where `h_sizes` is not known, are an `InvalidArgumentError`, as are tensors of other shapes.
+    /// The number of iterations is the smallest of `rounds`. An `InvalidArgumentError` is raised if it exceeds `time`,
+    /// or if it is zero and `h_sizes` is unknown.
     static LSTM_LAYER = {
         name: "BlockcellLSTMLayer", types: [Half, Float], is_stock: false,
         attributes: {
@@ -22,35 +22,35 @@ op! {
             forget_bias: "float = 1.0",
             /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
             cell_clip: "float = -1.0",
-            /// How many gates stand before the input gate, the cell input, the forget gate and the output gate in the columns of
-            /// `w` and `b`.
+            /// The positions, from 0 on, of the input gate, the cell input, the forget gate and the output gate in the
+            /// columns of `w` and `b`.
             gate_order: "list(int) = [0, 1, 2, 3]",
-            /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
+            /// The required sizes of a step of `x`, with -1 for any; empty if unknown.
             x_sizes: "list(int) = []",
-            /// The same of a step of `h`.
+            /// The same for a step of `h`.
             h_sizes: "list(int) = []",
-            /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
+            /// Whether `h` has a consumer. If not, its sizes may be unknown.
             needs_h: "bool = true",
-            /// Whether the loop's arrays are lists of TensorFlow 2. Then `time` is the number of steps of `h` alone, `x`
-            /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
+            /// Whether the loop's arrays are tensor lists of TensorFlow 2. If so, `time` is the number of steps of `h`
+            /// only, `x` may have another number, and a loop with zero iterations requires `h_sizes` for any `time`.
             lists: "bool = false",
-            /// Whether `cs_prev` may have a shape that broadcasts. That of `LSTMBlockCell` may not.
+            /// Whether `cs_prev` may broadcast. That of `LSTMBlockCell` may not.
             broadcasts: "bool = true",
             /// Whether the weights of `h_prev` are a tensor of their own.
             num_w_h: "int >= 0 = 0",
-            /// Whether one row of `x` or `h_prev` stands for all, where the other one has more. That needs a `w_h`, and no
+            /// Whether a single row of `x` or `h_prev` broadcasts to the rows of the other one. Requires `w_h`, and no
             /// `sequence_length`.
             broadcasts_rows: "bool = false",
-            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (as in
             /// Keras 3) or hard_sigmoid_keras2.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
             /// Whether outputs are projected.
             num_projection: "int >= 0 = 0",
             /// The magnitude projected outputs are clipped to; 0 and negative numbers mean no clipping.
             proj_clip: "float = -1.0",
-            /// Whether `h` has the sum of each output and the step's `x`, which is as wide, as that of `ResidualWrapper`.
+            /// Whether the step's `x`, of the same width, is added to each output in `h`, as by `ResidualWrapper`.
             adds_x: "bool = false",
         }
     };
@@ -58,37 +58,37 @@ op! {
     /// Inputs of [`lstm_layer`](crate::unfused::lstm_layer).
     #[derive(Clone, Debug)]
     struct LstmLayerInputs<'a, E> {
-        /// How many steps `x` and `h` have.
+        /// The number of steps of `x` and `h`.
         time: i32 = Int32 [],
-        /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
+        /// Limits on the number of iterations, of which the smallest applies. A negative number counts as 0.
         rounds: Vec<i32> = num_rounds * Int32 [],
-        /// None, or the number of steps of each row, `[batch]` or a scalar. A row takes part in all rounds if its number
-        /// is larger, and in none if it is negative.
+        /// Optional: the number of steps of each row, `[batch]`, or a scalar for all rows. It may exceed the number of
+        /// iterations; a negative number counts as 0.
         sequence_length: Option<ArrayViewD<'a, i32>> = num_sequence_length * Lengths [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// Output before the first step. Without a projection it is as wide as the cell state.
         h_prev: ArrayView2<'a, E> = [Batch, Output],
-        /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to that, if it may and there
-        /// is no `sequence_length`.
+        /// Cell state before the first step, `[batch, cell_size]`, or a shape that broadcasts to it, if `broadcasts`
+        /// is true and there is no `sequence_length`.
         cs_prev: ArrayViewD<'a, E> = Checked [],
-        /// Weights. With a `w_h` those of `x`, `[input_size, 4 * cell_size]`.
+        /// Weights. With `w_h`, only those of `x`, `[input_size, 4 * cell_size]`.
         w: ArrayView2<'a, E> = [InputOutput, Gates(4)],
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
-        /// None, or the peephole weights of the input, forget and output gate.
+        /// Optional: the peephole weights of the input, forget and output gate.
         peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
-        /// None, or the weights of `h_prev`.
+        /// Optional: separate weights of `h_prev`.
         w_h: Option<ArrayView2<'a, E>> = num_w_h * T [Output, Gates(4)],
-        /// None, or what outputs are multiplied by, with at most as many columns as the cell state.
+        /// Optional: the matrix that projects outputs, with at most as many columns as the cell state.
         projection: Option<ArrayView2<'a, E>> = num_projection * T [Cell, Output],
     }
 
     /// Outputs of [`lstm_layer`](crate::unfused::lstm_layer). Previous contents do not matter.
     struct LstmLayerOutputs<'a, E> {
-        /// Outputs of the steps; zero in steps that a row does not take part in.
+        /// Outputs of the steps; zero in steps that a row does not have.
         h: ArrayViewMut3<'a, E> = [Time, Batch, Output],
-        /// Output of each row's last step; `h_prev` where it has none.
+        /// Output of each row's last step; `h_prev` if it has none.
         h_last: ArrayViewMut2<'a, E> = [Batch, Output],
         /// Cell state after each row's last step.
         cs_last: ArrayViewMut2<'a, E> = [Batch, Cell],
@@ -96,35 +96,35 @@ op! {
 }
 
 op! {
-    /// A loop over a sequence whose rounds are steps of a GRU cell.
+    /// A loop over a sequence whose iterations are steps of a GRU cell.
     ///
-    /// Step t of a row computes what `GRUBlockCell` does, from `x[t]` and the state of the row's step before. It is what graphs
-    /// get in place of the loop of `tf.nn.dynamic_rnn` around `GRUCell` or `GRUBlockCell`, where nothing else happens in
-    /// a round and nobody takes gradients. A row that has ended keeps its state, and its outputs are zero, as are those
-    /// of steps that the loop does not reach.
+    /// Step t of a row computes `GRUBlockCell` from `x[t]` and the previous state of the row. The graph passes replace
+    /// a loop of `tf.nn.dynamic_rnn` around `GRUCell` or `GRUBlockCell` with it, if the loop computes nothing else and
+    /// no gradients are computed. A row that has ended keeps its state, and its outputs are zero, as are those of
+    /// steps that the loop does not reach.
     ///
-    /// The loop ends after as many rounds as the least of `rounds` says. More rounds than `time`, and a loop without a
-    /// round where `h_sizes` is not known, are an `InvalidArgumentError`, as are tensors of other shapes.
+    /// The number of iterations is the smallest of `rounds`. An `InvalidArgumentError` is raised if it exceeds `time`,
+    /// or if it is zero and `h_sizes` is unknown.
     static GRU_LAYER = {
         name: "BlockcellGRULayer", types: [Half, Float], is_stock: false,
         attributes: {
             num_rounds: "int >= 1",
             num_sequence_length: "int >= 0",
-            /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
+            /// The required sizes of a step of `x`, with -1 for any; empty if unknown.
             x_sizes: "list(int) = []",
-            /// The same of a step of `h`.
+            /// The same for a step of `h`.
             h_sizes: "list(int) = []",
-            /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
+            /// Whether `h` has a consumer. If not, its sizes may be unknown.
             needs_h: "bool = true",
-            /// Whether the loop's arrays are lists of TensorFlow 2. Then `time` is the number of steps of `h` alone, `x`
-            /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
+            /// Whether the loop's arrays are tensor lists of TensorFlow 2. If so, `time` is the number of steps of `h`
+            /// only, `x` may have another number, and a loop with zero iterations requires `h_sizes` for any `time`.
             lists: "bool = false",
-            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (as in Keras 3) or
             /// hard_sigmoid_keras2.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
-            /// Whether `h` has the sum of each output and the step's `x`, which is as wide, as that of `ResidualWrapper`.
+            /// Whether the step's `x`, of the same width, is added to each output in `h`, as by `ResidualWrapper`.
             adds_x: "bool = false",
         }
     };
@@ -132,12 +132,12 @@ op! {
     /// Inputs of [`gru_layer`](crate::unfused::gru_layer).
     #[derive(Clone, Debug)]
     struct GruLayerInputs<'a, E> {
-        /// How many steps `x` and `h` have.
+        /// The number of steps of `x` and `h`.
         time: i32 = Int32 [],
-        /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
+        /// Limits on the number of iterations, of which the smallest applies. A negative number counts as 0.
         rounds: Vec<i32> = num_rounds * Int32 [],
-        /// None, or the number of steps of each row, `[batch]` or a scalar. A row takes part in all rounds if its number
-        /// is larger, and in none if it is negative.
+        /// Optional: the number of steps of each row, `[batch]`, or a scalar for all rows. It may exceed the number of
+        /// iterations; a negative number counts as 0.
         sequence_length: Option<ArrayViewD<'a, i32>> = num_sequence_length * Lengths [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Time, Batch, Input],
@@ -155,17 +155,17 @@ op! {
 
     /// Outputs of [`gru_layer`](crate::unfused::gru_layer). Previous contents do not matter.
     struct GruLayerOutputs<'a, E> {
-        /// Outputs of the steps; zero in steps that a row does not take part in.
+        /// Outputs of the steps; zero in steps that a row does not have.
         h: ArrayViewMut3<'a, E> = [Time, Batch, Cell],
-        /// State after each row's last step; `h_prev` where it has none.
+        /// State after each row's last step; `h_prev` if it has none.
         h_last: ArrayViewMut2<'a, E> = [Batch, Cell],
     }
 }
 
 op! {
-    /// A loop over a sequence whose rounds are steps of the LSTM cell of Keras.
+    /// A loop over a sequence whose iterations are steps of the LSTM cell of Keras.
     ///
-    /// Step t of a row computes, from `x[t]` and the states of the row's step before:
+    /// Step t of a row computes, from `x[t]` and the previous states of the row:
     ///
     /// ```text
     /// [i | f | ci | o] = x[t] @ w_x + h_prev @ w_h + b
@@ -173,43 +173,42 @@ op! {
     /// h  = sigmoid(o) * tanh(cs)
     /// ```
     ///
-    /// It is what graphs get in place of the loop of a layer `LSTM` that Keras 3 has exported,
-    /// where nothing else happens in a round and nobody takes gradients.
+    /// The graph passes replace the loop of an `LSTM` layer that Keras 3 exported with it, if the loop computes
+    /// nothing else and no gradients are computed.
     ///
-    /// The loop ends after as many rounds as the least of `rounds` says. In a step that is masked, a row keeps its state.
-    /// More rounds than `x` or `h` have steps, and a loop without a round where `h_sizes` is not known, are an
-    /// `InvalidArgumentError`, as are tensors of other shapes. Where the batch is larger, one row of a tensor stands for
-    /// all.
+    /// The number of iterations is the smallest of `rounds`. In a masked step, a row keeps its state. An
+    /// `InvalidArgumentError` is raised if there are more iterations than `x` or `h` have steps, or if there is none
+    /// and `h_sizes` is unknown. A tensor with a single row broadcasts to the batch.
     static KERAS_LSTM = {
         name: "BlockcellKerasLSTM", types: [Half, Float], is_stock: false,
         attributes: {
             num_rounds: "int >= 1",
             num_mask: "int >= 0",
-            /// Whether each round writes its output to the first step of `h`, so that the output of the last round is
-            /// left.
+            /// Whether every iteration writes its output to the first step of `h`, so that only the last output
+            /// remains.
             last_only: "bool = false",
-            /// Whether the output of a row in a masked step is that of its step before, and not `before`.
+            /// Whether a row repeats its previous output in a masked step. If not, the output is `before`.
             repeats: "bool = true",
-            /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
+            /// The required sizes of a step of `x`, with -1 for any; empty if unknown.
             x_sizes: "list(int) = []",
-            /// The same of a step of `h`.
+            /// The same for a step of `h`.
             h_sizes: "list(int) = []",
-            /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
+            /// Whether `h` has a consumer. If not, its sizes may be unknown.
             needs_h: "bool = true",
-            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (as in
             /// Keras 3) or hard_sigmoid_keras2.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
         }
     };
 
-    /// Inputs of [`keras_lstm`](crate::unfused::keras_lstm). Where the batch is larger, one row of a tensor stands for all.
+    /// Inputs of [`keras_lstm`](crate::unfused::keras_lstm). A tensor with a single row broadcasts to the batch.
     #[derive(Clone, Debug)]
     struct KerasLstmInputs<'a, E> {
-        /// How many steps `h` has.
+        /// The number of steps of `h`.
         size: i32 = Int32 [],
-        /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
+        /// Limits on the number of iterations, of which the smallest applies. A negative number counts as 0.
         rounds: Vec<i32> = num_rounds * Int32 [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Any("time"), Any("batch"), Input],
@@ -217,23 +216,23 @@ op! {
         h_prev: ArrayView2<'a, E> = [Any("batch"), Cell],
         /// Cell state before the first step.
         cs_prev: ArrayView2<'a, E> = [Any("batch"), Cell],
-        /// Weights of `x`: of the input gate, forget gate, cell input and output gate.
+        /// Weights of `x`, with columns in the order input gate, forget gate, cell input, output gate.
         w_x: ArrayView2<'a, E> = [Input, Gates(4)],
         /// Weights of the state.
         w_h: ArrayView2<'a, E> = [Cell, Gates(4)],
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
-        /// None, or whether a row takes part in a step.
+        /// Optional: whether a row has a step.
         mask: Option<ArrayView3<'a, u8>> = num_mask * Bool [Any("time"), Any("batch"), Any("1")],
-        /// With a mask, the output before the first step.
+        /// With a mask: the output before the first step.
         before: Option<ArrayView2<'a, E>> = num_mask * T [Any("batch"), Cell],
     }
 
     /// Outputs of [`keras_lstm`](crate::unfused::keras_lstm). Previous contents do not matter.
     struct KerasLstmOutputs<'a, E> {
-        /// Outputs of the steps; zero from the last round on.
+        /// Outputs of the steps; zero in steps after the last iteration.
         h: ArrayViewMut3<'a, E> = Checked [Any("size"), Batch, Cell],
-        /// Output of each row's last step; `h_prev` where it has none.
+        /// Output of each row's last step; `h_prev` if it has none.
         h_last: ArrayViewMut2<'a, E> = Checked [Batch, Cell],
         /// Cell state after each row's last step.
         cs_last: ArrayViewMut2<'a, E> = Checked [Batch, Cell],
@@ -241,9 +240,9 @@ op! {
 }
 
 op! {
-    /// A loop over a sequence whose rounds are steps of the GRU cell of Keras.
+    /// A loop over a sequence whose iterations are steps of the GRU cell of Keras.
     ///
-    /// Step t of a row computes, from `x[t]` and the state of the row's step before:
+    /// Step t of a row computes, from `x[t]` and the previous state of the row:
     ///
     /// ```text
     /// [x_z | x_r | x_c] = x[t] @ w_x + b_x
@@ -253,52 +252,51 @@ op! {
     /// h = z * h_prev + (1 - z) * tanh(x_c + r * h_c)
     /// ```
     ///
-    /// Without `reset_after`, `(r * h_prev) @ w_h` is in the place of `r * h_c`, with the same columns of `w_h` and `b_h`.
-    /// It is what graphs get in place of the loop of a layer `GRU` that Keras 3 has exported, where nothing else happens
-    /// in a round and nobody takes gradients.
+    /// Without `reset_after`, `(r * h_prev) @ w_h` replaces `r * h_c`, with the same columns of `w_h` and `b_h`. The
+    /// graph passes replace the loop of a `GRU` layer that Keras 3 exported with it, if the loop computes nothing else
+    /// and no gradients are computed.
     ///
-    /// The loop ends after as many rounds as the least of `rounds` says. In a step that is masked, a row keeps its state.
-    /// More rounds than `x` or `h` have steps, and a loop without a round where `h_sizes` is not known, are an
-    /// `InvalidArgumentError`, as are tensors of other shapes. Where the batch is larger, one row of a tensor stands for
-    /// all.
+    /// The number of iterations is the smallest of `rounds`. In a masked step, a row keeps its state. An
+    /// `InvalidArgumentError` is raised if there are more iterations than `x` or `h` have steps, or if there is none
+    /// and `h_sizes` is unknown. A tensor with a single row broadcasts to the batch.
     static KERAS_GRU = {
         name: "BlockcellKerasGRU", types: [Half, Float], is_stock: false,
         attributes: {
             num_rounds: "int >= 1",
             num_mask: "int >= 0",
-            /// Whether each round writes its output to the first step of `h`, so that the output of the last round is
-            /// left.
+            /// Whether every iteration writes its output to the first step of `h`, so that only the last output
+            /// remains.
             last_only: "bool = false",
-            /// Whether the output of a row in a masked step is that of its step before, and not `before`.
+            /// Whether a row repeats its previous output in a masked step. If not, the output is `before`.
             repeats: "bool = true",
-            /// What the sizes of a step of `x` must be, -1 for any; empty if nothing is known.
+            /// The required sizes of a step of `x`, with -1 for any; empty if unknown.
             x_sizes: "list(int) = []",
-            /// The same of a step of `h`.
+            /// The same for a step of `h`.
             h_sizes: "list(int) = []",
-            /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
+            /// Whether `h` has a consumer. If not, its sizes may be unknown.
             needs_h: "bool = true",
-            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (as in Keras 3) or
             /// hard_sigmoid_keras2.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
-            /// Whether the reset gate is multiplied by a part of the product with the state, and not by the state.
+            /// Whether the reset gate is applied after the matrix product.
             reset_after: "bool = true",
         }
     };
 
-    /// Inputs of [`keras_gru`](crate::unfused::keras_gru). Where the batch is larger, one row of a tensor stands for all.
+    /// Inputs of [`keras_gru`](crate::unfused::keras_gru). A tensor with a single row broadcasts to the batch.
     #[derive(Clone, Debug)]
     struct KerasGruInputs<'a, E> {
-        /// How many steps `h` has.
+        /// The number of steps of `h`.
         size: i32 = Int32 [],
-        /// How many rounds the loop has at most; the least of these counts. A negative number stands for 0.
+        /// Limits on the number of iterations, of which the smallest applies. A negative number counts as 0.
         rounds: Vec<i32> = num_rounds * Int32 [],
         /// Inputs of the steps.
         x: ArrayView3<'a, E> = [Any("time"), Any("batch"), Input],
         /// State before the first step.
         h_prev: ArrayView2<'a, E> = [Any("batch"), Cell],
-        /// Weights of `x`: of the update gate, reset gate and candidate.
+        /// Weights of `x`, with columns in the order update gate, reset gate, candidate.
         w_x: ArrayView2<'a, E> = [Input, Gates(3)],
         /// Weights of the state.
         w_h: ArrayView2<'a, E> = [Cell, Gates(3)],
@@ -306,17 +304,17 @@ op! {
         b_x: ArrayView1<'a, E> = [Gates(3)],
         /// Biases of the products with the state.
         b_h: ArrayView1<'a, E> = [Gates(3)],
-        /// None, or whether a row takes part in a step.
+        /// Optional: whether a row has a step.
         mask: Option<ArrayView3<'a, u8>> = num_mask * Bool [Any("time"), Any("batch"), Any("1")],
-        /// With a mask, the output before the first step.
+        /// With a mask: the output before the first step.
         before: Option<ArrayView2<'a, E>> = num_mask * T [Any("batch"), Cell],
     }
 
     /// Outputs of [`keras_gru`](crate::unfused::keras_gru). Previous contents do not matter.
     struct KerasGruOutputs<'a, E> {
-        /// Outputs of the steps; zero from the last round on.
+        /// Outputs of the steps; zero in steps after the last iteration.
         h: ArrayViewMut3<'a, E> = Checked [Any("size"), Batch, Cell],
-        /// State after each row's last step; `h_prev` where it has none.
+        /// State after each row's last step; `h_prev` if it has none.
         h_last: ArrayViewMut2<'a, E> = Checked [Batch, Cell],
     }
 }

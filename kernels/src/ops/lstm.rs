@@ -26,7 +26,7 @@ op! {
         x: ArrayView2<'a, E> = [Batch, Input],
         /// Cell state before the step.
         cs_prev: ArrayView2<'a, E> = [Batch, Cell],
-        /// Output of the step before.
+        /// Output of the previous step.
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Weights, columns in the order ICFO.
         w: ArrayView2<'a, E> = [InputCell, Gates(4)],
@@ -81,7 +81,7 @@ op! {
         x: ArrayView2<'a, E> = Unread [Batch, Input],
         /// Cell state before the step.
         cs_prev: ArrayView2<'a, E> = [Batch, Cell],
-        /// Output of the step before; values unused.
+        /// Output of the previous step; values unused.
         h_prev: ArrayView2<'a, E> = Unread [Batch, Cell],
         /// Weights; values unused.
         w: ArrayView2<'a, E> = Unread [InputCell, Gates(4)],
@@ -114,15 +114,15 @@ op! {
     /// Outputs of [`block_cell_grad`](crate::lstm::block_cell_grad): gradients of the loss. Previous
     /// contents do not matter.
     struct BlockCellGradOutputs<'a, E> {
-        /// With respect to cs_prev.
+        /// Gradient with respect to cs_prev.
         cs_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// With respect to the four pre-activations, in the order ICFO.
+        /// Gradient with respect to the four pre-activations, in the order ICFO.
         dicfo: ArrayViewMut2<'a, E> = [Batch, Gates(4)],
-        /// With respect to wci, of its length; zeros without peepholes.
+        /// Gradient with respect to wci, of its length; zeros without peepholes.
         wci_grad: ArrayViewMut1<'a, E> = [Optional(0)],
-        /// With respect to wcf, of its length; zeros without peepholes.
+        /// Gradient with respect to wcf, of its length; zeros without peepholes.
         wcf_grad: ArrayViewMut1<'a, E> = [Optional(1)],
-        /// With respect to wco, of its length; zeros without peepholes.
+        /// Gradient with respect to wco, of its length; zeros without peepholes.
         wco_grad: ArrayViewMut1<'a, E> = [Optional(2)],
     }
 }

@@ -4,7 +4,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, ArrayViewMut2, ArrayViewMut3};
 
 op! {
-    /// An LSTM over a sequence, with a length for each row of the batch, and with functions that can be chosen.
+    /// An LSTM over a sequence, with a length for each row of the batch and a choice of activations.
     ///
     /// For row `b` of the batch and `t` from 0 to `sequence_length[b] - 1`, with `h'` and `cs'` the
     /// states before the step (`h_prev` and `cs_prev` for `t = 0`, otherwise `h[t-1]` and `cs[t-1]`),
@@ -20,17 +20,18 @@ op! {
     ///
     /// For `t >= sequence_length[b]` all outputs are zero, and `x` is not read.
     ///
-    /// With tanh, the logistic function and rows of one length, this is `BlockLSTMV2` without
-    /// peepholes and clipping. Half is computed in float32, and each output rounded once; the state
-    /// that enters a step is that of the step before as it is returned.
+    /// With tanh, the logistic function and rows of equal length, this is `BlockLSTMV2` without peepholes and
+    /// clipping. Half is computed in float32, and each output is rounded once. The state that enters a step is the
+    /// rounded output of the previous step.
     ///
-    /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
+    /// Lengths outside 0 to `time` raise an `InvalidArgumentError`.
     static LSTM = {
         name: "BlockcellLSTM", types: [Half, Float], is_stock: false,
         attributes: {
-            /// The function of `ci` and `co`: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid`, which is Keras 3's, or `hard_sigmoid_keras2`.
+            /// The function of `ci` and `co`: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid` (as in Keras 3) or
+            /// `hard_sigmoid_keras2`.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
         }
     };
@@ -49,13 +50,13 @@ op! {
         cs_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Output before the first step.
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
-        /// Weights, columns of the input gate, the forget gate, the cell input and the output gate.
+        /// Weights, with columns in the order input gate, forget gate, cell input, output gate.
         w: ArrayView2<'a, E> = [InputCell, Gates(4)],
         /// Biases, in the order of the columns of w.
         b: ArrayView1<'a, E> = [Gates(4)],
     }
 
-    /// Outputs of [`forward_by_row`](crate::block_lstm::forward_by_row), zero where the row has ended. Previous
+    /// Outputs of [`forward_by_row`](crate::block_lstm::forward_by_row), zero after the end of a row. Previous
     /// contents do not matter.
     struct ByRowOutputs<'a, E> {
         /// Input gate.
@@ -76,12 +77,11 @@ op! {
 }
 
 op! {
-    /// Gradients of a loss that depends on the outputs `cs` and `h` of BlockcellLSTM.
+    /// The gradients of a loss that depends on the outputs `cs` and `h` of BlockcellLSTM.
     ///
-    /// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, with `cs'`
-    /// and `h'` the states before the step, `A'` and `S'` the derivatives of the two functions as
-    /// numbers that follow from the functions' values, and `dcs_next` and `dh_next`, zero at first,
-    /// from the step done before (`t + 1`):
+    /// For `t` from `time - 1` down to 0 and the rows `b` with `t < sequence_length[b]`, with `cs'` and `h'` the
+    /// states before the step, `A'` and `S'` the derivatives of the two functions in terms of the functions' values,
+    /// and `dcs_next` and `dh_next` the gradients from step `t + 1`, initially zero:
     ///
     /// ```text
     /// dh  = h_grad[t] + dh_next
@@ -95,22 +95,20 @@ op! {
     /// w_grad += [x[t] | h']^T @ dz      b_grad += sum over the rows of dz
     /// ```
     ///
-    /// The derivatives from a value `y` are `1 - y * y` of tanh, `y * (1 - y)` of the logistic
-    /// function, 1 of `linear`, 1 where `y > 0` of `relu`, and 1/6 or 0.2 where `0 < y < 1` of the two
-    /// `hard_sigmoid`; elsewhere 0.
+    /// In terms of a value `y`, the derivatives are `1 - y * y` of tanh, `y * (1 - y)` of the logistic function, 1 of
+    /// `linear`, 1 where `y > 0` of `relu`, and 1/6 or 0.2 where `0 < y < 1` of the two `hard_sigmoid`; elsewhere 0.
     ///
-    /// In the other rows `x_grad[t, b]` is zero, and nothing is read of the tensors that have steps.
-    /// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The values of `b` are not
-    /// read at all, nor is `h[time-1]`. Half is computed in float32, sums too, and each output is
-    /// rounded once.
+    /// In the other rows `x_grad[t, b]` is zero, and no tensor that has steps is read. At the end `cs_prev_grad =
+    /// dcs_next` and `h_prev_grad = dh_next`. The values of `b` and `h[time-1]` are not read. Half is computed in
+    /// float32, including sums, and each output is rounded once.
     ///
-    /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
+    /// Lengths outside 0 to `time` raise an `InvalidArgumentError`.
     static LSTM_GRAD = {
         name: "BlockcellLSTMGrad", types: [Half, Float], is_stock: false,
         attributes: {
-            /// As BlockcellLSTM had it.
+            /// As in `BlockcellLSTM`.
             activation: "string = 'tanh'",
-            /// As BlockcellLSTM had it.
+            /// As in `BlockcellLSTM`.
             recurrent_activation: "string = 'sigmoid'",
         }
     };
@@ -118,8 +116,8 @@ op! {
     /// Inputs of [`grad_by_row`](crate::block_lstm::grad_by_row) that are only read, named and ordered as those of
     /// the op `BlockcellLSTMGrad`.
     ///
-    /// `b` must have the right shape; its values are not read. Where a row has ended no tensor is read, nor is h of the
-    /// last of `time` steps.
+    /// `b` must have the right shape; its values are not read. No tensor is read in steps after a row has ended, and h
+    /// of the last step is not read.
     #[derive(Clone, Copy, Debug)]
     struct ByRowGradInputs<'a, E>;
 
@@ -141,7 +139,7 @@ op! {
         cs_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Output before the first step.
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
-        /// Weights, columns of the input gate, the forget gate, the cell input and the output gate.
+        /// Weights, with columns in the order input gate, forget gate, cell input, output gate.
         w: ArrayView2<'a, E> = [InputCell, Gates(4)],
         /// Biases, in the order of the columns of w; values unused.
         b: ArrayView1<'a, E> = Unread [Gates(4)],
@@ -173,15 +171,15 @@ op! {
         h_grad: ArrayView3<'a, E> = [Time, Batch, Cell],
     }
     outputs {
-        /// With respect to x; zero where a row has ended.
+        /// Gradient with respect to x; zero after the end of a row.
         x_grad: ArrayViewMut3<'a, E> = [TimeOrNone, Batch, Input],
-        /// With respect to cs_prev.
+        /// Gradient with respect to cs_prev.
         cs_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// With respect to h_prev.
+        /// Gradient with respect to h_prev.
         h_prev_grad: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// With respect to w.
+        /// Gradient with respect to w.
         w_grad: ArrayViewMut2<'a, E> = [InputCellOrNone, Gates(4)],
-        /// With respect to b.
+        /// Gradient with respect to b.
         b_grad: ArrayViewMut1<'a, E> = [Gates(4)],
     }
 }

@@ -12,24 +12,23 @@ op! {
     ///       + sum over i of [a[i * parts] | a[i * parts + 1] | ...]^T @ b[i]
     /// ```
     ///
-    /// It is what `AddN` makes of products `MatMul(..., transpose_a=True)`, such as the gradient of a cell's weights,
-    /// which every time step adds to. No product is stored. Products and sums are in float32 whatever the type, and
-    /// the result is rounded once.
+    /// This is `AddN` of `MatMul(..., transpose_a=True)`, as in the gradient of a cell's weights over all time steps.
+    /// No product is stored. Products and sums are computed in float32 for both types, and the result is rounded once.
     static MAT_MUL_ADD_N = {
         name: "BlockcellMatMulAddN", types: [Half, Float], is_stock: false,
         attributes: { num_addends: "int >= 0", num_a: "int >= 0", num_b: "int >= 0" }
     };
 
-    /// Inputs of [`add_n`](crate::mat_mul::add_n). There are as many left factors as right ones, or some times as many:
-    /// then the first of these that belong to a right factor stand side by side.
+    /// Inputs of [`add_n`](crate::mat_mul::add_n). The number of left factors is a multiple of the number of right
+    /// factors: those that belong to one right factor are concatenated along the columns.
     #[derive(Clone, Debug)]
     struct AddNInputs<'a, E> {
         /// The transposed left factors, `[k_i, m_p]`: part `p` of product `i` is at `i * parts + p`. The parts of a
-        /// factor stand side by side; `m` is the sum of all `m_p`.
+        /// factor are concatenated along the columns; `m` is the sum of all `m_p`.
         a: Vec<ArrayView2<'a, E>> = num_a * Checked [Any("k_i"), Any("m_p")],
         /// The right factors.
         b: Vec<ArrayView2<'a, E>> = num_b * Checked [Any("k_i"), Any("n")],
-        /// Other summands. The buffer of the first one becomes that of the result where nothing else holds it.
+        /// Other terms of the sum. The buffer of the first one is reused for the result if no other tensor shares it.
         addends: Vec<ArrayView2<'a, E>> = num_addends * Checked [Any("m"), Any("n")],
     }
 
@@ -47,18 +46,18 @@ op! {
     /// parts[p] = (a @ b^T)[:rows, begins[p] : begins[p] + sizes[p]]
     /// ```
     ///
-    /// It is what `Slice` makes of `MatMul(a, b, transpose_b=True)`, such as the gradients of a cell's input and state.
-    /// The product itself is not stored. Sums are in float32 whatever the type, and the result is rounded once. Parts
-    /// that are not inside of the product are an `InvalidArgumentError`.
+    /// This is `Slice` of `MatMul(a, b, transpose_b=True)`, as in the gradients of a cell's input and state. The
+    /// product itself is not stored. Sums are computed in float32 for both types, and the result is rounded once. A
+    /// part outside of the product raises an `InvalidArgumentError`.
     static MAT_MUL_SLICE = {
         name: "BlockcellMatMulSlice", types: [Half, Float], is_stock: false,
         attributes: {
             num_parts: "int >= 1",
             /// The first column of each part.
             begins: "list(int)",
-            /// The number of columns of each part, or -1 for all from its first one on.
+            /// The number of columns of each part, or -1 for all that remain.
             sizes: "list(int)",
-            /// The number of rows, from the first one on, or -1 for all.
+            /// The number of rows of each part, or -1 for all.
             rows: "int = -1",
         }
     };
@@ -86,8 +85,8 @@ op! {
     /// sum = addends[0] + ... + sum over i of the sum over the rows of out_backprop[i]
     /// ```
     ///
-    /// It is what `AddN` makes of `BiasAddGrad`s, such as the gradient of a cell's biases, which every time step adds
-    /// to. Sums are in float32 whatever the type, and the result is rounded once.
+    /// This is `AddN` of `BiasAddGrad`, as in the gradient of a cell's biases over all time steps. Sums are computed
+    /// in float32 for both types, and the result is rounded once.
     static BIAS_ADD_GRAD_ADD_N = {
         name: "BlockcellBiasAddGradAddN", types: [Half, Float], is_stock: false,
         attributes: { num_addends: "int >= 0", num_out_backprop: "int >= 0" }
@@ -98,7 +97,7 @@ op! {
     struct BiasInputs<'a, E> {
         /// The matrices.
         out_backprop: Vec<ArrayView2<'a, E>> = num_out_backprop * Checked [Any("k_i"), Any("n")],
-        /// Other summands.
+        /// Other terms of the sum.
         addends: Vec<ArrayView1<'a, E>> = num_addends * Checked [Any("n")],
     }
 

@@ -5,7 +5,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, 
 use super::{DataType, GRU_BLOCK_CELL, Op};
 
 op! {
-    /// One step of a plain LSTM cell, on tensors that broadcast.
+    /// One step of a plain LSTM cell, whose tensors may broadcast.
     ///
     /// `@` is the matrix product, `S` the logistic function, and the terms in brackets exist only with peepholes:
     ///
@@ -16,8 +16,8 @@ op! {
     /// o  = S(o_bar [+ wco * cs])          co = tanh(cs)          h = o * co
     /// ```
     ///
-    /// It is what graphs get in place of the small operations of `BasicLSTMCell` and `LSTMCell`. `LSTMBlockCell`
-    /// computes the same for a `cs_prev` of `[batch, cell_size]`, and an `h_prev` as wide.
+    /// The graph passes replace the small operations of `BasicLSTMCell` and `LSTMCell` with it. `LSTMBlockCell`
+    /// computes the same if `cs_prev` and `h_prev` are `[batch, cell_size]`.
     static UNFUSED_LSTM_CELL = {
         name: "BlockcellLSTMCell", types: [Half, Float], is_stock: false,
         attributes: {
@@ -27,17 +27,17 @@ op! {
             forget_bias: "float = 1.0",
             /// The magnitude the cell state is clipped to; 0 and negative numbers mean no clipping.
             cell_clip: "float = -1.0",
-            /// How many gates stand before the input gate, the cell input, the forget gate and the output gate in the columns of
-            /// `w` and `b`.
+            /// The positions, from 0 on, of the input gate, the cell input, the forget gate and the output gate in the
+            /// columns of `w` and `b`.
             gate_order: "list(int) = [0, 1, 2, 3]",
             /// Whether the weights of `h_prev` are a tensor of their own.
             num_w_h: "int >= 0 = 0",
-            /// Whether one row of `x` or `h_prev` stands for all, where the other one has more. That needs a `w_h`.
+            /// Whether a single row of `x` or `h_prev` broadcasts to the rows of the other one. Requires `w_h`.
             broadcasts_rows: "bool = false",
-            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (as in
             /// Keras 3) or hard_sigmoid_keras2.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
         }
     };
@@ -47,18 +47,19 @@ op! {
     struct LstmCellInputs<'a, E> {
         /// Input.
         x: ArrayView2<'a, E> = [Batch, Input],
-        /// Output of the step before. With a projection it is narrower than the state.
+        /// Output of the previous step. With a projection it is narrower than the state.
         h_prev: ArrayView2<'a, E> = [Batch, Output],
-        /// Weights. With a `w_h` those of `x`, `[input_size, 4 * cell_size]`.
+        /// Weights. With `w_h`, only those of `x`, `[input_size, 4 * cell_size]`.
         w: ArrayView2<'a, E> = [InputOutput, Gates(4)],
         /// Biases.
         b: ArrayView1<'a, E> = [Gates(4)],
-        /// Cell state of the step before, of a shape that broadcasts with `[batch, cell_size]`; none for zeros.
+        /// Cell state of the previous step, of a shape that broadcasts with `[batch, cell_size]`. Optional; zero if
+        /// omitted.
         cs_prev: Option<ArrayViewD<'a, E>> = num_cs_prev * Checked [],
-        /// None, or the peephole weights of the input, forget and output gate. Without a `cs_prev` there may be that of the
-        /// output gate alone, as the others would look at zeros.
+        /// Optional: the peephole weights of the input, forget and output gate. Without `cs_prev`, only those of the
+        /// output gate, because the others would be multiplied by zeros.
         peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
-        /// None, or the weights of `h_prev`: `[x | h_prev] @ w` is `x @ w + h_prev @ w_h` then.
+        /// Optional: separate weights of `h_prev`. Then `x @ w + h_prev @ w_h` replaces `[x | h_prev] @ w`.
         w_h: Option<ArrayView2<'a, E>> = num_w_h * T [Output, Gates(4)],
     }
 
@@ -82,7 +83,7 @@ op! {
 }
 
 op! {
-    /// The backward step of a plain LSTM cell, on tensors that broadcast.
+    /// The backward step of a plain LSTM cell, whose tensors may broadcast.
     ///
     /// ```text
     /// do  = h_grad * co * o * (1 - o)
@@ -95,9 +96,9 @@ op! {
     /// peephole_grads    = [sum_B di * cs_prev, sum_B df * cs_prev, sum_B do * cs]
     /// ```
     ///
-    /// The term in brackets and the last two lines exist only with peepholes. What was clipped has no gradient, as in
-    /// `tf.clip_by_value`; the gradients of the block cells do not look at the clip. It is what graphs get in place of
-    /// the small operations of a cell's gradient.
+    /// The term in brackets and the last two lines exist only with peepholes. Clipped elements get no gradient, as in
+    /// `tf.clip_by_value`; the gradients of the block cells ignore the clipping. The graph passes replace the small
+    /// operations of a cell's gradient with it.
     static UNFUSED_LSTM_CELL_GRAD = {
         name: "BlockcellLSTMCellGrad", types: [Half, Float], is_stock: false,
         attributes: {
@@ -107,22 +108,22 @@ op! {
             num_peepholes: "int >= 0",
             num_through_peepholes: "int >= 0",
             num_cs: "int >= 0",
-            /// Whether the cell state may be larger than `ci`. Then gradients are added up to `[batch, cell_size]` where
-            /// pre-activations take them.
+            /// Whether the cell state may be larger than `ci`. If so, gradients with respect to pre-activations are
+            /// summed to `[batch, cell_size]`.
             sums_to_gates: "bool = false",
-            /// What the magnitude of the cell state was clipped to. Values up to 0 mean no clipping.
+            /// The magnitude the cell state was clipped to; 0 and negative numbers mean no clipping.
             cell_clip: "float = -1.0",
-            /// How many gates stand before the input gate, the cell input, the forget gate and the output gate in the columns of
-            /// `dicfo`.
+            /// The positions, from 0 on, of the input gate, the cell input, the forget gate and the output gate in the
+            /// columns of `dicfo`.
             gate_order: "list(int) = [0, 1, 2, 3]",
-            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
+            /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (as in
             /// Keras 3) or hard_sigmoid_keras2.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
-            /// Whether `through_peepholes` is added up to the shape of `cs_prev`.
+            /// Whether `through_peepholes` is summed to the shape of `cs_prev`.
             sums_to_cs_prev: "bool = false",
-            /// The same to the shape of the product of `cs_prev` and peephole weights, if it is not.
+            /// Whether it is otherwise summed to the shape of the product of `cs_prev` and the peephole weights.
             sums_to_product: "bool = false",
         }
     };
@@ -138,71 +139,72 @@ op! {
         o: ArrayViewD<'a, E> = Checked [],
         /// Cell input.
         ci: ArrayView2<'a, E> = [Batch, Cell],
-        /// `tanh(cs)`, of the shape of the cell state. That is `[batch, cell_size]`, or with `sums_to_gates` what
+        /// `tanh(cs)`, of the shape of the cell state: `[batch, cell_size]`, or with `sums_to_gates` the shape that
         /// `[batch, cell_size]` and `cs_prev` broadcast to.
         co: ArrayViewD<'a, E> = Checked [],
-        /// Cell state of the step before, of a shape that broadcasts to that of the cell state; none for zeros.
+        /// Cell state of the previous step, of a shape that broadcasts to that of the cell state. Optional; zero if
+        /// omitted.
         cs_prev: Option<ArrayViewD<'a, E>> = num_cs_prev * Checked [],
-        /// Summands of the gradient with respect to the cell state, of shapes that broadcast to its shape; none for
-        /// zeros.
+        /// Terms of the gradient with respect to the cell state, which are added; zero if there are none. Their shapes
+        /// broadcast to that of the cell state.
         cs_grad: Vec<ArrayViewD<'a, E>> = num_cs_grad * Checked [],
-        /// The same with respect to the output.
+        /// The same for the output.
         h_grad: Vec<ArrayViewD<'a, E>> = num_h_grad * Checked [],
-        /// None, or the peephole weights of the input, forget and output gate; without a `cs_prev` there may be that
-        /// of the output gate alone.
+        /// Optional: the peephole weights of the input, forget and output gate; without `cs_prev`, only those of the
+        /// output gate.
         peepholes: Vec<ArrayView1<'a, E>> = num_peepholes * T [Cell],
-        /// The cell state, with peepholes. Without it the last of `peephole_grads` is zero.
+        /// Optional, with peepholes: the cell state. If omitted, the last of `peephole_grads` is zero.
         cs: Option<ArrayViewD<'a, E>> = num_cs * Checked [],
     }
 
     /// Outputs of [`lstm_cell_grad`](crate::unfused::lstm_cell_grad). Previous contents do not matter.
     struct LstmCellGradOutputs<'a, E> {
-        /// With respect to `cs_prev`, of the shape of the cell state, also where `cs_prev` has fewer rows. With
-        /// peepholes, as far as it does not come through them.
+        /// Gradient with respect to `cs_prev`, of the shape of the cell state, even if `cs_prev` has fewer rows. With
+        /// three peepholes, it excludes the part in `through_peepholes`.
         cs_prev_grad: ArrayViewMutD<'a, E> = Checked [],
-        /// With respect to the gates' pre-activations.
+        /// Gradient with respect to the gates' pre-activations.
         dicfo: ArrayViewMut2<'a, E> = [Batch, Gates(4)],
-        /// With three peepholes, with respect to `cs_prev` through the input and the forget gate: of the shape of the cell
-        /// state, or what `sums_to_cs_prev` and `sums_to_product` say.
+        /// With three peepholes: the gradients with respect to `cs_prev` through the input and the forget gate. They
+        /// have the shape of the cell state, unless `sums_to_cs_prev` or `sums_to_product` is set.
         through_peepholes: Vec<ArrayViewMutD<'a, E>> = num_through_peepholes * Checked [],
-        /// With respect to the peephole weights, in their order.
+        /// Gradient with respect to the peephole weights, in their order.
         peephole_grads: Vec<ArrayViewMut1<'a, E>> = num_peepholes * T [Cell],
     }
 }
 
-/// `BlockcellGRUCell`: what graphs get in place of the small operations of a GRU cell in half, or with other functions
-/// than tanh and sigmoid; others get `GRUBlockCell`.
+/// `BlockcellGRUCell`: the graph passes replace the small operations of a GRU cell with it in half, or with other
+/// functions than tanh and sigmoid; otherwise with `GRUBlockCell`.
 pub static UNFUSED_GRU_CELL: Op = Op {
     name: "BlockcellGRUCell",
     types: &[DataType::Half, DataType::Float],
     is_stock: false,
     attributes: &attributes!({
-        /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+        /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (as in Keras 3) or
         /// hard_sigmoid_keras2.
         activation: "string = 'tanh'",
-        /// The function of the gates, one of the same.
+        /// The function of the gates: one of the same.
         recurrent_activation: "string = 'sigmoid'",
     }),
     ..GRU_BLOCK_CELL
 };
 
 op! {
-    /// The backward step of a plain GRU cell, down to the candidate and the update gate.
+    /// The part of the backward step of a plain GRU cell that ends at the candidate and the update gate.
     ///
     /// ```text
     /// d_c_bar = d_h * (1 - u) * (1 - c * c)
     /// d_u_bar = d_h * (h_prev - c) * u * (1 - u)        d_h_u = d_h * u
     /// ```
     ///
-    /// It is what graphs get in place of the small operations of a cell's gradient, before the product of `d_c_bar`
-    /// with the candidate's weights.
+    /// The graph passes replace the small operations of a cell's gradient with it, up to the product of `d_c_bar` with
+    /// the candidate's weights.
     static UNFUSED_GRU_CELL_GRAD_C = {
         name: "BlockcellGRUCellGradC", types: [Half, Float], is_stock: false,
         attributes: {
-            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (as in Keras 3) or
             /// hard_sigmoid_keras2.
             activation: "string = 'tanh'",
-            /// The function of the gates, one of the same.
+            /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
         }
     };
@@ -216,30 +218,30 @@ op! {
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Candidate.
         c: ArrayView2<'a, E> = [Batch, Cell],
-        /// Gradient with respect to the state after the step, or of a shape that broadcasts to that.
+        /// Gradient with respect to the state after the step; it may broadcast.
         d_h: ArrayViewD<'a, E> = Broadcast [Batch, Cell],
     }
 
     /// Outputs of [`gru_cell_grad_c`](crate::unfused::gru_cell_grad_c). Previous contents do not matter.
     struct GruCellGradCOutputs<'a, E> {
-        /// With respect to the candidate's pre-activation.
+        /// Gradient with respect to the candidate's pre-activation.
         d_c_bar: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// With respect to the update gate's pre-activation.
+        /// Gradient with respect to the update gate's pre-activation.
         d_u_bar: ArrayViewMut2<'a, E> = [Batch, Cell],
-        /// With respect to `h_prev`, as far as it comes through the update gate.
+        /// Gradient with respect to `h_prev` through the update gate.
         d_h_u: ArrayViewMut2<'a, E> = [Batch, Cell],
     }
 }
 
 op! {
-    /// The backward step of a plain GRU cell, down to the reset gate.
+    /// The part of the backward step of a plain GRU cell that ends at the reset gate.
     ///
     /// ```text
     /// d_r_bar = d_hr * h_prev * r * (1 - r)        d_hr_r = d_hr * r
     /// d_r_bar_u_bar = [d_r_bar | d_u_bar]
     /// ```
     ///
-    /// It is what graphs get in place of the small operations of a cell's gradient, after the product of `d_c_bar` with
+    /// The graph passes replace the small operations of a cell's gradient with it, after the product of `d_c_bar` with
     /// the candidate's weights.
     static UNFUSED_GRU_CELL_GRAD_RU = {
         name: "BlockcellGRUCellGradRU", types: [Half, Float], is_stock: false
@@ -254,15 +256,15 @@ op! {
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
         /// Gradient with respect to the update gate's pre-activation.
         d_u_bar: ArrayView2<'a, E> = [Batch, Cell],
-        /// Gradient with respect to `r * h_prev`, or of a shape that broadcasts to that.
+        /// Gradient with respect to `r * h_prev`; it may broadcast.
         d_hr: ArrayViewD<'a, E> = Broadcast [Batch, Cell],
     }
 
     /// Outputs of [`gru_cell_grad_ru`](crate::unfused::gru_cell_grad_ru). Previous contents do not matter.
     struct GruCellGradRuOutputs<'a, E> {
-        /// With respect to the gates' pre-activations, the reset gate's first.
+        /// Gradient with respect to the gates' pre-activations, the reset gate's first.
         d_r_bar_u_bar: ArrayViewMut2<'a, E> = [Batch, Gates(2)],
-        /// With respect to `h_prev`, as far as it comes through the reset gate.
+        /// Gradient with respect to `h_prev` through the reset gate.
         d_hr_r: ArrayViewMut2<'a, E> = [Batch, Cell],
     }
 }

@@ -56,7 +56,7 @@ pub(crate) enum Left<'a, E> {
 /// A gradient with respect to the weights of a gate, or of several side by side.
 pub(crate) struct WeightGradient<'a, 'o, E, D> {
     pub(crate) left: Left<'a, E>,
-    /// With respect to the products, of all steps: zero in rows that have ended.
+    /// Gradient with respect to the products, of all steps: zero in rows that have ended.
     pub(crate) d: ArrayView2<'a, D>,
     /// It may lie in memory as its transpose.
     pub(crate) out: ArrayViewMut2<'o, E>,

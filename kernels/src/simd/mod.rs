@@ -1,14 +1,13 @@
-//! Instruction sets: what the processor can do, as values that exist only where it can.
+//! Instruction sets, as values that exist only if the processor supports them.
 //!
-//! An algorithm is written once, generic over [`Simd`], and given to [`Isa::run`] as a value of a type that
-//! implements [`WithSimd`]. `run` enters it through a function compiled for the instruction set. Everything
-//! that the algorithm calls must be `#[inline(always)]` to be compiled for it too, or be entered through
-//! [`Simd::enter`].
+//! An algorithm is written once, generic over [`Simd`], and passed to [`Isa::run`] as a value of a type that
+//! implements [`WithSimd`]. `run` enters it through a function compiled for the instruction set. Everything that the
+//! algorithm calls must be `#[inline(always)]` to be compiled for it too, or be entered through [`Simd::enter`].
 //!
-//! A token of [`Simd`] (such as `avx512::Avx512`) can be made only after the processor was asked, so holding one
+//! A token of [`Simd`] (such as `avx512::Avx512`) can be created only after the processor was queried, so holding one
 //! proves that its instructions may be executed.
 //!
-//! This module and its children are the only place of the crate where `unsafe` is allowed.
+//! `unsafe` is allowed only in this module of the crate and its children.
 
 // The intrinsics are `unsafe`. For each instruction we rely on the proof above. For each access to memory we rely on
 // the slice to have as many elements as the instruction touches; lanes that are masked out touch none.
@@ -42,7 +41,7 @@ pub(crate) const MOST_LANES: usize = 32;
 /// Bytes in a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Vectors of `f32` of one instruction set, and the proof that the processor has it.
+/// Vectors of `f32` of one instruction set, and the proof that the processor supports it.
 pub trait Simd: Copy + Send + Sync + 'static {
     /// A vector of [`Self::LANES`] numbers.
     type F32: Copy
@@ -233,7 +232,7 @@ impl Isa {
     /// `avx512`, `avx512_vnni`, `avx512_bf16`, or `portable_bf16` ([`Isa::model`]).
     pub const VARIABLE: &'static str = "BLOCKCELL_ISA";
 
-    /// The instruction sets of this processor, the best last. The best has all that there is for pairs and for int8.
+    /// The instruction sets of this processor, the best last. The best includes the extensions for pairs and for int8.
     #[must_use]
     pub fn available() -> Vec<Isa> {
         let kinds = [
@@ -280,14 +279,14 @@ impl Isa {
         }
     }
 
-    /// Plain Rust, and in it what AVX512-BF16 does, for tests on processors without it. It is slow.
+    /// Plain Rust, with a model of AVX512-BF16 for tests on processors without it. It is slow.
     #[must_use]
     pub fn model() -> Isa {
         Isa { pairs: Pairs::Portable, ..Isa::plain(Kind::Portable(portable::Portable)) }
     }
 
-    /// All that [`Isa::VARIABLE`] can name on this processor: the best first, which is the default, the others with and
-    /// without what the processor has for pairs and for int8, and [`Isa::model`].
+    /// All instruction sets that [`Isa::VARIABLE`] can select on this processor: the best, which is the default; the
+    /// others, with and without the extensions for pairs and for int8; and [`Isa::model`].
     #[must_use]
     pub fn choices() -> Vec<Isa> {
         let all = Isa::available().into_iter().rev();
@@ -297,8 +296,8 @@ impl Isa {
         all
     }
 
-    /// The instruction set to use: the one that `BLOCKCELL_ISA` names if the processor has it, otherwise the
-    /// best. The environment is read once, by the rule of [`switch`](crate::switch()).
+    /// The instruction set to use: the one that `BLOCKCELL_ISA` selects if the processor supports it, otherwise the
+    /// best. The environment is read once, by [`switch`](crate::switch()).
     #[must_use]
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
@@ -313,7 +312,7 @@ impl Isa {
         })
     }
 
-    /// The name, as [`Isa::VARIABLE`] has it. `avx512_bf16` has VNNI, too.
+    /// The name, as a value of [`Isa::VARIABLE`]. `avx512_bf16` includes VNNI.
     #[must_use]
     pub fn name(self) -> &'static str {
         match (self.kind, self.pairs, self.quads) {
@@ -336,13 +335,13 @@ impl Isa {
         }
     }
 
-    /// How many `f32` a vector holds.
+    /// The number of `f32` in a vector.
     #[must_use]
     pub fn lanes(self) -> usize {
         self.run(Vectors).0
     }
 
-    /// How many vectors fit in registers.
+    /// The number of vector registers.
     #[must_use]
     pub fn registers(self) -> usize {
         self.run(Vectors).1
@@ -374,8 +373,8 @@ impl Isa {
         self.run(Vectors).2
     }
 
-    /// [`Isa::run`] of what computes with pairs, with vectors of the same length. Without [`Isa::has_pairs`] it can make
-    /// pairs, but is slow to add them.
+    /// [`Isa::run`] for work that computes with pairs, with vectors of the same length. Without [`Isa::has_pairs`],
+    /// creating pairs is supported, but adding them is slow.
     #[inline]
     pub fn run_pairs<W: WithSimd<T>, T>(self, work: W) -> T {
         match self.pairs {
@@ -386,7 +385,7 @@ impl Isa {
         }
     }
 
-    /// [`Isa::run`] of what computes with [`Simd::quads`], with vectors of the same length.
+    /// [`Isa::run`] for work that uses [`Simd::quads`], with vectors of the same length.
     #[inline]
     pub fn run_quads<W: WithSimd<T>, T>(self, work: W) -> T {
         match self.quads {

@@ -1,4 +1,4 @@
-//! Which columns of an LSTM cell's weights are whose.
+//! The order of the gates in the columns of an LSTM cell's weights.
 
 use crate::Error;
 use crate::lstm::step::{GateOrder, ICFO};
@@ -8,8 +8,8 @@ use crate::lstm::step::{GateOrder, ICFO};
 pub struct GateColumns(GateOrder);
 
 impl GateColumns {
-    /// Reads the attribute `gate_order` of an operation: how many gates stand before the input gate, the cell input, the
-    /// forget gate and the output gate.
+    /// Reads the attribute `gate_order` of an operation: the positions of the input gate, the cell input, the forget
+    /// gate and the output gate.
     ///
     /// # Errors
     ///

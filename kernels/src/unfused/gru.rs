@@ -1,4 +1,5 @@
-//! `BlockcellGRUCell`: the forward step of a plain GRU cell, for types and functions that `GRUBlockCell` does not have.
+//! `BlockcellGRUCell`: the forward step of a plain GRU cell, for types and functions that `GRUBlockCell` does not
+//! support.
 
 use ndarray::{ArrayView1, ArrayViewMut3, Axis};
 
@@ -11,7 +12,7 @@ use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::gru::{BlockCellInputs as GruCellInputs, BlockCellOutputs as GruCellOutputs};
 
-/// How much scratch memory [`gru_cell`] needs: the length in numbers (`f32`), and the length in elements (`E`).
+/// The scratch memory that [`gru_cell`] needs: the number of `f32`, and the number of elements `E`.
 #[must_use]
 pub fn gru_cell_scratch([batch, input_size, cell_size]: [usize; 3]) -> [usize; 2] {
     let sizes = Sizes { time: 1, batch, input_size, cell_size, optional: [0; 3] };
@@ -22,7 +23,7 @@ pub fn gru_cell_scratch([batch, input_size, cell_size]: [usize; 3]) -> [usize; 2
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
+/// If a tensor has the wrong shape or layout, or if the scratch memory is too short. Nothing is written then.
 pub fn gru_cell<E: Element>(
     context: &Context<'_>,
     activations: Activations,

@@ -14,18 +14,18 @@ pub use crate::ops::unfused::{
     GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
 };
 
-/// How many elements of scratch memory the two need, by the size of a gate and the shape of the gradient.
+/// The number of elements of scratch memory that both need, from the size of a gate and the shape of the gradient.
 #[must_use]
 pub fn gru_cell_grad_scratch(size: (usize, usize), gradient: &[usize]) -> usize {
     if *gradient == [size.0, size.1] { 0 } else { size.0 * size.1 }
 }
 
-/// `BlockcellGRUCellGradC`: from the gradient of the new state to those of candidate and update gate ([`crate::gru`]), as
-/// [`UNFUSED_GRU_CELL_GRAD_C`] says.
+/// `BlockcellGRUCellGradC`: from the gradient of the new state to those of candidate and update gate ([`crate::gru`]),
+/// as defined by [`UNFUSED_GRU_CELL_GRAD_C`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
+/// If a tensor has the wrong shape or layout, or if the scratch memory is too short. Nothing is written then.
 pub fn gru_cell_grad_c<E: Element>(
     context: &Context<'_>,
     activations: Activations,
@@ -40,12 +40,12 @@ pub fn gru_cell_grad_c<E: Element>(
     Ok(())
 }
 
-/// `BlockcellGRUCellGradRU`: from the gradient of `r * h_prev` to those of the gates ([`crate::gru`]), as
-/// [`UNFUSED_GRU_CELL_GRAD_RU`] says.
+/// `BlockcellGRUCellGradRU`: from the gradient of `r * h_prev` to those of the gates ([`crate::gru`]), as defined by
+/// [`UNFUSED_GRU_CELL_GRAD_RU`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
+/// If a tensor has the wrong shape or layout, or if the scratch memory is too short. Nothing is written then.
 pub fn gru_cell_grad_ru<E: Element>(
     context: &Context<'_>,
     inputs: GruCellGradRuInputs<'_, E>,

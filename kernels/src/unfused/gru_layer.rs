@@ -1,4 +1,4 @@
-//! `BlockcellGRULayer`: a loop over a sequence whose rounds are steps of a GRU cell.
+//! `BlockcellGRULayer`: a loop over a sequence whose iterations are steps of a GRU cell.
 
 use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
@@ -12,13 +12,13 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::loops::{GruLayerInputs, GruLayerOutputs};
 
-/// The shapes of [`gru_layer`]'s outputs, in their order, as far as they follow from what is known of the inputs'
-/// shapes, and of the numbers.
+/// The shapes of [`gru_layer`]'s outputs, in their order, as far as they follow from the known parts of the inputs'
+/// shapes, and from the numbers.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that
-/// cannot be addressed, [`Error::Value`] for a number that the loop cannot have.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed, [`Error::Value`] for an invalid number of steps or iterations.
 pub fn gru_layer_shapes(
     kind: &Loop,
     numbers: Option<Numbers>,
@@ -46,20 +46,20 @@ pub(super) fn layer_shapes(
     Ok(inferred)
 }
 
-/// How much scratch memory [`gru_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`).
+/// The scratch memory that [`gru_layer`] needs: the number of `f32`, and the number of elements `E`.
 #[must_use]
 pub fn gru_layer_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [usize; 2] {
     let sizes = Sizes { time, batch, input_size, cell_size, optional: [0; 3] };
     [forward_scratch(&sizes), batch.saturating_mul(cell_size).saturating_mul(4)]
 }
 
-/// `BlockcellGRULayer`: the steps of [`crate::gru`] in a loop, the state of each being that of the step before, as
-/// [`GRU_LAYER`] says.
+/// `BlockcellGRULayer`: the steps of [`crate::gru`] in a loop, where the state of each is that of the previous step,
+/// as defined by [`GRU_LAYER`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, more rounds than x or h have steps, a loop without a round whose outputs have no
-/// known shape, or too short a scratch memory; nothing is written then.
+/// If a tensor has the wrong shape or layout; for more iterations than x or h have steps, or zero iterations with
+/// outputs of unknown shape; or if the scratch memory is too short. Nothing is written then.
 pub fn gru_layer<E: Element>(
     context: &Context<'_>,
     kind: &Loop,

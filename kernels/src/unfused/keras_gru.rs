@@ -1,5 +1,5 @@
-//! `BlockcellKerasGRU`: a loop over a sequence whose rounds are steps of Keras's GRU cell, which resets the state after
-//! its product, or before.
+//! `BlockcellKerasGRU`: a loop over a sequence whose iterations are steps of Keras's GRU cell, with the reset gate
+//! before or after the matrix product.
 
 use ndarray::{ArrayView1, ArrayViewMut1, Axis, Zip, s};
 
@@ -14,13 +14,13 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::loops::{KerasGruInputs, KerasGruOutputs};
 
-/// The shapes of [`keras_gru`]'s outputs, in their order, as far as they follow from what is known of the inputs'
-/// shapes, and of the numbers.
+/// The shapes of [`keras_gru`]'s outputs, in their order, as far as they follow from the known parts of the inputs'
+/// shapes, and from the numbers.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that
-/// cannot be addressed, [`Error::Value`] for a number that the loop cannot have.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed, [`Error::Value`] for an invalid number of steps or iterations.
 pub fn keras_gru_shapes(
     kind: &Loop,
     numbers: Option<Numbers>,
@@ -29,7 +29,7 @@ pub fn keras_gru_shapes(
     keras::infer(&KERAS_GRU, kind, numbers, inputs, &["h_prev"])
 }
 
-/// How much scratch memory [`keras_gru`] needs: the length in numbers (`f32`), and the length in elements (`E`).
+/// The scratch memory that [`keras_gru`] needs: the number of `f32`, and the number of elements `E`.
 #[must_use]
 pub fn keras_gru_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [usize; 2] {
     let sizes = Sizes { time, batch, input_size, cell_size, optional: [0; 3] };
@@ -44,12 +44,12 @@ pub fn keras_gru_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [u
 
 /// `BlockcellKerasGRU`: the steps of `BlockGRU` in a loop.
 ///
-/// A row keeps its state in steps that are masked.
+/// A row keeps its state in masked steps.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, more rounds than x or h have steps, or too short a scratch memory; nothing
-/// is written then.
+/// If a tensor has the wrong shape or layout; for more iterations than x or h have steps; or if the scratch memory is
+/// too short. Nothing is written then.
 pub fn keras_gru<E: Element>(
     context: &Context<'_>,
     kind: &Loop,

@@ -1,4 +1,4 @@
-//! `BlockcellKerasLSTM`: a loop over a sequence whose rounds are steps of Keras's LSTM cell.
+//! `BlockcellKerasLSTM`: a loop over a sequence whose iterations are steps of Keras's LSTM cell.
 
 use ndarray::ArrayView1;
 
@@ -14,13 +14,13 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::loops::{KerasLstmInputs, KerasLstmOutputs};
 
-/// The shapes of [`keras_lstm`]'s outputs, in their order, as far as they follow from what is known of the inputs'
-/// shapes, and of the numbers.
+/// The shapes of [`keras_lstm`]'s outputs, in their order, as far as they follow from the known parts of the inputs'
+/// shapes, and from the numbers.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that
-/// cannot be addressed, [`Error::Value`] for a number that the loop cannot have.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed, [`Error::Value`] for an invalid number of steps or iterations.
 pub fn keras_lstm_shapes(
     kind: &Loop,
     numbers: Option<Numbers>,
@@ -29,7 +29,7 @@ pub fn keras_lstm_shapes(
     keras::infer(&KERAS_LSTM, kind, numbers, inputs, &["h_prev", "cs_prev"])
 }
 
-/// How much scratch memory [`keras_lstm`] needs: the length in numbers (`f32`), and the length in elements (`E`).
+/// The scratch memory that [`keras_lstm`] needs: the number of `f32`, and the number of elements `E`.
 #[must_use]
 pub fn keras_lstm_scratch([time, batch, input, cell]: [usize; 4]) -> [usize; 2] {
     let states = batch.saturating_mul(cell);
@@ -43,15 +43,15 @@ fn sizes([time, batch, input_size, cell_size]: [usize; 4]) -> Sizes {
     Sizes { time, batch, input_size, cell_size, optional: [cell_size; 3] }
 }
 
-/// `BlockcellKerasLSTM`: the steps of [`crate::lstm`] in a loop, the state of each being that of the step before, with
-/// the gates in the order of `BlockLSTMV2`, and without peepholes, clipping and forget bias.
+/// `BlockcellKerasLSTM`: the steps of [`crate::lstm`] in a loop, where the state of each is that of the previous step,
+/// with the gates in the order of `BlockLSTMV2`, and without peepholes, clipping and forget bias.
 ///
-/// A row keeps its state in steps that are masked.
+/// A row keeps its state in masked steps.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, more rounds than x or h have steps, or too short a scratch memory; nothing
-/// is written then.
+/// If a tensor has the wrong shape or layout; for more iterations than x or h have steps; or if the scratch memory is
+/// too short. Nothing is written then.
 pub fn keras_lstm<E: Element>(
     context: &Context<'_>,
     kind: &Loop,

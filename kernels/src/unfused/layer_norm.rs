@@ -1,7 +1,7 @@
 //! `BlockcellLayerNorm` and `BlockcellLayerNormGrad`: layer normalization of a tensor, and its gradient.
 //!
-//! The gradient takes what was normalized, and finds means and deviations again: that takes less time than to keep them, as
-//! each tensor that a loop keeps for its gradient has a stack.
+//! The gradient takes the input of the normalization, and recomputes means and deviations. This is faster than storing
+//! them, because each tensor that a loop stores for its gradient needs a stack.
 
 use ndarray::{ArrayView2, ArrayViewMut2, ArrayViewMutD, Axis, IxDyn, Zip};
 
@@ -20,7 +20,7 @@ pub use crate::ops::normalized::{LayerNormInputs, LayerNormOutputs};
 /// Processor cycles for each element of a row.
 const CYCLES_PER_ELEMENT: usize = 4 * PASS_CYCLES_PER_ELEMENT;
 
-/// What the attributes of `BlockcellLayerNorm` say.
+/// The attributes of `BlockcellLayerNorm`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerNormAttributes {
     /// Added to variances.
@@ -31,21 +31,22 @@ pub struct LayerNormAttributes {
     pub bias: f32,
 }
 
-/// What the attributes of `BlockcellLayerNormGrad` say.
+/// The attributes of `BlockcellLayerNormGrad`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerNormGradAttributes {
     /// Added to variances.
     pub epsilon: f32,
-    /// How many rows x must have, if that is known. Then dx is as large as what x and gamma broadcast to.
+    /// The number of rows that x must have, if known. dx then has the shape that x and gamma broadcast to.
     pub rows: Option<usize>,
 }
 
-/// The shape of [`layer_norm`]'s output, as far as it follows from what is known of the inputs' shapes. An unknown x is taken
-/// to be a matrix.
+/// The shape of [`layer_norm`]'s output, as far as it follows from the known parts of the inputs' shapes. An unknown x
+/// is taken to be a matrix.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that cannot be addressed.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed.
 pub fn layer_norm_shapes(
     attributes: &LayerNormAttributes,
     inputs: &Lists<'_, PartialShape>,
@@ -68,12 +69,13 @@ pub fn layer_norm_shapes(
     Ok(inferred)
 }
 
-/// The shapes of [`layer_norm_grad`]'s outputs, in their order, as far as they follow from what is known of the inputs'
-/// shapes.
+/// The shapes of [`layer_norm_grad`]'s outputs, in their order, as far as they follow from the known parts of the
+/// inputs' shapes.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that cannot be addressed.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed.
 pub fn layer_norm_grad_shapes(
     attributes: &LayerNormGradAttributes,
     inputs: &Lists<'_, PartialShape>,
@@ -113,11 +115,11 @@ fn shape_error(op: &Op, tensor: &'static str, expected: String, got: &[Option<us
     Error::Shape { op: op.name, tensor, index: None, expected, got: got.to_vec() }
 }
 
-/// `BlockcellLayerNorm`, as [`LAYER_NORM`] says.
+/// `BlockcellLayerNorm`, as defined by [`LAYER_NORM`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout; nothing is written then.
+/// If a tensor has the wrong shape or layout. Nothing is written then.
 pub fn layer_norm<E: Element>(
     context: &Context<'_>,
     attributes: &LayerNormAttributes,
@@ -141,11 +143,11 @@ fn rows_at_once(cell: usize) -> usize {
     (PASS_ELEMENTS / (4 * cell.max(1))).max(1)
 }
 
-/// `BlockcellLayerNormGrad`, as [`LAYER_NORM_GRAD`] says.
+/// `BlockcellLayerNormGrad`, as defined by [`LAYER_NORM_GRAD`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, or too short a scratch memory; nothing is written then.
+/// If a tensor has the wrong shape or layout, or if the scratch memory is too short. Nothing is written then.
 pub fn layer_norm_grad<E: Element>(
     context: &Context<'_>,
     attributes: &LayerNormGradAttributes,

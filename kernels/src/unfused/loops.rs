@@ -1,4 +1,4 @@
-//! Loops over a sequence: how many steps they make, for all rows and for each, and what is known of their arrays.
+//! Loops over a sequence: the number of steps, for all rows and for each, and the known sizes of their arrays.
 
 use ndarray::{ArrayView3, ArrayViewD, ArrayViewMut3, Zip};
 
@@ -9,28 +9,29 @@ use crate::ops::{Inferred, KnownSizes, Lists, Op, PartialShape};
 use crate::recurrence::Lengths;
 use crate::{Activations, Error, Storage};
 
-/// What the attributes of an operation on a loop say.
+/// The attributes of an operation on a loop.
 #[derive(Clone, Debug)]
 pub struct Loop {
     /// The sizes of a step of x before the loop runs (TensorFlow's `element_shape`), None for any.
     pub x: PartialShape,
     /// The same of a step of h.
     pub h: PartialShape,
-    /// Whether somebody reads h.
+    /// Whether h has a consumer.
     pub needs_h: bool,
     /// Whether the loop's arrays are lists, which may have other sizes. Otherwise h has as many steps as x.
     pub lists: bool,
-    /// Whether each round writes its output to the first place of h, so that the last one is left.
+    /// Whether every iteration writes its output to the first step of h, so that only the last output remains.
     pub last_only: bool,
-    /// Whether a row gives its output before in a step that is masked. Otherwise it gives that before the first step.
+    /// Whether a row repeats its previous output in a masked step. Otherwise its output is the one before the first
+    /// step.
     pub repeats: bool,
-    /// Whether a cell state before the first step may have another shape, which broadcasts.
+    /// Whether the cell state before the first step may have another shape that broadcasts.
     pub broadcasts: bool,
-    /// Whether x is added to h, which is as wide.
+    /// Whether x, of the same width, is added to h.
     pub adds_x: bool,
-    /// Whether one row of x or of the first output stands for all, where they have weights of their own.
+    /// Whether x or the first output may have a single row, which broadcasts, if each has its own weights.
     pub broadcasts_rows: bool,
-    /// Whether the reset gate of a GRU is multiplied by a part of the product with the state, and not by the state.
+    /// Whether the reset gate of a GRU is applied after the matrix product.
     pub reset_after: bool,
     /// The functions of the cell.
     pub activations: Activations,
@@ -58,17 +59,17 @@ impl Default for Loop {
     }
 }
 
-/// The numbers that a loop is given.
+/// The numbers of steps and iterations of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
-    /// How many steps h has.
+    /// The number of steps of h.
     pub size: i64,
-    /// How many rounds the loop has; a negative number stands for none.
+    /// The number of iterations; a negative number counts as 0.
     pub rounds: i64,
 }
 
 impl Numbers {
-    /// These, and the least of several numbers of rounds.
+    /// Takes the smallest of several numbers of iterations.
     #[must_use]
     pub fn new(size: i32, rounds: &[i32]) -> Self {
         Numbers { size: size.into(), rounds: rounds.iter().copied().min().unwrap_or(0).into() }
@@ -81,12 +82,12 @@ impl Numbers {
 }
 
 impl Loop {
-    /// The shape of h where the loop has no round, given that of x: then nothing is computed, no other tensor is
-    /// looked at, and the last states are the first ones. None if the loop has rounds.
+    /// The shape of h if the loop has zero iterations, given that of x. Nothing is computed then, no other tensor is
+    /// checked, and the last states are the first ones. None if the loop has iterations.
     ///
     /// # Errors
     ///
-    /// A wrong number of steps, x that does not fit into its array, and an h whose shape is not known.
+    /// For a wrong number of steps, an x that does not match its array, or an h of unknown shape.
     pub fn without_rounds(
         &self,
         op: &'static Op,
@@ -225,8 +226,8 @@ pub(super) fn infer_lengths(
     }
 }
 
-/// How many elements of scratch memory an operation on a loop needs in addition where one row of an x of this shape stands for
-/// all rows of a batch.
+/// The number of additional elements of scratch memory that an operation on a loop needs if an x of this shape has a
+/// single row, which broadcasts.
 #[must_use]
 pub fn copied_x(x: &[usize], batch: usize) -> usize {
     x.try_into().map_or(0, |sizes| whole_len(sizes, batch))

@@ -25,14 +25,14 @@ pub(super) fn check_peepholes(
     }
 }
 
-/// The shapes of [`lstm_cell`]'s outputs, in their order, as far as they follow from what is known of
-/// the inputs' shapes. An unknown cs_prev is taken to be a matrix. With a `w_h` and `broadcasts_rows` one row of x or `h_prev`
-/// stands for all.
+/// The shapes of [`lstm_cell`]'s outputs, in their order, as far as they follow from the known parts of the inputs'
+/// shapes. An unknown cs_prev is taken to be a matrix. With `w_h` and `broadcasts_rows`, x or `h_prev` may have a
+/// single row, which broadcasts.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for
-/// an output that cannot be addressed.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed.
 pub fn lstm_cell_shapes(
     broadcasts_rows: bool,
     inputs: &Lists<'_, PartialShape>,
@@ -81,8 +81,8 @@ pub(super) fn broadcast(
     dims.collect()
 }
 
-/// How many elements of scratch memory [`lstm_cell`] needs for a batch of x and `h_prev`, which are matrices of these
-/// sizes, and for the state.
+/// The number of elements of scratch memory that [`lstm_cell`] needs for x and `h_prev` of these sizes, and for the
+/// state.
 #[must_use]
 pub fn lstm_cell_scratch(
     [x, h_prev]: [(usize, usize); 2],
@@ -104,14 +104,16 @@ fn batch_of(rows: usize, others: usize) -> usize {
     if rows == 1 { others } else { rows }
 }
 
-/// `BlockcellLSTMCell`: the forward step of [`crate::lstm`] on tensors that broadcast, as [`UNFUSED_LSTM_CELL`] says.
+/// `BlockcellLSTMCell`: the forward step of [`crate::lstm`] on tensors that broadcast, as defined by
+/// [`UNFUSED_LSTM_CELL`].
 ///
-/// With a `w_h` and `broadcasts_rows` one row of x or `h_prev` stands for all. There are peepholes where `inputs` has some, whatever `attributes.use_peephole` says.
+/// With `w_h` and `broadcasts_rows`, x or `h_prev` may have a single row, which broadcasts. Peepholes are used if
+/// `inputs` has some; `attributes.use_peephole` is ignored.
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, another number of peepholes, or too short a scratch memory; nothing is written
-/// then.
+/// If a tensor has the wrong shape or layout; for another number of peepholes; or if the scratch memory is too short.
+/// Nothing is written then.
 pub fn lstm_cell<E: Element>(
     context: &Context<'_>,
     (attributes, columns, activations): (&Attributes, GateColumns, Activations),

@@ -16,14 +16,14 @@ use crate::{Activations, Context, Element, Error, Storage, error, lstm};
 
 pub use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
 
-/// What the forward step did beside its equations.
+/// Attributes of the forward step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LstmCellGradAttributes {
     /// Whether the cell state may be larger than `[batch, cell]`, because cs_prev is.
     pub sums_to_gates: bool,
-    /// Whether what comes through peepholes is added up to the shape of cs_prev.
+    /// Whether the gradients through peepholes are summed to the shape of cs_prev.
     pub sums_to_cs_prev: bool,
-    /// The same to the shape of the product of cs_prev and the weights, if it is not.
+    /// Whether they are otherwise summed to the shape of the product of cs_prev and the weights.
     pub sums_to_product: bool,
     /// The magnitude the cell state was clipped to, as in [`crate::lstm::Attributes`].
     pub cell_clip: f32,
@@ -33,13 +33,12 @@ pub struct LstmCellGradAttributes {
     pub activations: Activations,
 }
 
-/// The shapes of [`lstm_cell_grad`]'s outputs, as far as they follow from what is known of the inputs'
-/// shapes.
+/// The shapes of [`lstm_cell_grad`]'s outputs, as far as they follow from the known parts of the inputs' shapes.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for
-/// an output that cannot be addressed.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed.
 pub fn lstm_cell_grad_shapes(
     [sums_to_gates, sums_to_cs_prev, sums_to_product]: [bool; 3],
     inputs: &Lists<'_, PartialShape>,
@@ -117,8 +116,8 @@ fn state_shape(
     Ok(state.iter().zip(co).map(|(left, right)| left.or(*right)).collect())
 }
 
-/// How many elements of scratch memory [`lstm_cell_grad`] needs, by the sizes of ci, the shape of co, those of cs_prev,
-/// if there is one, and of the summands, and the number of peepholes.
+/// The number of elements of scratch memory that [`lstm_cell_grad`] needs, by the sizes of ci, the shape of co, those
+/// of cs_prev, if there is one, and of the summands, and the number of peepholes.
 #[must_use]
 pub fn lstm_cell_grad_scratch(
     gate: (usize, usize),
@@ -143,13 +142,13 @@ fn is_one_of(shapes: &[&[usize]], size: (usize, usize)) -> bool {
     matches!(shapes, [shape] if *shape == [size.0, size.1])
 }
 
-/// `BlockcellLSTMCellGrad`: the backward step of [`crate::lstm`] on tensors that broadcast, as
-/// [`UNFUSED_LSTM_CELL_GRAD`] says.
+/// `BlockcellLSTMCellGrad`: the backward step of [`crate::lstm`] on tensors that broadcast, as defined by
+/// [`UNFUSED_LSTM_CELL_GRAD`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, another number of peepholes or outputs, or too short a scratch memory; nothing
-/// is written then.
+/// If a tensor has the wrong shape or layout; for another number of peepholes or outputs; or if the scratch memory is
+/// too short. Nothing is written then.
 pub fn lstm_cell_grad<E: Element>(
     context: &Context<'_>,
     attributes: &LstmCellGradAttributes,
@@ -229,7 +228,7 @@ fn with_clip<E: Storage>(
 }
 
 impl LstmCellGradAttributes {
-    /// What is added up, as [`lstm_cell_grad_shapes`] takes it.
+    /// The sums, as an argument of [`lstm_cell_grad_shapes`].
     #[must_use]
     pub fn sums(&self) -> [bool; 3] {
         [self.sums_to_gates, self.sums_to_cs_prev, self.sums_to_product]

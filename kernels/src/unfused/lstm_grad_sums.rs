@@ -8,7 +8,7 @@ use crate::lstm::step::GateOrder;
 use crate::ops::unfused::{LstmCellGradInputs, LstmCellGradOutputs};
 use crate::{Activations, Storage};
 
-/// How many elements of scratch memory [`compute`] needs.
+/// The number of elements of scratch memory that [`compute`] needs.
 pub(super) fn scratch(gate: (usize, usize), state: &[usize]) -> usize {
     2 * state.iter().product::<usize>() + 4 * gate.0 * gate.1
 }

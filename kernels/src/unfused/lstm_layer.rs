@@ -1,4 +1,4 @@
-//! `BlockcellLSTMLayer`: a loop over a sequence whose rounds are steps of a plain LSTM cell.
+//! `BlockcellLSTMLayer`: a loop over a sequence whose iterations are steps of a plain LSTM cell.
 
 use ndarray::{ArrayView1, ArrayView2, Axis};
 
@@ -19,13 +19,13 @@ use crate::{Context, Element, Error, Storage, error};
 
 pub use crate::ops::loops::{LstmLayerInputs, LstmLayerOutputs};
 
-/// The shapes of [`lstm_layer`]'s outputs, in their order, as far as they follow from what is known of the
-/// inputs' shapes, and of the numbers.
+/// The shapes of [`lstm_layer`]'s outputs, in their order, as far as they follow from the known parts of the inputs'
+/// shapes, and from the numbers.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that
-/// cannot be addressed, [`Error::Value`] for a number that the loop cannot have.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed, [`Error::Value`] for an invalid number of steps or iterations.
 pub fn lstm_layer_shapes(
     kind: &Loop,
     numbers: Option<Numbers>,
@@ -99,8 +99,9 @@ pub(super) fn check_state(
     Err(Error::Shape { op, tensor, index: None, expected, got })
 }
 
-/// How much scratch memory [`lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`). To the
-/// latter, [`copied_x`](super::copied_x) comes, and to both [`projection_scratch`] and [`other_width_scratch`].
+/// The scratch memory that [`lstm_layer`] needs: the number of `f32`, and the number of elements `E`.
+/// [`copied_x`](super::copied_x) is added to the latter, and [`projection_scratch`] and [`other_width_scratch`] to
+/// both.
 #[must_use]
 pub fn lstm_layer_scratch([time, batch, input, cell]: [usize; 4]) -> [usize; 2] {
     let states = batch.saturating_mul(cell);
@@ -108,7 +109,7 @@ pub fn lstm_layer_scratch([time, batch, input, cell]: [usize; 4]) -> [usize; 2] 
     [forward_scratch(&sizes([time, batch, input, cell])), elements]
 }
 
-/// How much more of both [`lstm_layer`] needs for a projection to outputs of this size.
+/// The additional amounts that [`lstm_layer`] needs for a projection to outputs of this size.
 #[must_use]
 pub fn projection_scratch([batch, cell]: [usize; 2], output: Option<usize>) -> [usize; 2] {
     let needed = |output| [Product::<f32, 1>::memory(cell, output), batch.saturating_mul(cell)];
@@ -119,13 +120,13 @@ fn sizes([time, batch, input_size, cell_size]: [usize; 4]) -> Sizes {
     Sizes { time, batch, input_size, cell_size, optional: [cell_size; 3] }
 }
 
-/// `BlockcellLSTMLayer`: the steps of [`lstm_cell`](super::lstm_cell) in a loop, the state of each being that of the
-/// step before, as [`LSTM_LAYER`] says.
+/// `BlockcellLSTMLayer`: the steps of [`lstm_cell`](super::lstm_cell) in a loop, where the state of each is that of
+/// the previous step, as defined by [`LSTM_LAYER`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, more rounds than x or h have steps, a loop without a round whose outputs have no
-/// known shape, or too short a scratch memory; nothing is written then.
+/// If a tensor has the wrong shape or layout; for more iterations than x or h have steps, or zero iterations with
+/// outputs of unknown shape; or if the scratch memory is too short. Nothing is written then.
 pub fn lstm_layer<E: Element>(
     context: &Context<'_>,
     (attributes, columns, proj_clip): (&Attributes, GateColumns, f32),

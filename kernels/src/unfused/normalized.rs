@@ -13,7 +13,7 @@ use crate::{Activations, Context, Element, Error, Storage};
 
 pub use crate::ops::normalized::{NormalizedLstmCellInputs, NormalizedLstmCellOutputs};
 
-/// What the attributes of an operation on cells with layer normalization say.
+/// The attributes of an operation on cells with layer normalization.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NormalizedAttributes {
     /// Added to the forget gate's pre-activation.
@@ -41,13 +41,13 @@ pub(super) fn check_norms(op: &'static str, counts: [usize; 2]) -> Result<(), Er
     Ok(())
 }
 
-/// The shapes of [`normalized_lstm_cell`]'s outputs, in their order, as far as they follow from what is known of the
+/// The shapes of [`normalized_lstm_cell`]'s outputs, in their order, as far as they follow from the known parts of the
 /// inputs' shapes. An unknown cs_prev is taken to be a matrix.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for
-/// an output that cannot be addressed.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed.
 pub fn normalized_lstm_cell_shapes(inputs: &Lists<'_, PartialShape>) -> Result<Inferred, Error> {
     let op = &NORMALIZED_LSTM_CELL;
     check_norms(op.name, [inputs.of("gamma").len(), inputs.of("beta").len()])?;
@@ -75,18 +75,18 @@ pub fn normalized_lstm_cell_shapes(inputs: &Lists<'_, PartialShape>) -> Result<I
     Ok(inferred)
 }
 
-/// How many elements of scratch memory [`normalized_lstm_cell`] needs.
+/// The number of elements of scratch memory that [`normalized_lstm_cell`] needs.
 #[must_use]
 pub fn normalized_lstm_cell_scratch(batch: usize, cell: usize) -> usize {
     batch.saturating_mul(cell).saturating_mul(7)
 }
 
-/// `BlockcellLayerNormLSTMCell`, as [`NORMALIZED_LSTM_CELL`] says.
+/// `BlockcellLayerNormLSTMCell`, as defined by [`NORMALIZED_LSTM_CELL`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, another number of gamma or beta, or too short a scratch memory; nothing is
-/// written then.
+/// If a tensor has the wrong shape or layout; for another number of gamma or beta; or if the scratch memory is too
+/// short. Nothing is written then.
 pub fn normalized_lstm_cell<E: Element>(
     context: &Context<'_>,
     attributes: &NormalizedAttributes,

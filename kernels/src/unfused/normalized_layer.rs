@@ -1,4 +1,5 @@
-//! `BlockcellLayerNormLSTMLayer`: a loop over a sequence whose rounds are steps of an LSTM cell with layer normalization.
+//! `BlockcellLayerNormLSTMLayer`: a loop over a sequence whose iterations are steps of an LSTM cell with layer
+//! normalization.
 
 use std::slice;
 
@@ -18,13 +19,13 @@ use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::normalized::{NormalizedLstmLayerInputs, NormalizedLstmLayerOutputs};
 
-/// The shapes of [`normalized_lstm_layer`]'s outputs, in their order, as far as they follow from what is known of the
-/// inputs' shapes, and of the numbers.
+/// The shapes of [`normalized_lstm_layer`]'s outputs, in their order, as far as they follow from the known parts of
+/// the inputs' shapes, and from the numbers.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] for the first tensor at odds with the others, [`Error::Overflow`] for an output that
-/// cannot be addressed, [`Error::Value`] for a number that the loop cannot have.
+/// [`Error::Shape`] for the first tensor that does not match the others, [`Error::Overflow`] for an output that cannot
+/// be addressed, [`Error::Value`] for an invalid number of steps or iterations.
 pub fn normalized_lstm_layer_shapes(
     kind: &Loop,
     numbers: Option<Numbers>,
@@ -43,8 +44,8 @@ pub fn normalized_lstm_layer_shapes(
     Ok(inferred)
 }
 
-/// How much scratch memory [`normalized_lstm_layer`] needs: the length in numbers (`f32`), and the length in elements (`E`). To
-/// both, [`other_width_scratch`] comes.
+/// The scratch memory that [`normalized_lstm_layer`] needs: the number of `f32`, and the number of elements `E`.
+/// [`other_width_scratch`] is added to both.
 #[must_use]
 pub fn normalized_lstm_layer_scratch(
     [time, batch, input_size, cell_size]: [usize; 4],
@@ -55,13 +56,13 @@ pub fn normalized_lstm_layer_scratch(
     [numbers, states.saturating_mul(time.saturating_add(5))]
 }
 
-/// `BlockcellLayerNormLSTMLayer`: the steps of [`normalized_lstm_cell`](super::normalized_lstm_cell) in a loop, the state of
-/// each being that of the step before, as [`NORMALIZED_LSTM_LAYER`] says.
+/// `BlockcellLayerNormLSTMLayer`: the steps of [`normalized_lstm_cell`](super::normalized_lstm_cell) in a loop, where
+/// the state of each is that of the previous step, as defined by [`NORMALIZED_LSTM_LAYER`].
 ///
 /// # Errors
 ///
-/// A tensor of the wrong shape or layout, more rounds than x or h have steps, a loop without a round whose outputs have no
-/// known shape, or too short a scratch memory; nothing is written then.
+/// If a tensor has the wrong shape or layout; for more iterations than x or h have steps, or zero iterations with
+/// outputs of unknown shape; or if the scratch memory is too short. Nothing is written then.
 pub fn normalized_lstm_layer<E: Element>(
     context: &Context<'_>,
     attributes: &NormalizedAttributes,

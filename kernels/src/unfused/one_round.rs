@@ -1,4 +1,4 @@
-//! A loop of one round, whose first output may have another width than the next one: no round takes that.
+//! A loop of one iteration. Its first output may have another width than the next one, which no iteration reads.
 
 use ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis, s};
 
@@ -35,8 +35,8 @@ pub(super) fn of_any_width(
     Some(shapes.collect())
 }
 
-/// How much more scratch memory a loop needs where an output before it of `own` columns meets those of `width`: the length in
-/// numbers (`f32`), and the length in elements (`E`).
+/// The additional scratch memory of a loop whose first output has `own` columns and the others `width`: the number of
+/// `f32`, and the number of elements `E`.
 #[must_use]
 pub fn other_width_scratch(
     [batch, input, cell]: [usize; 3],

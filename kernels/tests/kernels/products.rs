@@ -266,7 +266,7 @@ fn wrong_calls_are_errors() {
     let refused = slice(&context, inputs, -1, &[part], outputs(&mut out));
     assert_eq!(
         refused.map_err(|error| error.to_string()),
-        Err("BlockcellMatMulSlice: columns 2 to 2 + 2 are not inside of 0 to 3".to_owned())
+        Err("BlockcellMatMulSlice: columns 2 to 2 + 2 are outside 0 to 3".to_owned())
     );
     let inputs = SliceInputs { a: four.view(), b: five.view() };
     let refused = slice(&context, inputs, -1, &[part], outputs(&mut out));

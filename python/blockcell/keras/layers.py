@@ -26,7 +26,7 @@ def _on_kernels(layer: Any) -> Any:
 
 
 def _uses_blockcell(self: Any) -> bool:
-    """Whether the kernels serve this layer; `blockcell.keras.report` says why not."""
+    """Whether this layer runs on the kernels; `blockcell.keras.report` gives the reason if not."""
     return reasons.of_layer(self) is None
 
 
@@ -35,8 +35,8 @@ def _uses_blockcell(self: Any) -> bool:
 class LSTM(tf.keras.layers.LSTM):
     """`keras.layers.LSTM` on blockcell's kernels.
 
-    Arguments, weights and configuration are those of Keras's layer, and so are the results. Where
-    the kernels cannot serve it, Keras's own path runs. `uses_blockcell` tells which.
+    Arguments, weights, configuration and results are those of Keras's layer. If the kernels do not
+    support its arguments, it runs on Keras's own path, and `uses_blockcell` is False.
     """
 
 
@@ -45,6 +45,6 @@ class LSTM(tf.keras.layers.LSTM):
 class GRU(tf.keras.layers.GRU):
     """`keras.layers.GRU` on blockcell's kernels.
 
-    Arguments, weights and configuration are those of Keras's layer, and so are the results. Where
-    the kernels cannot serve it, Keras's own path runs. `uses_blockcell` tells which.
+    Arguments, weights, configuration and results are those of Keras's layer. If the kernels do not
+    support its arguments, it runs on Keras's own path, and `uses_blockcell` is False.
     """

@@ -9,16 +9,16 @@ from blockcell.keras import hooks
 def export(model: Any, filepath: Union[str, "os.PathLike[str]"], **options: Any) -> None:
     """Writes a model as a SavedModel whose LSTM and GRU layers are ops on blockcell's kernels.
 
-    Such a file is for programs that load the library before the file, in Python, Java or C++: GRU
-    layers become the library's own op. Layers that the kernels cannot serve keep Keras's own path;
-    `report` tells which they are. What Keras itself writes, by `model.export` or `model.save`, has
-    Keras's own path in all layers, with `enable` and without.
+    Programs in Python, Java or C++ must load the library before such a file, because GRU layers
+    become the library's own op. Layers that the kernels do not support keep Keras's own path;
+    `report` lists them. The files that Keras itself writes with `model.export` or `model.save` have
+    Keras's own path in all layers, with or without `enable`.
 
     Args:
       model: A Keras model that is built.
-      filepath: The folder to write. What is there is overwritten.
-      **options: Those of `model.export` (Keras 2.13 and later, Keras 3), or of
-        `tf.saved_model.save` where Keras has no `model.export`.
+      filepath: The folder to write. Existing files are overwritten.
+      **options: Options of `model.export` (Keras 2.13 and later, Keras 3), or of
+        `tf.saved_model.save` if Keras has no `model.export`.
 
     Raises:
       RuntimeError: As `enable`.

@@ -11,7 +11,7 @@ from blockcell.rnn.parameters import GRU, LSTM
 
 
 class RNNCell(Layer):
-    """A cell: what `tf.compat.v1.nn.static_rnn` and `dynamic_rnn` call for each step."""
+    """A cell, which `tf.compat.v1.nn.static_rnn` and `dynamic_rnn` call for each step."""
 
     @tf.autograph.experimental.do_not_convert
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Tuple[Any, Any]:
@@ -32,7 +32,7 @@ class RNNCell(Layer):
         return self._computed(inputs, scope, state)
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        """A state of zeros.
+        """Returns a state of zeros.
 
         Args:
           batch_size: A number, or a scalar integer tensor.
@@ -47,7 +47,7 @@ class RNNCell(Layer):
     def get_initial_state(
         self, inputs: Any = None, batch_size: Any = None, dtype: Any = None
     ) -> Any:
-        """A state of zeros for inputs, or for a batch size and a type.
+        """Returns a state of zeros for inputs, or for a batch size and a type.
 
         Args:
           inputs: A tensor whose first dimension is the batch size.
@@ -58,7 +58,7 @@ class RNNCell(Layer):
           As `zero_state`.
 
         Raises:
-          ValueError: Inputs are missing, and so is one of the others; or they disagree.
+          ValueError: `inputs` and one of the others are missing, or they disagree.
         """
         if inputs is not None:
             inputs = tf.convert_to_tensor(inputs)
@@ -99,14 +99,14 @@ class GRUBlockCell(GRU, RNNCell):
         reuse: Optional[bool] = None,
         name: Optional[str] = "gru_cell",
     ) -> None:
-        """Creates no variables yet.
+        """Creates the cell. The first call creates its variables.
 
         Args:
           num_units: The number of units.
-          cell_size: The old name of `num_units`.
-          reuse: Whether to use the variables that the variable scope has. By default, as the
-            enclosing variable scope says.
-          name: The name of the cell; its variable scope is called so.
+          cell_size: The old name of the argument `num_units`.
+          reuse: Whether to use the existing variables of the variable scope. By default, as in the
+            enclosing variable scope.
+          name: The name of the cell and of its variable scope.
 
         Raises:
           ValueError: Not exactly one of `num_units` and `cell_size` is given.
@@ -122,7 +122,7 @@ class GRUBlockCell(GRU, RNNCell):
         self._num_units = given[0]
 
     def call(self, inputs: Any, h_prev: Any) -> Tuple[Any, Any]:
-        """A step, as `__call__` says."""
+        """Computes a step; see `__call__`."""
         h_prev = self._checked("the state", h_prev)
         h = tf.raw_ops.GRUBlockCell(x=inputs, h_prev=h_prev, **self._op_arguments()).h
         return h, h
@@ -142,13 +142,13 @@ class LSTMBlockCell(LSTM, RNNCell):
 
     Variables: `kernel` [input_size + num_units, 4 * num_units], `bias` [4 * num_units], initially
     0, and with `use_peephole` the vectors `w_i_diag`, `w_f_diag` and `w_o_diag` [num_units]. The
-    order of columns is that of `tf.compat.v1.nn.rnn_cell.LSTMCell`, whose checkpoints fit.
+    order of columns is that of `tf.compat.v1.nn.rnn_cell.LSTMCell`: checkpoints are compatible.
     """
 
     rank = 2
 
     def call(self, inputs: Any, state: Any) -> Tuple[Any, Any]:
-        """A step, as `__call__` says."""
+        """Computes a step; see `__call__`."""
         cs_prev, h_prev = self._checked("the state", state)
         step = tf.raw_ops.LSTMBlockCell(
             x=inputs, cs_prev=cs_prev, h_prev=h_prev, **self._op_arguments()

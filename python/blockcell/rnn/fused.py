@@ -10,7 +10,7 @@ from blockcell.rnn.parameters import GRU, LSTM, BlockCell
 
 
 class FusedCell(BlockCell):
-    """What the cells for whole sequences have in common: their arguments."""
+    """The base class of the cells for whole sequences."""
 
     rank = 3
 
@@ -41,7 +41,7 @@ class FusedCell(BlockCell):
           scope: The variable scope, or its name; only the first call uses it.
 
         Returns:
-          The outputs, `[time, batch, num_units]` and zero from the end of a row on, as a tensor or
+          The outputs, `[time, batch, num_units]` and zero after the end of a row, as a tensor or
           as a list, like the inputs; and the state after each row's last step.
 
         Raises:
@@ -56,7 +56,7 @@ class FusedCell(BlockCell):
     def call(
         self, inputs: Any, initial_state: Any, dtype: Any, sequence_length: Any
     ) -> Tuple[Any, Any]:
-        """A sequence, as `__call__` says."""
+        """Computes a sequence; see `__call__`."""
         if initial_state is not None:
             initial_state = self._checked("initial_state", initial_state)
         elif dtype is None:
@@ -95,7 +95,7 @@ class LSTMBlockFusedCell(LSTM, FusedCell):
         dtype: Any = None,
         name: Optional[str] = "lstm_fused_cell",
     ) -> None:
-        """As `LSTMBlockCell`, but for its name, and `reuse` comes before `dtype`."""
+        """Creates the cell, like `LSTMBlockCell`; here `reuse` comes before `dtype`."""
         super().__init__(num_units, forget_bias, cell_clip, use_peephole, dtype, reuse, name)
 
     def _sequence(self, inputs: Any, initial_state: Any, sequence_length: Any) -> Tuple[Any, Any]:
@@ -130,9 +130,9 @@ def _last(first: Any, steps: Any, time: Any) -> Any:
 class GRUBlockFusedCell(GRU, FusedCell):
     """A GRU over whole sequences on the library's op `BlockGRU`; float32 or float16.
 
-    `tf.contrib.rnn` never had it. The equations and the names and shapes of the variables are those
-    of `GRUBlockCellV2`, so with that cell's name their checkpoints are the same. The state is one
-    tensor `[batch, num_units]`.
+    `tf.contrib.rnn` does not have it. The equations and the names and shapes of the variables are
+    those of `GRUBlockCellV2`, so checkpoints of cells with the same name are interchangeable. The
+    state is one tensor `[batch, num_units]`.
     """
 
     def __init__(
@@ -142,14 +142,14 @@ class GRUBlockFusedCell(GRU, FusedCell):
         dtype: Any = None,
         name: Optional[str] = "gru_fused_cell",
     ) -> None:
-        """Creates no variables yet.
+        """Creates the cell. The first call creates its variables.
 
         Args:
           num_units: The number of units.
-          reuse: Whether to use the variables that the variable scope has. By default, as the
-            enclosing variable scope says.
+          reuse: Whether to use the existing variables of the variable scope. By default, as in the
+            enclosing variable scope.
           dtype: The type of the variables, float32 or float16; by default that of the inputs.
-          name: The name of the cell; its variable scope is called so.
+          name: The name of the cell and of its variable scope.
 
         Raises:
           LibraryError: As `blockcell.load`.

@@ -65,5 +65,5 @@ def test_a_wrong_value_is_said(value, said):
         text=True,
         check=True,
     )
-    complaint = "blockcell: BLOCKCELL_CUDNN=no is ignored. The values are auto"
+    complaint = "blockcell: BLOCKCELL_CUDNN=no is ignored. Valid values: auto"
     assert (complaint in done.stderr) == said, done.stderr

@@ -25,20 +25,22 @@ def test_a_line_for_each_place(runs):
     said = lines(runs, "log")
     sums = [line for line in said if "becomes BlockcellMatMulAddN" in line]
     assert len(sums) == isolated.value(runs["log"])["rewritten"]["BlockcellMatMulAddN"]
-    assert any("of 3" in line for line in sums)
+    assert any("(parts: 3)" in line for line in sums)
     assert all(line.startswith("blockcell: graph ") for line in said[:-1])
-    assert said[-1].endswith(" ms")
+    assert "the pass took " in said[-1]
 
 
 def test_reasons(runs):
     said = lines(runs, "log")
-    assert any("(BiasAddGrad) stays: nothing around it can be saved" in line for line in said)
-    assert any("becomes BlockcellMatMulSlice of 1; no more, because" in line for line in said)
+    alone = "(BiasAddGrad) is not rewritten: replacing it alone saves nothing"
+    assert any(alone in line for line in said)
+    rest = "becomes BlockcellMatMulSlice (parts: 1); the rest is not rewritten: "
+    assert any(rest in line for line in said)
 
 
 def test_a_session_that_is_left_alone(runs):
     (said,) = lines(runs, "off_for_a_session")
-    assert "stays as it is: the configuration of its session says so" in said
+    assert "not rewritten: disabled by the configuration of the session" in said
 
 
 def test_nothing_is_said_by_default(runs):
@@ -47,16 +49,14 @@ def test_nothing_is_said_by_default(runs):
 
 def test_graphs_are_printed(runs):
     said = lines(runs, "graphs")
-    assert sum("before it is rewritten" in line for line in said) == 1
-    assert sum("after it is rewritten" in line for line in said) == 1
+    assert sum("the graph before rewriting:" in line for line in said) == 1
+    assert sum("the graph after rewriting:" in line for line in said) == 1
 
 
 def test_a_value_that_is_not_known(runs):
     said = lines(runs, "wrong")
     assert [line for line in said if "BLOCKCELL_LOG" in line] == said[:1]
-    assert (
-        "BLOCKCELL_LOG=yes is ignored. The values are 0 (print nothing, the default), 1" in said[0]
-    )
+    assert "BLOCKCELL_LOG=yes is ignored. Valid values: 0 (log nothing, the default), 1" in said[0]
 
 
 def test_off_for_a_session(runs):

@@ -260,7 +260,7 @@ def test_inspect_requires(tmp_path):
     assert "GRUBlockCell_1 would not run on the kernels: the graph places it on" in printed
     assert "GRUBlockCell would not run" not in printed
     printed, _ = run("inspect", GRAPH, *words)
-    assert "Becomes BlockcellMatMulAddN of 1: " in printed
+    assert "Becomes BlockcellMatMulAddN (parts: 1): " in printed
     run("inspect", PLAIN_GRAPHS / "absent.pb", *words, code=2)
     with tf.Graph().as_default() as graph:
         tf.zeros([2])

@@ -68,12 +68,12 @@ enum Kept {
 impl<'f> Slots<'f> {
     pub(super) fn of(halves: &'f Halves<'f>, outputs: usize) -> Result<Slots<'f>, &'static str> {
         let Halves { forward, forward_by, .. } = halves;
-        let few = "its loop keeps fewer tensors than cuDNN";
+        let few = "its loop saves fewer tensors than cuDNN";
         let is_list = |&output: &usize| forward.outputs[output].1 == DataType::VARIANT;
         let known =
             [DataType::FLOAT, DataType::HALF, DataType::INT32, DataType::INT64, DataType::VARIANT];
         if forward.output_types().skip(outputs).any(|data_type| !known.contains(&data_type)) {
-            return Err("its loop keeps a tensor of another type");
+            return Err("its loop saves a tensor of another type");
         }
         let mut free = (outputs..forward.outputs.len()).filter(is_list);
         let kept = (outputs..forward_by.outputs.len()).map(|output| {
@@ -90,7 +90,7 @@ impl<'f> Slots<'f> {
             })
         };
         let mark = (outputs..forward.outputs.len()).find(counts_rounds);
-        let mark = mark.ok_or("its loop does not keep the number of its rounds")?;
+        let mark = mark.ok_or("its loop does not save the number of its iterations")?;
         Ok(Slots { halves, outputs, kept, mark })
     }
 

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::function::{Function, FunctionNode, node_of, number_of};
 use super::needed::Needed;
 
-const READ: &str = "somebody else reads what it keeps for its gradient";
-const APART: &str = "what it keeps does not reach its gradient in this graph as a whole";
+const READ: &str = "a tensor that it saves for its gradient has other consumers";
+const APART: &str = "some tensors that it saves do not reach its gradient in this graph";
 
 /// A tensor of a function: the node or input, and the number of the output.
 type Tensor<'f> = (&'f str, usize);

@@ -71,10 +71,10 @@ pub struct Choice {
 impl fmt::Display for Choices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Choice { function, by, op } in &self.chosen {
-            writeln!(f, "{function} becomes {op} of 1 function, {by}")?;
+            writeln!(f, "{function} becomes {op} (parts: 1), by function {by}")?;
         }
         for (function, reason) in &self.kept {
-            writeln!(f, "{function} (function) stays: {reason}")?;
+            writeln!(f, "{function} (function) is not rewritten: {reason}")?;
         }
         Ok(())
     }
@@ -124,10 +124,10 @@ impl Choices {
         let &Halves { forward, backward, forward_by, backward_by } = halves;
         let network = Network::read(forward_by, needed)?;
         if network.is_masked {
-            return Err("with a gradient, what is behind a mask stays");
+            return Err("a mask is supported in inference only");
         }
         if network.edits()?.iter().any(|edit| !edit.inputs.is_empty()) {
-            return Err("with a gradient, weights in Keras's order of gates stay");
+            return Err("weights in Keras's order of gates are supported in inference only");
         }
         let outputs = network.outputs();
         let states = network.states(forward)?;

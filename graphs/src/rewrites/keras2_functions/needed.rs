@@ -118,7 +118,7 @@ impl<'f> Needed<'f> {
         match self.uses.get(&function.name[..]) {
             Some(uses) if uses.is_compiled => Err("XLA compiles it"),
             Some(uses) if !uses.otherwise => Ok(()),
-            _ => Err("it is used in another way than by a call"),
+            _ => Err("it is used other than by a call"),
         }
     }
 
@@ -133,10 +133,10 @@ impl<'f> Needed<'f> {
             self.uses.get(&function.name[..]).is_none_or(|uses| uses.read.contains(&output))
         };
         if !has_runtime && reads(function.outputs.len().saturating_sub(1)) {
-            return Err("somebody reads which implementation has run");
+            return Err("the output that tells which implementation has run is read");
         }
         if is_masked && reads(1) {
-            return Err("its whole output is read, in which steps after a row's end differ");
+            return Err("all steps of its output are read, and steps after a row's end differ");
         }
         Ok(())
     }

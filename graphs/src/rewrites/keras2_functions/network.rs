@@ -34,7 +34,7 @@ impl<'f> Network<'f> {
         let (place, node) = found.next().ok_or("its other implementation does not use cuDNN")?;
         let network = Network { function: place, node, is_masked: all.len() > 1 };
         if found.next().is_some() || !network.is_a_layer() {
-            return Err("its other implementation is not one layer of cuDNN's");
+            return Err("its other implementation is not a single layer of cuDNN");
         }
         Ok(network)
     }
@@ -98,7 +98,7 @@ impl<'f> Network<'f> {
 
     /// The blocks in cuDNN's order, if they are in another one.
     fn order_edit(&self) -> Result<Option<FunctionEdit>, &'static str> {
-        let unknown = "the order of its weights is not known";
+        let unknown = "the order of its weights is unknown";
         let order = self.order().ok_or(unknown)?;
         let buffer =
             self.node.inputs.get(3).and_then(|tensor| self.origin(tensor)).ok_or(unknown)?;
