@@ -89,8 +89,8 @@ pub static INFO: Op = Op {
         elements: Elements::Text,
         doc: &[
             " A JSON object: `version` of the library; `tensorflow_built_for` and `tensorflow_running`, the latter null",
-            " if not known; `isa`, the instruction set in use (\"avx512_bf16\", \"avx512_vnni\", \"avx512\", \"avx2_vnni\",",
-            " \"avx2\" or \"portable\"); `float32_matmul_precision`, how precise products are (\"highest\", \"high\" or",
+            " if not known; `isa`, the instruction set in use (\"avx512_amx\", \"avx512_bf16\", \"avx512_vnni\", \"avx512\",",
+            " \"avx2_vnni\", \"avx2\" or \"portable\"); `float32_matmul_precision`, how precise products are (\"highest\", \"high\" or",
             " \"medium\"), and `float32_matmul_runs`, what the processor has instructions for; `weights`, what weights that",
             " are constants are packed as (\"float32\", \"int8\" or \"int8_except_x\"); `ops`, the operations that have a kernel under the label \"blockcell\"; `override`, how unlabelled nodes reach them (\"priority\",",
             " \"graph_pass\" or \"off\"); `taken_over`, the operations for which they do; `cudnn`, whether there are",

@@ -14,6 +14,8 @@
 // the slice to have as many elements as the instruction touches; lanes that are masked out touch none.
 #![allow(unsafe_code)]
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -23,6 +25,7 @@ mod int8;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+mod tiles;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod token;
 mod twice;
@@ -34,6 +37,7 @@ use std::sync::OnceLock;
 
 use half::f16;
 
+pub(crate) use tiles::{Heights, TILE_LANES, TILE_ROWS, TileUnit, Tiles, WithTiles};
 pub(crate) use twice::Twice;
 
 /// Numbers in the longest vector: two of AVX-512.
@@ -188,6 +192,7 @@ pub struct Isa {
     kind: Kind,
     pairs: Pairs,
     quads: Quads,
+    tiles: Option<TileUnit>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -226,10 +231,11 @@ enum Quads {
 
 impl Isa {
     /// The environment variable that forces an instruction set: `portable`, `neon`, `neon_dotprod`, `avx2`, `avx2_vnni`,
-    /// `avx512`, `avx512_vnni`, `avx512_bf16`, or `portable_bf16` ([`Isa::model`]).
+    /// `avx512`, `avx512_vnni`, `avx512_bf16`, `avx512_amx`, or one of [`Isa::models`].
     pub const VARIABLE: &'static str = "BLOCKCELL_ISA";
 
-    /// The instruction sets of this processor, the best last. The best has all that there is for pairs and for int8.
+    /// The instruction sets of this processor, the best last. The best has all that there is for pairs, for int8 and for
+    /// tiles.
     #[must_use]
     pub fn available() -> Vec<Isa> {
         let kinds = [
@@ -249,29 +255,37 @@ impl Isa {
     }
 
     fn plain(kind: Kind) -> Self {
-        Isa { kind, pairs: Pairs::None, quads: Quads::Kind }
+        Isa { kind, pairs: Pairs::None, quads: Quads::Kind, tiles: None }
     }
 
-    /// The same with all that the processor has for pairs and for int8.
+    /// The same with all that the processor has for pairs, for int8 and for tiles.
     fn whole(self) -> Self {
-        match self.kind {
-            Kind::Portable(_) => self,
+        let isa = self.without_tiles();
+        let has_all = isa.pairs != Pairs::None && isa.quads != Quads::Kind;
+        Isa { tiles: if has_all { tile_unit() } else { None }, ..isa }
+    }
+
+    /// The same with all that it has for pairs and for int8.
+    fn without_tiles(self) -> Self {
+        let isa = Isa::plain(self.kind);
+        match isa.kind {
+            Kind::Portable(_) => isa,
             #[cfg(target_arch = "aarch64")]
             Kind::Neon(_) => {
                 let quads = neon::Neon::<{ neon::DOT }>::new().map_or(Quads::Kind, Quads::Neon);
-                Isa { quads, ..self }
+                Isa { quads, ..isa }
             }
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2(_) => {
                 let quads = avx2::Avx2::<true>::new().map_or(Quads::Kind, Quads::AvxVnni);
-                Isa { quads, ..self }
+                Isa { quads, ..isa }
             }
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(_) => {
                 let pairs = avx512::Avx512::<{ avx512::BF16 }>::new();
                 let quads = avx512::Avx512::<{ avx512::VNNI }>::new();
                 let pairs = pairs.map_or(Pairs::None, Pairs::Avx512);
-                Isa { pairs, quads: quads.map_or(Quads::Kind, Quads::Avx512), ..self }
+                Isa { pairs, quads: quads.map_or(Quads::Kind, Quads::Avx512), ..isa }
             }
         }
     }
@@ -282,14 +296,26 @@ impl Isa {
         Isa { pairs: Pairs::Portable, ..Isa::plain(Kind::Portable(portable::Portable)) }
     }
 
+    /// [`Isa::model`], `portable_bf16`, and the same with what AMX does, `portable_amx`.
+    #[must_use]
+    pub fn models() -> [Isa; 2] {
+        [Isa::model(), Isa::model().with_model_of_tiles()]
+    }
+
+    /// The same with tiles in plain Rust.
+    #[must_use]
+    pub(crate) fn with_model_of_tiles(self) -> Isa {
+        Isa { tiles: Some(TileUnit::Model), ..self }
+    }
+
     /// All that [`Isa::VARIABLE`] can name on this processor: the best first, which is the default, the others with and
-    /// without what the processor has for pairs and for int8, and [`Isa::model`].
+    /// without what the processor has for tiles, and for pairs and int8, and [`Isa::models`].
     #[must_use]
     pub fn choices() -> Vec<Isa> {
         let all = Isa::available().into_iter().rev();
-        let mut all: Vec<_> = all.flat_map(|isa| [isa.whole(), Isa::plain(isa.kind)]).collect();
+        let all = all.flat_map(|isa| [isa.whole(), isa.without_tiles(), Isa::plain(isa.kind)]);
+        let mut all: Vec<_> = all.chain(Isa::models()).collect();
         all.dedup();
-        all.push(Isa::model());
         all
     }
 
@@ -300,19 +326,22 @@ impl Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
             let choices = Isa::choices();
-            let mut meanings = vec!["slower"; choices.len()];
-            (meanings[0], meanings[choices.len() - 1]) =
-                ("the best of this processor", "for tests");
-            let values = choices.iter().zip(meanings);
-            let values: Vec<_> = values.map(|(&isa, meaning)| (isa.name(), isa, meaning)).collect();
+            let meaning = |isa| match isa {
+                _ if isa == choices[0] => "the best of this processor",
+                _ if Isa::models().contains(&isa) => "for tests",
+                _ => "slower",
+            };
+            let values = choices.iter().map(|&isa| (isa.name(), isa, meaning(isa)));
+            let values: Vec<_> = values.collect();
             crate::switch(Isa::VARIABLE, &values)
         })
     }
 
-    /// The name, as [`Isa::VARIABLE`] has it. `avx512_bf16` has VNNI, too.
+    /// The name, as [`Isa::VARIABLE`] has it. `avx512_bf16` has VNNI, too, and `avx512_amx` has both.
     #[must_use]
     pub fn name(self) -> &'static str {
         match (self.kind, self.pairs, self.quads) {
+            (Kind::Portable(_), Pairs::Portable, _) if self.tiles.is_some() => "portable_amx",
             (Kind::Portable(_), Pairs::Portable, _) => "portable_bf16",
             (Kind::Portable(_), ..) => "portable",
             #[cfg(target_arch = "aarch64")]
@@ -327,6 +356,8 @@ impl Isa {
             (Kind::Avx512(_), Pairs::None, Quads::Kind) => "avx512",
             #[cfg(target_arch = "x86_64")]
             (Kind::Avx512(_), Pairs::None, _) => "avx512_vnni",
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx512(_), ..) if self.tiles.is_some() => "avx512_amx",
             #[cfg(target_arch = "x86_64")]
             (Kind::Avx512(_), ..) => "avx512_bf16",
         }
@@ -348,6 +379,11 @@ impl Isa {
     #[must_use]
     pub fn has_pairs(self) -> bool {
         self.pairs != Pairs::None
+    }
+
+    /// What multiplies tiles, if there is anything.
+    pub(crate) fn tiles(self) -> Option<TileUnit> {
+        self.tiles
     }
 
     /// Runs `work`, compiled for this instruction set.
@@ -395,6 +431,14 @@ impl Isa {
             Quads::Avx512(simd) => simd.enter(work),
         }
     }
+}
+
+/// What this processor and system have for tiles.
+fn tile_unit() -> Option<TileUnit> {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    return amx::Amx::new().map(TileUnit::Amx);
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    None
 }
 
 /// The lanes of a vector, how many vectors fit in registers, and [`Simd::ROUNDS`].
