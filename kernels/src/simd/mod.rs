@@ -37,7 +37,7 @@ use std::sync::OnceLock;
 
 use half::f16;
 
-pub(crate) use tiles::{Heights, TILE_LANES, TILE_ROWS, TileUnit, Tiles, WithTiles};
+pub(crate) use tiles::{Heights, TILE_LANES, TILE_ROWS, Tiles, WithTiles};
 pub(crate) use twice::Twice;
 
 /// Numbers in the longest vector: two of AVX-512.
@@ -227,6 +227,27 @@ enum Quads {
     AvxVnni(avx2::Avx2<true>),
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Avx512<{ avx512::VNNI }>),
+}
+
+/// What has tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TileUnit {
+    /// The model of the instructions.
+    Model,
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Amx(amx::Amx),
+}
+
+impl TileUnit {
+    /// Runs `work` with tiles of these heights, which hold anything. There are tiles only while it runs.
+    #[inline(always)]
+    pub(crate) fn run<W: WithTiles<R>, R>(self, heights: Heights, work: W) -> R {
+        match self {
+            TileUnit::Model => work.run(&mut tiles::Model::new(heights)),
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            TileUnit::Amx(amx) => work.run(&mut amx.configure(heights)),
+        }
+    }
 }
 
 impl Isa {

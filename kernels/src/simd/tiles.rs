@@ -42,27 +42,6 @@ pub(crate) trait WithTiles<R = ()> {
     fn run<T: Tiles>(self, tiles: &mut T) -> R;
 }
 
-/// What has tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum TileUnit {
-    /// The model of the instructions.
-    Model,
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    Amx(super::amx::Amx),
-}
-
-impl TileUnit {
-    /// Runs `work` with tiles of these heights, which hold anything. There are tiles only while it runs.
-    #[inline(always)]
-    pub(crate) fn run<W: WithTiles<R>, R>(self, heights: Heights, work: W) -> R {
-        match self {
-            TileUnit::Model => work.run(&mut Model::new(heights)),
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            TileUnit::Amx(amx) => work.run(&mut amx.configure(heights)),
-        }
-    }
-}
-
 /// Panics if rows of a tile, `pitch` apart from each other, are not in a slice of this length, or if there are none.
 #[inline(always)]
 pub(super) fn check(rows: usize, pitch: usize, len: usize) {
@@ -74,13 +53,13 @@ type Tile = [[f32; TILE_LANES]; TILE_ROWS];
 
 /// Tiles in plain Rust, which compute what the instructions do, bit for bit but for the bits of NaN (Intel's manual, volume
 /// 2, TDPBF16PS and TDPBSSD).
-struct Model {
+pub(super) struct Model {
     heights: Heights,
     tiles: [Tile; TILES],
 }
 
 impl Model {
-    fn new(heights: Heights) -> Self {
+    pub(super) fn new(heights: Heights) -> Self {
         assert!(heights.iter().all(|&rows| rows <= TILE_ROWS));
         // Nobody may rely on what they hold.
         Model { heights, tiles: [[[f32::NAN; TILE_LANES]; TILE_ROWS]; TILES] }
@@ -153,6 +132,7 @@ mod tests {
 
     use super::*;
     use crate::Isa;
+    use crate::simd::TileUnit;
 
     /// A product of tiles.
     struct Product<'a> {
