@@ -47,6 +47,11 @@ impl<'e> Context<'e> {
         self.is_medium::<E>() && self.isa.has_pairs()
     }
 
+    /// Whether products of so many terms may be those of tiles, whose sums are not what others make of the same factors.
+    pub(crate) fn takes_tiles<E: Storage>(&self, terms: usize) -> bool {
+        self.isa.tiles().is_some() && self.wants_pairs::<E>() && terms >= PAIR_TERMS
+    }
+
     /// Whether weights are rounded to bfloat16, and nothing else, which is noted. `pays` tells where reading them takes
     /// longer than multiplying.
     pub(crate) fn takes_rounded_weights<E: Storage>(&self, pays: bool) -> bool {

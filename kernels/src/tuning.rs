@@ -113,6 +113,10 @@ pub(crate) const ROUNDED_ROWS: usize = 2;
 /// (Zen 5).
 pub(crate) const QUAD_TERMS: usize = 40;
 
+/// Rows of a tile of sums from which on it takes tiles of AMX: with fewer rows, products with AVX512-VNNI take about as long
+/// as reading their weights. Not measured.
+pub(crate) const TILED_QUAD_ROWS: usize = 4;
+
 // Caches.
 
 /// The least and the most that are taken for a second level cache: with others nothing was measured, and some virtual

@@ -47,25 +47,27 @@ fn available_ones_are_ordered_and_distinct() {
     assert_eq!(available[0].name(), "portable");
     assert!(available.is_sorted_by(|a, b| a < b), "{available:?}");
     for (n, isa) in available.iter().enumerate() {
-        let avx512 = &["avx512", "avx512_vnni", "avx512_bf16"];
+        let avx512 = &["avx512", "avx512_vnni", "avx512_bf16", "avx512_amx"];
         let second = &["avx2", "avx2_vnni", "neon", "neon_dotprod"];
         let names = [&["portable"][..], second, avx512][n];
         assert!(names.contains(&isa.name()), "{isa:?}");
     }
 }
 
-/// Every name once, the default first. With and without what the processor has for pairs and for int8, they are other
-/// choices.
+/// Every name once, the default first. With and without what the processor has for tiles, and for pairs and int8, they are
+/// other choices.
 #[test]
-fn choices_are_the_available_ones_and_the_model() {
+fn choices_are_the_available_ones_and_the_models() {
     let names: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
     assert_eq!(names[0], best());
     assert!(names.iter().all(|name| names.iter().filter(|other| other == &name).count() == 1));
     assert!(Isa::available().iter().all(|isa| names.contains(&isa.name())));
-    assert_eq!(names.contains(&"avx512_bf16"), best() == "avx512_bf16");
-    assert_eq!(names.last(), Some(&"portable_bf16"));
+    assert_eq!(names.contains(&"avx512_bf16"), ["avx512_bf16", "avx512_amx"].contains(&best()));
+    assert_eq!(names.contains(&"avx512_amx"), best() == "avx512_amx");
+    assert!(names.ends_with(&["portable_bf16", "portable_amx"]));
     let with_pairs: Vec<_> = Isa::choices().into_iter().filter(|isa| isa.has_pairs()).collect();
-    assert!(with_pairs.iter().all(|isa| isa.name().ends_with("_bf16")), "{with_pairs:?}");
+    let have = |isa: &Isa| isa.name().ends_with("_bf16") || isa.name().ends_with("_amx");
+    assert!(with_pairs.iter().all(have), "{with_pairs:?}");
 }
 
 #[test]
@@ -74,9 +76,9 @@ fn available_ones_are_those_of_the_processor() {
     let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
     let has_avx512 = names.iter().any(|name| name.starts_with("avx512"));
     assert_eq!(has_avx512, is_x86_feature_detected!("avx512bw"));
-    assert_eq!(names.contains(&"avx512_bf16"), is_x86_feature_detected!("avx512bf16"));
     assert_eq!(names.iter().any(|name| name.starts_with("avx2")), is_x86_feature_detected!("avx2"));
     let choices: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
+    assert_eq!(choices.contains(&"avx512_bf16"), is_x86_feature_detected!("avx512bf16"));
     assert_eq!(choices.contains(&"avx2_vnni"), is_x86_feature_detected!("avxvnni"));
 }
 
@@ -110,10 +112,10 @@ fn leaves_the_best(value: &OsStr, shown: &str) {
     let (name, errors) = chosen(Some(value));
     assert_eq!(name, best(), "{value:?}");
     let names: Vec<_> = Isa::choices().into_iter().map(Isa::name).collect();
-    let [best, slower @ .., model] = &names[..] else { unreachable!("at least two") };
+    let [best, slower @ .., bf16, amx] = &names[..] else { unreachable!("at least three") };
     let slower: String = slower.iter().map(|name| format!(", {name} (slower)")).collect();
-    let known =
-        format!("{best} (the best of this processor, the default){slower} and {model} (for tests)");
+    let best = format!("{best} (the best of this processor, the default)");
+    let known = format!("{best}{slower}, {bf16} (for tests) and {amx} (for tests)");
     let message = format!("blockcell: BLOCKCELL_ISA={shown} is ignored. Valid values: {known}\n");
     assert_eq!(errors, message);
 }

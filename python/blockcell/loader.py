@@ -184,8 +184,8 @@ def info() -> Dict[str, Any]:
       * `problem`: The error that `load()` would raise, or None.
       * `tensorflow_running`, `tensorflow_built_for`: Versions of TensorFlow. Before `load()` the
         second one is taken from the name of the library's folder.
-      * `isa`: `"avx512_bf16"`, `"avx512_vnni"`, `"avx512"`, `"avx2_vnni"`, `"avx2"`,
-        `"neon_dotprod"`, `"neon"` or `"portable"`.
+      * `isa`: `"avx512_amx"`, `"avx512_bf16"`, `"avx512_vnni"`, `"avx512"`, `"avx2_vnni"`,
+        `"avx2"`, `"neon_dotprod"`, `"neon"` or `"portable"`.
       * `float32_matmul_precision`: The level set by `set_float32_matmul_precision`.
       * `float32_matmul_runs`: The level that this processor supports: the same or a higher one.
         Products for which a lower level is not faster run at `"highest"`.

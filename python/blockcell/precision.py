@@ -28,8 +28,8 @@ def set_float32_matmul_precision(precision: str) -> None:
         * `"high"`: factors as sums of two bfloat16 numbers. Not supported on any processor yet: it
           falls back to `"highest"`.
         * `"medium"`: factors rounded to bfloat16, which has 8 significant bits (float32: 24), on
-          processors with AVX512-BF16. With AVX-512 or AVX2 only, large weights of few rows are
-          rounded. Falls back to `"highest"` where it is not faster: see the keys
+          processors with AVX512-BF16 or AMX. With AVX-512 or AVX2 only, large weights of few rows
+          are rounded. Falls back to `"highest"` where it is not faster: see the keys
           `float32_matmul_runs` and `runs_in_bfloat16` of `info()`.
 
     Raises:

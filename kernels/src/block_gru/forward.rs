@@ -136,7 +136,7 @@ impl<E: Storage> GruSequence<'_, E> {
         let w_x = self.w_x.as_ref().map(GruWeights::matrices);
         let sequence = recurrence::Sequence { lengths, x, w_x, first: [h_prev] };
         let outputs = recurrence::Outputs { kept: [r, u, c, hc], states: [h] };
-        let grouping = Grouping::new::<E>(context, tiling, (cells, steps), &[2, 1]);
+        let grouping = Grouping::new::<E>(context, tiling, (batch, cells, steps), &[2, 1]);
         if let Some(grouping) = grouping.filter(|_| is_one_phase) {
             let gates = GroupedProduct::new(context, grouping, w_ru, of_gates);
             let candidate = GroupedProduct::new(context, grouping, w_c, of_candidate);

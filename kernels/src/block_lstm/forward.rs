@@ -132,7 +132,8 @@ impl<E: Storage> LstmSequence<'_, E> {
         let product = Product::plain(tiling, w_h);
         let Some(projection) = projection else {
             let outputs = recurrence::Outputs { kept: [i, f, o, ci, co], states: [cs, h] };
-            if let Some(grouping) = Grouping::new::<E>(context, tiling, (cells, steps), &[4]) {
+            if let Some(grouping) = Grouping::new::<E>(context, tiling, (batch, cells, steps), &[4])
+            {
                 let product = GroupedProduct::new(context, grouping, (w_h, 0..4 * cells), weights);
                 let cell = GroupedLstm { step, grouping, product };
                 return recurrence::forward_in_groups(context, &cell, &sequence, outputs, products);

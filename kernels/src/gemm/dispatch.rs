@@ -21,7 +21,7 @@ use super::units::QuadWeights;
 use crate::Storage;
 use crate::constants::Packing;
 use crate::tiles::{columns as columns_of, parts, rows as rows_of};
-use crate::tuning::{DOT_ROWS, DOT_SLICE_TERMS, LEFT_PITCH_FLOATS, UNIT};
+use crate::tuning::{DOT_ROWS, DOT_SLICE_TERMS, LEFT_PITCH_FLOATS, TILED_QUAD_ROWS, UNIT};
 
 impl Tile<'_> {
     /// Adds `left @ right`.
@@ -49,8 +49,10 @@ impl Tile<'_> {
         };
         match unpacked {
             _ if const { !B::IS_HALF } && packing == Packing::Pairs => {
-                self.for_each_slice::<A, Pairs>(left, |tile, left, slice| {
-                    tile.add_slice(left, right, slice);
+                let tiles = self.isa.tiles();
+                self.for_each_slice::<A, Pairs>(left, |tile, left, slice| match tiles {
+                    Some(unit) => tile.add_tiled(unit, left, right, slice),
+                    None => tile.add_slice(left, right, slice),
                 });
             }
             _ if const { !B::IS_HALF } && packing == Packing::Rounded => {
@@ -82,10 +84,11 @@ impl Tile<'_> {
         valid: Option<&[bool]>,
         right: ArrayView2<'_, B>,
     ) {
-        if const { !B::IS_HALF } && self.pairs {
-            self.add_panels::<A, B, Pairs>(left, valid, right);
-        } else {
-            self.add_panels::<A, B, Floats>(left, valid, right);
+        let pairs = const { !B::IS_HALF } && self.pairs;
+        match self.isa.tiles() {
+            Some(unit) if pairs => self.add_tiled_tn(unit, left, valid, right),
+            _ if pairs => self.add_panels::<A, B, Pairs>(left, valid, right),
+            _ => self.add_panels::<A, B, Floats>(left, valid, right),
         }
     }
 
@@ -172,20 +175,35 @@ impl Tile<'_> {
                 });
             }
             Right::Packed { data, vectors, .. } => {
-                let Tile { rows, pitch, ref mut sums, .. } = *self;
-                let [start, len] = [lanes::<L>(slice.start), depth].map(packed_depth::<L>);
-                let packed = &data[start * pitch..][..len * pitch];
-                let sums = Accumulators { data: sums, pitch };
-                let strip = Strip { left, depth, rows, columns: 0..pitch, sums };
+                let (strip, packed) = self.packed_slice(left, data, slice);
                 L::run(isa, AddPacked { strip, packed, vectors });
             }
             Right::Quads(_) => unreachable!("another kind of lanes"),
         }
     }
 
+    /// All columns as a strip, and a slice of a packed right factor.
+    pub(super) fn packed_slice<'d, 'l, L: Lanes>(
+        &mut self,
+        left: LeftRows<'l, L>,
+        data: &'d [f32],
+        slice: Range<usize>,
+    ) -> (Strip<'_, LeftRows<'l, L>>, &'d [f32]) {
+        let depth = lanes::<L>(slice.len());
+        let Tile { rows, pitch, ref mut sums, .. } = *self;
+        let [start, len] = [lanes::<L>(slice.start), depth].map(packed_depth::<L>);
+        let sums = Accumulators { data: sums, pitch };
+        let strip = Strip { left, depth, rows, columns: 0..pitch, sums };
+        (strip, &data[start * pitch..][..len * pitch])
+    }
+
     /// [`Tile::add_all`] of weights in int8.
     fn add_quads<A: Storage>(&mut self, left: ArrayView3<'_, A>, weights: QuadWeights<'_>) {
         let isa = self.isa;
+        // Sums are the same.
+        if let Some(unit) = isa.tiles().filter(|_| self.rows >= TILED_QUAD_ROWS) {
+            return self.add_tiled_quads(unit, left, weights);
+        }
         self.for_each_slice::<A, Quads>(left, |tile, left, slice| {
             let mut of_runs = weights.gates();
             tile.for_each_run(0..tile.rows, left, lanes::<Quads>(slice.len()), |strip, _| {

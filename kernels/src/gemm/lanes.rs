@@ -16,6 +16,9 @@ pub(super) trait Lanes: Copy + Send + Sync + 'static {
     /// the scales of columns. Rows of the left factor have scales, too.
     const AROUND: usize = 0;
 
+    /// Whether rows of the left factor are filled up to a multiple of [`UNIT`](crate::tuning::UNIT), as tiles need it.
+    const FILLS_UNITS: bool = false;
+
     /// Runs `work` where the instructions are.
     fn run<W: WithSimd<T>, T>(isa: Isa, work: W) -> T;
 
@@ -64,6 +67,10 @@ pub(super) struct Rounded;
 #[derive(Clone, Copy)]
 pub(super) struct Quads;
 
+/// The same with no [`Simd::QUAD_OFFSET`] in the left factor, so that sums begin with zeros.
+#[derive(Clone, Copy)]
+pub(super) struct SignedQuads;
+
 impl Lanes for Floats {
     type Right = Self;
 
@@ -94,6 +101,7 @@ impl Lanes for Pairs {
     type Right = Self;
 
     const TERMS: usize = 2;
+    const FILLS_UNITS: bool = true;
 
     #[inline(always)]
     fn run<W: WithSimd<T>, T>(isa: Isa, work: W) -> T {
@@ -196,6 +204,46 @@ impl Lanes for Quads {
             }
         }
         sums
+    }
+}
+
+impl Lanes for SignedQuads {
+    type Right = Self;
+
+    const TERMS: usize = Quads::TERMS;
+    const AROUND: usize = Quads::AROUND;
+    const FILLS_UNITS: bool = true;
+
+    /// With vectors that have no offset.
+    #[inline(always)]
+    fn run<W: WithSimd<T>, T>(isa: Isa, work: W) -> T {
+        isa.run(work)
+    }
+
+    #[inline(always)]
+    fn along<S: Simd, E: Storage>(simd: S, terms: &[E], factor: f32) -> S::F32 {
+        const { assert!(S::QUAD_OFFSET == 0) }
+        Quads::along(simd, terms, factor)
+    }
+
+    #[inline(always)]
+    fn across<S: Simd, E: Storage>(simd: S, first: &[E], second: &[E]) -> S::F32 {
+        Quads::across(simd, first, second)
+    }
+
+    #[inline(always)]
+    fn multiply_add<S: Simd>(simd: S, a: S::F32, b: S::F32, c: S::F32) -> S::F32 {
+        Quads::multiply_add(simd, a, b, c)
+    }
+
+    #[inline(always)]
+    fn last<S: Simd, const M: usize, const V: usize>(
+        simd: S,
+        sums: [[S::F32; V]; M],
+        columns: impl FnOnce() -> [S::F32; V],
+        rows: impl Fn(usize) -> f32,
+    ) -> [[S::F32; V]; M] {
+        Quads::last(simd, sums, columns, rows)
     }
 }
 

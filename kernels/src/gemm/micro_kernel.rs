@@ -73,6 +73,18 @@ impl<'a, L: Lanes> LeftRows<'a, L> {
     pub(super) fn new(rows: &'a [[f32; LEFT_PITCH_FLOATS]]) -> Self {
         LeftRows { rows, lanes: PhantomData }
     }
+
+    /// How many rows there are.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        self.rows.len()
+    }
+
+    /// From lane `k` of row `m` on.
+    #[inline(always)]
+    pub(super) fn from(self, m: usize, k: usize) -> &'a [f32] {
+        &self.rows[m..].as_flattened()[k..]
+    }
 }
 
 impl<L: Lanes> LeftSlice for LeftRows<'_, L> {
@@ -343,7 +355,7 @@ pub(super) fn groups<S: Simd>(columns: usize) -> impl Iterator<Item = Range<usiz
 pub(super) fn groups_of<S: Simd>(
     columns: usize,
     mut vectors: usize,
-) -> impl Iterator<Item = Range<usize>> {
+) -> impl Iterator<Item = Range<usize>> + Clone {
     let mut start = 0;
     iter::from_fn(move || {
         let left = (columns - start).div_ceil(S::LANES);

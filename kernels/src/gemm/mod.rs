@@ -28,6 +28,7 @@ mod stacked;
 mod strip;
 mod sweep;
 mod tile;
+mod tiled;
 mod tiling;
 mod units;
 mod weights;
@@ -49,3 +50,5 @@ pub(crate) use weights::{PackedWeights, packed_strips, weights_fit, weights_len}
 mod quad_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tiled_tests;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use ndarray::{ArrayView2, ArrayView3};
 
 use super::columns::{Strips, pitch, runs};
-use super::lanes::{Lanes, lanes};
+use super::lanes::{Lanes, Pairs, lanes};
 use super::micro_kernel::{Unpacked, groups_of};
 use super::right::Right;
 use super::tiling::{padded, slices};
@@ -246,10 +246,25 @@ fn transpose<S: Simd>(simd: S, mut rows: [S::F32; UNIT]) -> [S::F32; UNIT] {
     rows
 }
 
+/// A slice of a left factor that is given by its transpose.
+pub(super) struct Panel<'f, E> {
+    pub(super) from: ArrayView2<'f, E>,
+    /// As for [`super::Tile::add_tn`].
+    pub(super) valid: Option<&'f [bool]>,
+}
+
+impl<'f, E> Panel<'f, E> {
+    /// Row `k`; empty if it counts as zeros, or is none.
+    #[inline(always)]
+    fn terms(&self, k: usize) -> &'f [E] {
+        let is_valid = k < self.from.nrows() && self.valid.is_none_or(|valid| valid[k]);
+        if is_valid { row(self.from, k) } else { &[] }
+    }
+}
+
 /// Copies a slice of a left factor that is given by its transpose.
 pub(super) struct CopyPanel<'f, 't, E, L> {
-    from: ArrayView2<'f, E>,
-    valid: Option<&'f [bool]>,
+    panel: Panel<'f, E>,
     to: &'t mut [[f32; PANEL_ROWS]],
     lanes: PhantomData<L>,
 }
@@ -261,24 +276,17 @@ impl<'f, 't, E: Storage, L: Lanes> CopyPanel<'f, 't, E, L> {
         valid: Option<&'f [bool]>,
         to: &'t mut [[f32; PANEL_ROWS]],
     ) -> Self {
-        CopyPanel { from, valid, to, lanes: PhantomData }
-    }
-
-    /// Row `k`; empty if it counts as zeros, or is none.
-    #[inline(always)]
-    fn terms(&self, k: usize) -> &'f [E] {
-        let is_valid = k < self.from.nrows() && self.valid.is_none_or(|valid| valid[k]);
-        if is_valid { row(self.from, k) } else { &[] }
+        CopyPanel { panel: Panel { from, valid }, to, lanes: PhantomData }
     }
 }
 
 impl<E: Storage, L: Lanes> WithSimd for CopyPanel<'_, '_, E, L> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let (depth, columns) = self.from.dim();
+        let (depth, columns) = self.panel.from.dim();
         for k in 0..lanes::<L>(depth) {
-            let first = self.terms(L::TERMS * k);
-            let second = if const { L::TERMS > 1 } { self.terms(L::TERMS * k + 1) } else { &[] };
+            let terms = |n| self.panel.terms(L::TERMS * k + n);
+            let (first, second) = (terms(0), if const { L::TERMS > 1 } { terms(1) } else { &[] });
             if first.is_empty() && second.is_empty() {
                 self.to[k].fill(0.0);
                 continue;
@@ -288,6 +296,36 @@ impl<E: Storage, L: Lanes> WithSimd for CopyPanel<'_, '_, E, L> {
                 let part = at..columns.min(at + S::LANES);
                 let of_second = second.get(part.clone()).unwrap_or_default();
                 simd.store(L::across(simd, first.get(part).unwrap_or_default(), of_second), to);
+            }
+        }
+    }
+}
+
+/// Copies the same, with pairs of terms, as [`CopyRows`] does.
+pub(super) struct CopyTransposed<'f, 't, E> {
+    pub(super) panel: Panel<'f, E>,
+    pub(super) to: &'t mut [f32],
+    /// From a row to the next.
+    pub(super) pitch: usize,
+}
+
+impl<E: Storage> WithSimd for CopyTransposed<'_, '_, E> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let CopyTransposed { panel, to, pitch } = self;
+        let (depth, columns) = panel.from.dim();
+        let units = (0..padded(lanes::<Pairs>(depth))).step_by(S::LANES);
+        for (k, at) in units.flat_map(|k| (0..columns).step_by(S::LANES).map(move |at| (k, at))) {
+            let part = at..columns.min(at + S::LANES);
+            let mut square = [simd.splat(0.0); UNIT];
+            for (n, vector) in square[..S::LANES].iter_mut().enumerate() {
+                let first = Pairs::TERMS * (k + n);
+                let [first, second] = [first, first + 1]
+                    .map(|k| panel.terms(k).get(part.clone()).unwrap_or_default());
+                *vector = Pairs::across(simd, first, second);
+            }
+            for (m, vector) in part.zip(transpose(simd, square)) {
+                simd.store(vector, &mut to[m * pitch + k..][..S::LANES]);
             }
         }
     }
@@ -309,7 +347,12 @@ impl<E: Storage, L: Lanes> WithSimd for CopyRows<'_, '_, E, L> {
         for matrix in self.from.outer_iter() {
             for (at, to) in (0..matrix.nrows()).zip(&mut rows) {
                 let factor = if const { L::AROUND > 0 } { to[KC + 1] } else { 1.0 };
-                let from = row(matrix.view(), at).chunks(L::TERMS * S::LANES);
+                let from = row(matrix.view(), at);
+                if const { L::FILLS_UNITS && S::LANES < UNIT } {
+                    let lanes = lanes::<L>(from.len());
+                    to[lanes..padded(lanes)].fill(0.0);
+                }
+                let from = from.chunks(L::TERMS * S::LANES);
                 for (from, to) in from.zip(to.chunks_exact_mut(S::LANES)) {
                     simd.store(L::along(simd, from, factor), to);
                 }

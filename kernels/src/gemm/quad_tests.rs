@@ -7,6 +7,7 @@ use rand::{Rng, SeedableRng};
 use super::columns::Strips;
 use super::interleaved::Interleaved;
 use super::lanes::Quads;
+use super::tiled_tests::with_tiles;
 use super::tiling::slices;
 use super::*;
 use crate::simd::{Simd, WithSimd};
@@ -62,7 +63,7 @@ const DEPTHS: [usize; 8] = [40, 41, 43, 64, 511, 512, 513, 1100];
 #[test]
 fn tiles_have_the_sums_of_the_model() {
     let mut rng = SmallRng::seed_from_u64(1);
-    for (rows, depth) in [1, 3, 5, 8, 14, 29].into_iter().flat_map(|m| DEPTHS.map(|k| (m, k))) {
+    for (rows, depth) in [1, 3, 5, 8, 14, 33].into_iter().flat_map(|m| DEPTHS.map(|k| (m, k))) {
         for (gates, cells, at_once) in
             [(1, 7, 16), (4, 40, 48), (3, 40, 16), (2, 160, 96), (4, 48, 16)]
         {
@@ -70,7 +71,7 @@ fn tiles_have_the_sums_of_the_model() {
             let b = random(&mut rng, depth, gates * cells);
             let want = product(a.view(), b.view());
             let b_columns = b.t().as_standard_layout().into_owned();
-            for isa in Isa::choices() {
+            for isa in Isa::choices().into_iter().chain(with_tiles()) {
                 for (b, is_transposed) in [(&b, false), (&b_columns, true)] {
                     let copies = Copies::default();
                     let constants = constant(b, &copies);
@@ -202,7 +203,7 @@ fn numbers_that_are_not_finite_stay_in_their_rows_and_columns() {
     let want = product(a.view(), b.view());
     (a[[2, 7]], a[[5, 0]], b[[3, 11]]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
     a.row_mut(8).fill(0.0);
-    for isa in Isa::choices() {
+    for isa in Isa::choices().into_iter().chain(with_tiles()) {
         let copies = Copies::default();
         let constants = constant(&b, &copies);
         let context = &int8(isa, &constants);

@@ -40,6 +40,14 @@ impl<'a> QuadWeights<'a> {
         QuadWeights { units: &self.units[cell / UNIT * unit_len(self.depth)..], ..self }
     }
 
+    /// The rows of a unit that belong to a slice.
+    #[inline(always)]
+    pub(super) fn rows(&self, unit: usize, slice: &Range<usize>) -> &'a [[f32; UNIT]] {
+        let at = unit * unit_len(self.depth) + UNIT * packed_rows::<Quads>(slice.start);
+        let rows = lanes::<Quads>(slice.len()) + Quads::AROUND;
+        &self.units[at..][..rows * UNIT].as_chunks().0[..rows]
+    }
+
     /// What a block of `vectors` vectors of each gate multiplies, in one slice.
     #[inline(always)]
     pub(super) fn block<S: Simd, const V: usize>(
@@ -47,14 +55,10 @@ impl<'a> QuadWeights<'a> {
         slice: &Range<usize>,
         vectors: usize,
     ) -> Units<'a, NoPrefetch, V> {
-        let size = unit_len(self.depth);
-        let first = UNIT * packed_rows::<Quads>(slice.start);
-        let rows = lanes::<Quads>(slice.len()) + Quads::AROUND;
         let mut units = [&[] as &[_]; V];
         let (mut gate, mut vector) = (0, 0);
         for unit in &mut units {
-            let at = (gate * self.pitch + vector * S::LANES / UNIT) * size + first;
-            *unit = &self.units[at..][..rows * UNIT].as_chunks().0[..rows];
+            *unit = self.rows(gate * self.pitch + vector * S::LANES / UNIT, slice);
             vector += 1;
             if vector == vectors {
                 (gate, vector) = (gate + 1, 0);

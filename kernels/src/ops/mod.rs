@@ -89,8 +89,8 @@ pub static INFO: Op = Op {
         elements: Elements::Text,
         doc: &[
             " A JSON object: `version` of the library; `tensorflow_built_for` and `tensorflow_running`, the latter null",
-            " if unknown; `isa`, the instruction set in use (\"avx512_bf16\", \"avx512_vnni\", \"avx512\", \"avx2_vnni\",",
-            " \"avx2\" or \"portable\"); `float32_matmul_precision`, the level of precision that is set (\"highest\", \"high\" or",
+            " if unknown; `isa`, the instruction set in use (\"avx512_amx\", \"avx512_bf16\", \"avx512_vnni\", \"avx512\",",
+            " \"avx2_vnni\", \"avx2\" or \"portable\"); `float32_matmul_precision`, the level of precision that is set (\"highest\", \"high\" or",
             " \"medium\"), and `float32_matmul_runs`, the level that the processor supports; `weights`, the type in which",
             " constant weights are packed (\"float32\", \"int8\" or \"int8_except_x\"); `ops`, the operations that have a",
             " kernel under the label \"blockcell\"; `override`, how unlabelled nodes select these kernels (\"priority\",",

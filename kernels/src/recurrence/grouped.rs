@@ -22,17 +22,23 @@ pub(crate) struct Grouping {
 }
 
 impl Grouping {
-    /// For steps with products of `gates` gates each, one after the other, that would have tiles of `tiling`; none if
-    /// groups do not pay.
+    /// For steps of `batch` rows with products of `gates` gates each, one after the other, that would have tiles of
+    /// `tiling`; none if groups do not pay.
     pub(crate) fn new<E: Storage>(
         context: &Context<'_>,
         tiling: Tiling,
-        (cells, steps): (usize, usize),
+        (batch, cells, steps): (usize, usize, usize),
         gates: &[usize],
     ) -> Option<Self> {
         if E::IS_HALF || steps < PACKED_STEPS {
             return None;
         }
+        // The rows of tiles depend on the threads. What multiplies must not where results do: groups are not multiplied by
+        // AMX.
+        let rows = if context.takes_tiles::<E>(cells) { batch } else { tiling.rows };
+        gates
+            .iter()
+            .try_for_each(|&gates| gemm::block_width(context.isa, rows, gates).map(drop))?;
         let widths = gates.iter().map(|&gates| gemm::block_width(context.isa, tiling.rows, gates));
         let widest = widths.collect::<Option<Vec<_>>>()?.into_iter().max()?;
         let tiling = if cells <= tiling.columns {

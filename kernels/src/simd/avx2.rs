@@ -86,6 +86,9 @@ where
     const ESTIMATE_BITS: u32 = 11;
     const ROUNDS: bool = true;
 
+    // `VPDPBUSD` takes terms of one factor without a sign.
+    const QUAD_OFFSET: i32 = if VNNI { 128 } else { 0 };
+
     x86_methods! {
         F32x8, _mm256_set1_ps;
         reciprocal_estimate(vector) = _mm256_rcp_ps(vector);
@@ -206,9 +209,7 @@ where
             let bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
             let in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
             let signed = _mm256_permutevar8x32_epi32(bytes, in_order);
-            // With the sign bit inverted, 128 is added to a term that has no sign.
-            let inverted = _mm256_set1_epi8(if const { VNNI } { i8::MIN } else { 0 });
-            _mm256_castsi256_ps(_mm256_xor_si256(signed, inverted))
+            _mm256_castsi256_ps(_mm256_add_epi8(signed, _mm256_set1_epi8(Self::QUAD_OFFSET as i8)))
         })
     }
 
@@ -233,7 +234,7 @@ where
 
     #[inline(always)]
     fn quad_excess(weight: i32) -> i32 {
-        if VNNI { 128 * weight } else { weight.min(0) }
+        if VNNI { Self::QUAD_OFFSET * weight } else { weight.min(0) }
     }
 
     #[inline(always)]

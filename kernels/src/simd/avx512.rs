@@ -82,6 +82,7 @@ where
     const ESTIMATE_BITS: u32 = 14;
     const ROUNDS: bool = true;
     // `VPDPBUSD` takes terms of one factor without a sign.
+    const QUAD_OFFSET: i32 = if WITH == VNNI { 128 } else { 0 };
 
     x86_methods! {
         F32x16, _mm512_set1_ps;
@@ -219,9 +220,7 @@ where
             let halves = [_mm256_set_m128i(b, a), _mm256_set_m128i(d, c)];
             let [low, high] = halves.map(|half| _mm512_castsi256_si512(half));
             let signed = _mm512_inserti64x4::<1>(low, _mm512_castsi512_si256(high));
-            // With the sign bit inverted, 128 is added to a term that has no sign.
-            let inverted = _mm512_set1_epi8(if const { WITH == VNNI } { i8::MIN } else { 0 });
-            _mm512_castsi512_ps(_mm512_xor_si512(signed, inverted))
+            _mm512_castsi512_ps(_mm512_add_epi8(signed, _mm512_set1_epi8(Self::QUAD_OFFSET as i8)))
         })
     }
 
@@ -241,11 +240,6 @@ where
             };
             _mm512_castsi512_ps(sums)
         })
-    }
-
-    #[inline(always)]
-    fn quad_excess(weight: i32) -> i32 {
-        if WITH == VNNI { 128 * weight } else { 0 }
     }
 
     #[inline(always)]

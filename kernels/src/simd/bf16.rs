@@ -25,7 +25,7 @@ fn pair(low: f32, high: f32) -> f32 {
 }
 
 /// The numbers of a lane.
-fn numbers(pair: f32) -> [f32; 2] {
+pub(super) fn numbers(pair: f32) -> [f32; 2] {
     let bits = pair.to_bits();
     [bits << 16, bits & 0xffff_0000].map(f32::from_bits)
 }
@@ -36,12 +36,22 @@ fn without_subnormal(value: f32) -> f32 {
 
 /// `a * b + c`, rounded once. Operands that are not normal count as zeros, and so does such a result, which is told by
 /// its magnitude after it was rounded as if exponents had no bounds.
-fn mul_add(a: f32, b: f32, c: f32) -> f32 {
+pub(super) fn mul_add(a: f32, b: f32, c: f32) -> f32 {
     let [a, b, c] = [a, b, c].map(without_subnormal);
+    let product = a * b;
+    if product.is_normal() {
+        // It is exact, because it has 16 bits, and so is a sum that is not normal.
+        return without_subnormal(product + c);
+    }
     let result = a.mul_add(b, c);
     // Exact wherever it is near the bound: products have 16 bits.
     let sum = f64::from(a) * f64::from(b) + f64::from(c);
     if sum.abs() < TINY { 0.0f32.copysign(result) } else { result }
+}
+
+/// `a + b`, rounded in the same way. A sum that is not normal is exact.
+pub(super) fn add(a: f32, b: f32) -> f32 {
+    without_subnormal(without_subnormal(a) + without_subnormal(b))
 }
 
 /// `c` and the products of both numbers of a lane, that of the upper ones first (`VDPBF16PS`).

@@ -26,15 +26,18 @@ pub(super) fn quads<S: Simd>(simd: S, terms: [S::F32; 4]) -> S::F32 {
     simd.load(&quads[..S::LANES])
 }
 
+/// The sum of the products of the terms in the bits of two lanes.
+pub(super) fn products(a: u32, b: u32) -> i32 {
+    let [a, b] = [a, b].map(|lane| lane.to_le_bytes().map(|byte| i32::from(byte as i8)));
+    a[0] * b[0] + a[1] * b[1] + (a[2] * b[2] + a[3] * b[3])
+}
+
 /// [`Simd::add_quads`]
 #[inline(always)]
 pub(super) fn add_quads<S: Simd>(simd: S, a: S::F32, b: S::F32, c: S::F32) -> S::F32 {
     let [a, b, c] = [a, b, c].map(|vector| lanes(simd, vector).map(f32::to_bits));
-    let sums: [f32; MOST_LANES] = array::from_fn(|n| {
-        let [a, b] = [a[n], b[n]].map(|lane| lane.to_le_bytes().map(|byte| i32::from(byte as i8)));
-        let products = a[0] * b[0] + a[1] * b[1] + (a[2] * b[2] + a[3] * b[3]);
-        f32::from_bits(c[n].wrapping_add(products.cast_unsigned()))
-    });
+    let sums: [f32; MOST_LANES] =
+        array::from_fn(|n| f32::from_bits(c[n].wrapping_add(products(a[n], b[n]).cast_unsigned())));
     simd.load(&sums[..S::LANES])
 }
 

@@ -13,6 +13,8 @@
 // the slice to have as many elements as the instruction touches; lanes that are masked out touch none.
 #![allow(unsafe_code)]
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -22,6 +24,7 @@ mod int8;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+mod tiles;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod token;
 mod twice;
@@ -33,6 +36,7 @@ use std::sync::OnceLock;
 
 use half::f16;
 
+pub(crate) use tiles::{Heights, TILE_LANES, TILE_ROWS, Tiles, WithTiles};
 pub(crate) use twice::Twice;
 
 /// Numbers in the longest vector: two of AVX-512.
@@ -62,6 +66,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Whether rounding to bfloat16 and back takes a few instructions: [`Simd::pairs`], [`Simd::neighbours`] and
     /// [`Simd::unpair`].
     const ROUNDS: bool = false;
+
+    /// What [`Simd::quads`] adds to each term.
+    const QUAD_OFFSET: i32 = 0;
 
     /// `value` in every lane.
     fn splat(self, value: f32) -> Self::F32;
@@ -146,7 +153,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     }
 
     /// Terms that follow each other, in four vectors, and have magnitudes of at most 127: rounded to int8, to nearest, ties
-    /// to even, and four neighbours in the bits of each lane, for [`Simd::add_quads`] only.
+    /// to even, and four neighbours in the bits of each lane, with [`Simd::QUAD_OFFSET`] added to each.
     #[inline(always)]
     fn quads(self, terms: [Self::F32; 4]) -> Self::F32 {
         int8::quads(self, terms)
@@ -162,8 +169,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// By how much [`Simd::add_quads`] exceeds the product of a term of `b`, whatever it is multiplied by: its
     /// instructions take terms of one factor without a sign.
     #[inline(always)]
-    fn quad_excess(_: i32) -> i32 {
-        0
+    fn quad_excess(weight: i32) -> i32 {
+        Self::QUAD_OFFSET * weight
     }
 
     /// The numbers that are int32 in the bits of each lane.
@@ -191,6 +198,7 @@ pub struct Isa {
     kind: Kind,
     pairs: Pairs,
     quads: Quads,
+    tiles: Option<TileUnit>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,12 +235,34 @@ enum Quads {
     Avx512(avx512::Avx512<{ avx512::VNNI }>),
 }
 
+/// What has tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TileUnit {
+    /// The model of the instructions.
+    Model,
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Amx(amx::Amx),
+}
+
+impl TileUnit {
+    /// Runs `work` with tiles of these heights, which hold anything. There are tiles only while it runs.
+    #[inline(always)]
+    pub(crate) fn run<W: WithTiles<R>, R>(self, heights: Heights, work: W) -> R {
+        match self {
+            TileUnit::Model => work.run(&mut tiles::Model::new(heights)),
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            TileUnit::Amx(amx) => work.run(&mut amx.configure(heights)),
+        }
+    }
+}
+
 impl Isa {
     /// The environment variable that forces an instruction set: `portable`, `neon`, `neon_dotprod`, `avx2`, `avx2_vnni`,
-    /// `avx512`, `avx512_vnni`, `avx512_bf16`, or `portable_bf16` ([`Isa::model`]).
+    /// `avx512`, `avx512_vnni`, `avx512_bf16`, `avx512_amx`, or one of [`Isa::models`].
     pub const VARIABLE: &'static str = "BLOCKCELL_ISA";
 
-    /// The instruction sets of this processor, the best last. The best includes the extensions for pairs and for int8.
+    /// The instruction sets of this processor, the best last. The best includes the extensions for pairs, for int8 and for
+    /// tiles.
     #[must_use]
     pub fn available() -> Vec<Isa> {
         let kinds = [
@@ -252,29 +282,37 @@ impl Isa {
     }
 
     fn plain(kind: Kind) -> Self {
-        Isa { kind, pairs: Pairs::None, quads: Quads::Kind }
+        Isa { kind, pairs: Pairs::None, quads: Quads::Kind, tiles: None }
     }
 
-    /// The same with all that the processor has for pairs and for int8.
+    /// The same with all that the processor has for pairs, for int8 and for tiles.
     fn whole(self) -> Self {
-        match self.kind {
-            Kind::Portable(_) => self,
+        let isa = self.without_tiles();
+        let has_all = isa.pairs != Pairs::None && isa.quads != Quads::Kind;
+        Isa { tiles: if has_all { tile_unit() } else { None }, ..isa }
+    }
+
+    /// The same with all that it has for pairs and for int8.
+    fn without_tiles(self) -> Self {
+        let isa = Isa::plain(self.kind);
+        match isa.kind {
+            Kind::Portable(_) => isa,
             #[cfg(target_arch = "aarch64")]
             Kind::Neon(_) => {
                 let quads = neon::Neon::<{ neon::DOT }>::new().map_or(Quads::Kind, Quads::Neon);
-                Isa { quads, ..self }
+                Isa { quads, ..isa }
             }
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2(_) => {
                 let quads = avx2::Avx2::<true>::new().map_or(Quads::Kind, Quads::AvxVnni);
-                Isa { quads, ..self }
+                Isa { quads, ..isa }
             }
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(_) => {
                 let pairs = avx512::Avx512::<{ avx512::BF16 }>::new();
                 let quads = avx512::Avx512::<{ avx512::VNNI }>::new();
                 let pairs = pairs.map_or(Pairs::None, Pairs::Avx512);
-                Isa { pairs, quads: quads.map_or(Quads::Kind, Quads::Avx512), ..self }
+                Isa { pairs, quads: quads.map_or(Quads::Kind, Quads::Avx512), ..isa }
             }
         }
     }
@@ -285,14 +323,26 @@ impl Isa {
         Isa { pairs: Pairs::Portable, ..Isa::plain(Kind::Portable(portable::Portable)) }
     }
 
+    /// [`Isa::model`], `portable_bf16`, and the same with a model of AMX, `portable_amx`.
+    #[must_use]
+    pub fn models() -> [Isa; 2] {
+        [Isa::model(), Isa::model().with_model_of_tiles()]
+    }
+
+    /// The same with tiles in plain Rust.
+    #[must_use]
+    pub(crate) fn with_model_of_tiles(self) -> Isa {
+        Isa { tiles: Some(TileUnit::Model), ..self }
+    }
+
     /// All instruction sets that [`Isa::VARIABLE`] can select on this processor: the best, which is the default; the
-    /// others, with and without the extensions for pairs and for int8; and [`Isa::model`].
+    /// others, with and without the extensions for tiles, for pairs and for int8; and [`Isa::models`].
     #[must_use]
     pub fn choices() -> Vec<Isa> {
         let all = Isa::available().into_iter().rev();
-        let mut all: Vec<_> = all.flat_map(|isa| [isa.whole(), Isa::plain(isa.kind)]).collect();
+        let all = all.flat_map(|isa| [isa.whole(), isa.without_tiles(), Isa::plain(isa.kind)]);
+        let mut all: Vec<_> = all.chain(Isa::models()).collect();
         all.dedup();
-        all.push(Isa::model());
         all
     }
 
@@ -303,19 +353,22 @@ impl Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
             let choices = Isa::choices();
-            let mut meanings = vec!["slower"; choices.len()];
-            (meanings[0], meanings[choices.len() - 1]) =
-                ("the best of this processor", "for tests");
-            let values = choices.iter().zip(meanings);
-            let values: Vec<_> = values.map(|(&isa, meaning)| (isa.name(), isa, meaning)).collect();
+            let meaning = |isa| match isa {
+                _ if isa == choices[0] => "the best of this processor",
+                _ if Isa::models().contains(&isa) => "for tests",
+                _ => "slower",
+            };
+            let values = choices.iter().map(|&isa| (isa.name(), isa, meaning(isa)));
+            let values: Vec<_> = values.collect();
             crate::switch(Isa::VARIABLE, &values)
         })
     }
 
-    /// The name, as a value of [`Isa::VARIABLE`]. `avx512_bf16` includes VNNI.
+    /// The name, as a value of [`Isa::VARIABLE`]. `avx512_bf16` includes VNNI, and `avx512_amx` both.
     #[must_use]
     pub fn name(self) -> &'static str {
         match (self.kind, self.pairs, self.quads) {
+            (Kind::Portable(_), Pairs::Portable, _) if self.tiles.is_some() => "portable_amx",
             (Kind::Portable(_), Pairs::Portable, _) => "portable_bf16",
             (Kind::Portable(_), ..) => "portable",
             #[cfg(target_arch = "aarch64")]
@@ -330,6 +383,8 @@ impl Isa {
             (Kind::Avx512(_), Pairs::None, Quads::Kind) => "avx512",
             #[cfg(target_arch = "x86_64")]
             (Kind::Avx512(_), Pairs::None, _) => "avx512_vnni",
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx512(_), ..) if self.tiles.is_some() => "avx512_amx",
             #[cfg(target_arch = "x86_64")]
             (Kind::Avx512(_), ..) => "avx512_bf16",
         }
@@ -351,6 +406,11 @@ impl Isa {
     #[must_use]
     pub fn has_pairs(self) -> bool {
         self.pairs != Pairs::None
+    }
+
+    /// What multiplies tiles, if there is anything.
+    pub(crate) fn tiles(self) -> Option<TileUnit> {
+        self.tiles
     }
 
     /// Runs `work`, compiled for this instruction set.
@@ -398,6 +458,14 @@ impl Isa {
             Quads::Avx512(simd) => simd.enter(work),
         }
     }
+}
+
+/// What this processor and system have for tiles.
+fn tile_unit() -> Option<TileUnit> {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    return amx::Amx::new().map(TileUnit::Amx);
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    None
 }
 
 /// The lanes of a vector, how many vectors fit in registers, and [`Simd::ROUNDS`].

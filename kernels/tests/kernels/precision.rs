@@ -36,11 +36,11 @@ fn limit(kernel: &dyn Kernel) -> f64 {
     if kernel.attributes().iter().any(is_clip) { 2.0 * MEDIUM } else { MEDIUM }
 }
 
-/// What has numbers in bfloat16. Large sizes would take the model minutes.
+/// What has numbers in bfloat16. Large sizes would take the models minutes.
 fn with_medium(sizes: Sizes) -> impl Iterator<Item = Isa> {
     let small = sizes.time * sizes.batch * sizes.cell_size * sizes.cell_size < 1 << 20;
     let all = Isa::choices().into_iter().filter(|&isa| has_medium(isa));
-    all.filter(move |&isa| small || isa != Isa::model())
+    all.filter(move |isa| small || !Isa::models().contains(isa))
 }
 
 fn has_medium(isa: Isa) -> bool {
@@ -104,7 +104,7 @@ fn a_level_runs_where_it_can() {
         for kernel in kernels() {
             let inputs = kernel.inputs(sizes, 1);
             for isa in Isa::choices() {
-                let takes_long = isa == Isa::model() || !has_medium(isa);
+                let takes_long = Isa::models().contains(&isa) || !has_medium(isa);
                 if is_large && (takes_long || !kernel.name().starts_with("BlockLSTM")) {
                     continue;
                 }

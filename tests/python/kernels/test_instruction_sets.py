@@ -10,7 +10,7 @@ from helpers import isolated
 
 pytestmark = pytest.mark.once
 
-ORDER = ["portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16"]
+ORDER = ["portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "avx512_amx"]
 
 
 @pytest.mark.parametrize("isa", ["portable", "avx2", "avx512"])

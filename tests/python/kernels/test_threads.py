@@ -40,7 +40,7 @@ def test_same_bits_for_any_number_of_threads():
 
 @pytest.mark.once
 def test_same_bits_on_a_lower_instruction_set():
-    if blockcell.info()["isa"] not in ("avx512", "avx512_vnni", "avx512_bf16"):
+    if blockcell.info()["isa"] not in ("avx512", "avx512_vnni", "avx512_bf16", "avx512_amx"):
         pytest.skip(f"{LOWER} is the machine's best, or it has none")
     assert_the_same(LOWER_NUMBERS, LOWER)
     assert digests(1, LOWER) != digests(1, None), "BLOCKCELL_ISA has done nothing"

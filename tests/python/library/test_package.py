@@ -59,7 +59,7 @@ def test_info():
     assert answer["tensorflow_running"] == tf.__version__
     assert answer["tensorflow_built_for"].startswith(MINOR + ".")
     assert answer["isa"] in (
-        *("avx512_bf16", "avx512_vnni", "avx512", "avx2_vnni", "avx2"),
+        *("avx512_amx", "avx512_bf16", "avx512_vnni", "avx512", "avx2_vnni", "avx2"),
         *("neon_dotprod", "neon", "portable"),
     )
     assert sorted(answer["ops"]) == sorted([*OPS, *CUDNN])

@@ -10,8 +10,9 @@ VARIABLES = (
     "ONEDNN_DEFAULT_FPMATH_MODE",
     "TF_SET_ONEDNN_FPMATH_MODE",
 )
-# The model of the instructions runs on every processor.
-MODEL = {"BLOCKCELL_ISA": "portable_bf16"}
+# The models of the instructions run on every processor.
+MODELS = ("portable_bf16", "portable_amx")
+MODEL = {"BLOCKCELL_ISA": MODELS[0]}
 
 
 def run(names, **environment):
@@ -52,9 +53,9 @@ def test_without_the_instructions_the_highest_runs():
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("isa", ["portable_bf16", "portable", "avx512_bf16"])
+@pytest.mark.parametrize("isa", [*MODELS, "portable", "avx512_bf16", "avx512_amx"])
 def test_accuracy(isa):
-    if isa not in ("portable", "portable_bf16") and isa != blockcell.info()["isa"]:
+    if isa not in ("portable", *MODELS) and isa != blockcell.info()["isa"]:
         pytest.skip("the processor has other instructions")
     [errors] = run(["errors"], BLOCKCELL_ISA=isa)
     for op, (worst, same) in errors.items():
