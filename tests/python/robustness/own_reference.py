@@ -483,7 +483,8 @@ def gru_layer(
     _, _, w_c = _of_one_product(x, h_prev, w_c, w_c_h, broadcasts_rows)
     x, h_prev, w_ru = _of_one_product(x, h_prev, w_ru, w_ru_h, broadcasts_rows)
     shape = shape_of("x", x, (None, None, None))
-    expect(whole is None or np.shape(whole)[:1] == shape[1:2], "rows end, but not those of the state")
+    rows = np.shape(whole)[:1]
+    expect(whole is None or rows == shape[1:2], "rows end, but not those of the state")
     batch, cell = shape_of("h_prev", h_prev, (shape[1], None))
     expect(not adds_x or shape[2] == cell, "x is not as wide as the outputs")
     rows = shape[2] + cell
