@@ -7,7 +7,7 @@ use blockcell_kernels::ops::{
 };
 use blockcell_kernels::unfused::{
     self, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
-    GruCellInputs, GruCellOutputs, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs,
+    GruAttributes, GruCellInputs, GruCellOutputs, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs,
     LstmCellInputs, LstmCellOutputs,
 };
 use blockcell_kernels::{Element, Error};
@@ -228,17 +228,31 @@ pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<(
     let (rows, gates) = (input.wrapping_add(cell), cell.wrapping_mul(2));
     let mut shapes = vec![vec![batch, input], vec![batch, cell]];
     shapes.extend([vec![rows, gates], vec![rows, cell], vec![gates], vec![cell]]);
+    if choices.flag() {
+        (shapes[2][0], shapes[3][0]) = (input, input);
+        shapes.extend([vec![cell, gates], vec![cell, cell]]);
+        if choices.once_in(4) {
+            shapes[choices.below(2)][0] = 1;
+        }
+    }
+    let has_own = usize::from(shapes.len() > 6);
     choices.disturb(4, &mut shapes);
-    let found = infer(&UNFUSED_GRU_CELL, &shapes);
+    let attributes = gru_attributes(choices);
+    let lists: Vec<_> = shapes[..6].chunks(1).chain([&shapes[6..6 + has_own], &shapes[6 + has_own..]]).collect();
+    let rows = attributes.broadcasts_rows;
+    let found = known_outputs(with_lists(&UNFUSED_GRU_CELL, &lists, &[1; 4], |shapes| {
+        unfused::gru_cell_shapes(rows, shapes)
+    }));
     let mut wanted = found.clone().unwrap_or_else(|_| vec![vec![batch, cell]; 4]);
     choices.disturb(16, &mut wanted);
-    let needed = unfused::gru_cell_scratch([shapes[0][0], shapes[0][1], wanted[3][1]]);
-    let needed = if found.is_ok() { needed } else { [0; 2] };
+    let size = |shape: &[usize]| (shape[0], shape[1]);
+    let needed = found.as_ref().map_or([0; 2], |_| {
+        unfused::gru_cell_scratch([size(&shapes[0]), size(&shapes[1])])
+    });
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<f32>(choices, needed[0])?);
     written.push(scratch::<E>(choices, needed[1])?);
     let inputs = Tensor::all::<E>(choices, &shapes)?;
-    let activations = choices.activations();
     twice(choices, written, |context, written| {
         let [r, u, c, h, numbers, memory] = written else { unreachable!("as many") };
         let inputs = GruCellInputs::<E> {
@@ -248,13 +262,21 @@ pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<(
             w_c: inputs[3].view(),
             b_ru: inputs[4].view(),
             b_c: inputs[5].view(),
+            w_ru_h: inputs.get(6).map(Tensor::view),
+            w_c_h: inputs.get(7).map(Tensor::view),
         };
         let outputs = GruCellOutputs { r: two(r), u: two(u), c: two(c), h: two(h) };
         let memory = (numbers.elements_mut(), memory.elements_mut());
-        let ended = unfused::gru_cell(context, activations, inputs, outputs, memory);
+        let ended = unfused::gru_cell(context, &attributes, inputs, outputs, memory);
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended
     })
+}
+
+fn gru_attributes(choices: &mut Choices<'_>) -> GruAttributes {
+    let activations = choices.activations();
+    let [update_first, u_weighs_c, broadcasts_rows] = [(); 3].map(|()| choices.flag());
+    GruAttributes { activations, update_first, u_weighs_c, broadcasts_rows }
 }
 
 /// `BlockcellGRUCellGradC` and `BlockcellGRUCellGradRU`.
@@ -276,7 +298,7 @@ pub(crate) fn gru_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Res
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<E>(choices, needed)?);
     let inputs = Tensor::all::<E>(choices, &shapes)?;
-    let activations = choices.activations();
+    let attributes = gru_attributes(choices);
     twice(choices, written, |context, written| {
         let ended = if is_ru {
             let [d_r_bar_u_bar, d_hr_r, scratch] = written else { unreachable!("as many") };
@@ -288,7 +310,7 @@ pub(crate) fn gru_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Res
                 d_u_bar: inputs[2].view(),
                 d_hr: inputs[3].view(),
             };
-            unfused::gru_cell_grad_ru(context, inputs, outputs, scratch.elements_mut())
+            unfused::gru_cell_grad_ru(context, &attributes, inputs, outputs, scratch.elements_mut())
         } else {
             let [d_c_bar, d_u_bar, d_h_u, scratch] = written else { unreachable!("as many") };
             let outputs = GruCellGradCOutputs {
@@ -303,7 +325,7 @@ pub(crate) fn gru_cell_grad<E: Element + Held>(choices: &mut Choices<'_>) -> Res
                 d_h: inputs[3].view(),
             };
             let memory = scratch.elements_mut();
-            unfused::gru_cell_grad_c(context, activations, inputs, outputs, memory)
+            unfused::gru_cell_grad_c(context, &attributes, inputs, outputs, memory)
         };
         assert!(found.is_ok() || ended.is_err(), "{found:?}");
         ended

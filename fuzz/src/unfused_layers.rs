@@ -75,7 +75,11 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     } else {
         shapes.extend([vec![rows, gates(2)], vec![rows, cell], vec![gates(2)], vec![cell]]);
     }
-    let mut w_h = vec![vec![cell, gates(4)]; usize::from(is_lstm && choices.flag())];
+    let mut w_h = match choices.flag() {
+        true if is_lstm => vec![vec![cell, gates(4)]],
+        true => vec![vec![cell, gates(2)], vec![cell, cell]],
+        false => Vec::new(),
+    };
     let mut projection = vec![vec![cell; 2]; usize::from(is_lstm && choices.once_in(3))];
     if !projection.is_empty() {
         // Outputs, and what goes with them, are narrower.
@@ -88,6 +92,9 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     }
     if !w_h.is_empty() {
         shapes[3][0] = input;
+        if !is_lstm {
+            shapes[2][0] = input;
+        }
         if choices.once_in(4) {
             let at = choices.below(2);
             shapes[at][1 - at] = 1;
@@ -135,7 +142,9 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     written.push((Role::Scratch, Tensor::zeros::<E>(&[memory])?));
     let (attributes, columns) = (choices.lstm_attributes(has_peepholes), choices.gate_columns());
     let [broadcasts, broadcasts_rows, adds_x] = [(); 3].map(|()| choices.flag());
-    let kind = Loop { broadcasts, broadcasts_rows, adds_x, ..kind };
+    let [update_first, u_weighs_c] = [(); 2].map(|()| choices.flag());
+    let kind =
+        Loop { broadcasts, broadcasts_rows, adds_x, update_first, u_weighs_c, ..kind };
     let proj_clip = [-1.0, 0.3][choices.below(2)];
     twice(choices, written, |context, written| {
         let (outputs, memory) = written.split_at_mut(outputs.len());
@@ -177,6 +186,8 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
                 w_c: inputs[3].view(),
                 b_ru: inputs[4].view(),
                 b_c: inputs[5].view(),
+                w_ru_h: w_h.first().map(Tensor::view),
+                w_c_h: w_h.get(1).map(Tensor::view),
             };
             let outputs = GruLayerOutputs { h: h.view_mut(), h_last: h_last.view_mut() };
             unfused::gru_layer(context, &kind, inputs, outputs, memory)

@@ -143,7 +143,7 @@ instances! {
 
     fn unfused_gru_cell_grad_c(
         context: &Context<'_>,
-        activations: Activations,
+        attributes: &unfused::GruAttributes,
         inputs: unfused::GruCellGradCInputs<'_, Self>,
         outputs: unfused::GruCellGradCOutputs<'_, Self>,
         scratch: &mut [Self],
@@ -151,6 +151,7 @@ instances! {
 
     fn unfused_gru_cell_grad_ru(
         context: &Context<'_>,
+        attributes: &unfused::GruAttributes,
         inputs: unfused::GruCellGradRuInputs<'_, Self>,
         outputs: unfused::GruCellGradRuOutputs<'_, Self>,
         scratch: &mut [Self],
@@ -201,7 +202,7 @@ instances! {
 
     fn unfused_gru_cell(
         context: &Context<'_>,
-        activations: Activations,
+        attributes: &unfused::GruAttributes,
         inputs: unfused::GruCellInputs<'_, Self>,
         outputs: unfused::GruCellOutputs<'_, Self>,
         scratch: &mut [f32],

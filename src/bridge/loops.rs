@@ -165,6 +165,8 @@ fn read_loop(op: &'static Op, attributes: Attributes<'_>) -> Result<Loop, Error>
         activations: activations(attributes)?,
         adds_x: flag("adds_x", false)?,
         reset_after: flag("reset_after", true)?,
+        update_first: flag("update_first", false)?,
+        u_weighs_c: flag("u_weighs_c", false)?,
     })
 }
 
@@ -246,9 +248,13 @@ struct GruLayer;
 impl Cell for GruLayer {
     const OP: &'static Op = &ops::GRU_LAYER;
     const STATES: &'static [&'static str] = &["h_prev"];
-    const OPTIONAL: &'static [&'static str] = &["num_sequence_length"];
+    const OPTIONAL: &'static [&'static str] = &["num_sequence_length", "num_w_h"];
     const INFER: InferLoop = unfused::gru_layer_shapes;
     const SCRATCH: fn([usize; 4]) -> [usize; 2] = unfused::gru_layer_scratch;
+
+    fn more([_, batch, ..]: [usize; 4], call: &Lists<'_, Input<'_>>) -> [usize; 2] {
+        [0, unfused::copied_x(call.one("x").dims, batch)]
+    }
 
     fn read(_: Attributes<'_>) -> Result<Self, Error> {
         Ok(GruLayer)

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use blockcell_kernels::mat_mul::{self, AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, Part};
 use blockcell_kernels::mat_mul::{SliceInputs, SliceOutputs};
 use blockcell_kernels::ops::{self, Inferred, Lengths, Lists, Op, PartialShape, Sizes};
-use blockcell_kernels::unfused::{self, GruCellInputs, GruCellOutputs};
+use blockcell_kernels::unfused::{self, GruAttributes, GruCellInputs, GruCellOutputs};
 use blockcell_kernels::unfused::{GateColumns, LstmCellInputs, LstmCellOutputs};
 use blockcell_kernels::unfused::{GruCellGradCInputs, GruCellGradCOutputs};
 use blockcell_kernels::unfused::{GruCellGradRuInputs, GruCellGradRuOutputs};
@@ -149,11 +149,8 @@ impl ListsOp for LstmCell {
 
     fn scratch(&self, sizes: &Sizes, inputs: &CallInputs<'_>) -> [usize; 2] {
         let cs_prev = inputs.of("cs_prev").first().map(|cs_prev| cs_prev.dims);
-        let size = |name| {
-            let dims = inputs.one(name).dims;
-            (dims[0], dims[1])
-        };
-        [0, unfused::lstm_cell_scratch(["x", "h_prev"].map(size), sizes.cell_size, cs_prev)]
+        let both = ["x", "h_prev"].map(|name| matrix_size(inputs, name));
+        [0, unfused::lstm_cell_scratch(both, sizes.cell_size, cs_prev)]
     }
 
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
@@ -164,6 +161,11 @@ impl ListsOp for LstmCell {
         let memory = call.memory().1;
         unfused::lstm_cell(context, attributes, self.broadcasts_rows, inputs, outputs, memory)
     }
+}
+
+fn matrix_size(inputs: &CallInputs<'_>, name: &str) -> (usize, usize) {
+    let dims = inputs.one(name).dims;
+    (dims[0], dims[1])
 }
 
 /// The attributes of an LSTM, as those of `LSTMBlockCell`.
@@ -230,43 +232,50 @@ impl ListsOp for LstmCellGrad {
 }
 
 /// `BlockcellGRUCell`.
-struct GruCell(Activations);
+struct GruCell(GruAttributes);
 
 impl ListsOp for GruCell {
     const OP: &'static Op = &ops::UNFUSED_GRU_CELL;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        Ok(GruCell(activations(attributes)?))
+        attributes.is_given("num_w_h")?;
+        Ok(GruCell(GruAttributes {
+            activations: activations(attributes)?,
+            update_first: attributes.flag("update_first")?,
+            u_weighs_c: attributes.flag("u_weighs_c")?,
+            broadcasts_rows: attributes.flag("broadcasts_rows")?,
+        }))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
-        Self::OP.infer(false, shapes)
+        unfused::gru_cell_shapes(self.0.broadcasts_rows, shapes)
     }
 
-    fn scratch(&self, sizes: &Sizes, _: &CallInputs<'_>) -> [usize; 2] {
-        unfused::gru_cell_scratch([sizes.batch, sizes.input_size, sizes.cell_size])
+    fn scratch(&self, _: &Sizes, inputs: &CallInputs<'_>) -> [usize; 2] {
+        unfused::gru_cell_scratch(["x", "h_prev"].map(|name| matrix_size(inputs, name)))
     }
 
     fn numbers(&self, inputs: &CallInputs<'_>, _: &[Output<'_>]) -> usize {
-        let (x, h_prev) = (inputs.one("x").dims, inputs.one("h_prev").dims);
-        unfused::gru_cell_scratch([x[0], x[1], h_prev[1]])[0]
+        unfused::gru_cell_scratch(["x", "h_prev"].map(|name| matrix_size(inputs, name)))[0]
     }
 
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = GruCellInputs::<E>::from_source(&mut call.inputs);
         let outputs = GruCellOutputs::from_source(&mut call.outputs);
-        unfused::gru_cell(call.context, self.0, inputs, outputs, call.memory())
+        unfused::gru_cell(call.context, &self.0, inputs, outputs, call.memory())
     }
 }
 
 /// `BlockcellGRUCellGradC`.
-struct GruCellGradC(Activations);
+struct GruCellGradC(GruAttributes);
 
 impl ListsOp for GruCellGradC {
     const OP: &'static Op = &ops::UNFUSED_GRU_CELL_GRAD_C;
 
     fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
-        Ok(GruCellGradC(activations(attributes)?))
+        let u_weighs_c = attributes.flag("u_weighs_c")?;
+        let activations = activations(attributes)?;
+        Ok(GruCellGradC(GruAttributes { activations, u_weighs_c, ..GruAttributes::default() }))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -280,18 +289,19 @@ impl ListsOp for GruCellGradC {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = GruCellGradCInputs::<E>::from_source(&mut call.inputs);
         let outputs = GruCellGradCOutputs::from_source(&mut call.outputs);
-        unfused::gru_cell_grad_c(call.context, self.0, inputs, outputs, call.memory().1)
+        unfused::gru_cell_grad_c(call.context, &self.0, inputs, outputs, call.memory().1)
     }
 }
 
 /// `BlockcellGRUCellGradRU`.
-struct GruCellGradRu;
+struct GruCellGradRu(GruAttributes);
 
 impl ListsOp for GruCellGradRu {
     const OP: &'static Op = &ops::UNFUSED_GRU_CELL_GRAD_RU;
 
-    fn read(_: Attributes<'_>) -> Result<Self, Error> {
-        Ok(GruCellGradRu)
+    fn read(attributes: Attributes<'_>) -> Result<Self, Error> {
+        let update_first = attributes.flag("update_first")?;
+        Ok(GruCellGradRu(GruAttributes { update_first, ..GruAttributes::default() }))
     }
 
     fn infer(&self, shapes: &Shapes<'_>, _: Option<&CallInputs<'_>>) -> Result<Inferred, Error> {
@@ -305,7 +315,7 @@ impl ListsOp for GruCellGradRu {
     fn run<E: Element + Pod>(&self, mut call: Call<'_, '_>) -> Result<(), Error> {
         let inputs = GruCellGradRuInputs::<E>::from_source(&mut call.inputs);
         let outputs = GruCellGradRuOutputs::from_source(&mut call.outputs);
-        unfused::gru_cell_grad_ru(call.context, inputs, outputs, call.memory().1)
+        unfused::gru_cell_grad_ru(call.context, &self.0, inputs, outputs, call.memory().1)
     }
 }
 

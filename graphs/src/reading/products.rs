@@ -10,7 +10,7 @@
 //! ```
 
 use super::constants::names_columns;
-use super::gradients::{cell_tensors, preactivation_grad};
+use super::gradients::{CellTensors, cell_tensors, preactivation_grad};
 use super::neighbours::{factors, has_bias_of_columns, skip_identities, transposes};
 use super::stacks::pushed;
 use crate::graph::{Graph, NodeId, Output};
@@ -59,11 +59,13 @@ impl Product {
     fn weights(&self, graph: &Graph) -> Option<Output> {
         let cell = cell_tensors(graph, self.dz)?;
         let Some(w_h) = cell.w_h else { return self.takes_both(graph).then_some(cell.weights) };
-        let one = |tensor| skip_identities(graph, tensor);
         let &[left] = &self.parts[..] else { return None };
-        let left = [one(left), one(pushed(graph, left))];
-        let both = [(cell.x, cell.weights), (cell.h_prev, w_h)];
-        both.into_iter().find(|&(factor, _)| left.contains(&one(factor))).map(|(_, w)| w)
+        let mut left =
+            [left, pushed(graph, left)].map(|one| skip_identities(graph, one)).into_iter();
+        if left.clone().any(|left| left == skip_identities(graph, cell.x)) {
+            return Some(cell.weights);
+        }
+        left.any(|left| is_state(graph, &cell, left)).then_some(w_h)
     }
 
     /// Whether the left factor is x and h_prev side by side.
@@ -73,13 +75,16 @@ impl Product {
         let earlier = earlier.and_then(|whole| columns(graph, pushed(graph, whole)));
         let parts = earlier.as_deref().unwrap_or(&self.parts);
         let cell = cell_tensors(graph, self.dz).filter(|_| starts_with_x(graph, parts, self.dz));
-        let Some(cell) = cell else { return false };
-        let is = |tensor, other| skip_identities(graph, tensor) == skip_identities(graph, other);
-        let state = skip_identities(graph, parts[1]);
-        let Some(r) = cell.r else { return is(state, cell.h_prev) };
-        let Some([left, right]) = factors(graph, state) else { return false };
-        (is(left, cell.h_prev) && is(right, r)) || (is(right, cell.h_prev) && is(left, r))
+        cell.is_some_and(|cell| is_state(graph, &cell, skip_identities(graph, parts[1])))
     }
+}
+
+/// Whether a tensor is what the weights of the state take: `h_prev`, times r where a cell has that.
+fn is_state(graph: &Graph, cell: &CellTensors, state: Output) -> bool {
+    let is = |tensor, other| skip_identities(graph, tensor) == skip_identities(graph, other);
+    let Some(r) = cell.r else { return is(state, cell.h_prev) };
+    let Some([left, right]) = factors(graph, state) else { return false };
+    (is(left, cell.h_prev) && is(right, r)) || (is(right, cell.h_prev) && is(left, r))
 }
 
 fn starts_with_x(graph: &Graph, parts: &[Output], dz: Output) -> bool {

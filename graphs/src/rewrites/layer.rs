@@ -1,7 +1,7 @@
 //! A layer: one node for all steps of a cell over a sequence.
 
 use blockcell_kernels::ops::{
-    GRU_BLOCK_CELL, LSTM_BLOCK_CELL, NORMALIZED_LSTM_CELL, Op, UNFUSED_LSTM_CELL,
+    GRU_BLOCK_CELL, LSTM_BLOCK_CELL, NORMALIZED_LSTM_CELL, Op, UNFUSED_GRU_CELL, UNFUSED_LSTM_CELL,
 };
 
 use crate::graph::{Attribute, DataType, Graph, Node, NodeId, Output, Use, ops};
@@ -11,6 +11,7 @@ const LSTM: &Op = &UNFUSED_LSTM_CELL;
 const BLOCK: &Op = &LSTM_BLOCK_CELL;
 const NORMALIZED: &Op = &NORMALIZED_LSTM_CELL;
 const GRU: &Op = &GRU_BLOCK_CELL;
+const PLAIN_GRU: &Op = &UNFUSED_GRU_CELL;
 const LSTM_STATES: &[[usize; 2]] =
     &[[LSTM.input("h_prev"), LSTM.output("h")], [LSTM.input("cs_prev"), LSTM.output("cs")]];
 const BLOCK_STATES: &[[usize; 2]] =
@@ -21,6 +22,10 @@ const NORMALIZED_STATES: &[[usize; 2]] = &[
     [NORMALIZED.input("gamma") + 2 * NORMS, NORMALIZED.output("cs")],
 ];
 const GRU_STATES: &[[usize; 2]] = &[[GRU.input("h_prev"), GRU.output("h")]];
+
+/// What a GRU layer has of the attributes of a plain step.
+const GRU_ATTRIBUTES: [&str; 5] =
+    ["activation", "update_first", "u_weighs_c", "num_w_h", "broadcasts_rows"];
 
 /// How many normalizations the cell has.
 const NORMS: usize = 5;
@@ -149,13 +154,21 @@ impl Cell {
                 let cell = cell(ops::NORMALIZED_LSTM_LAYER, NORMALIZED_STATES, weights, h);
                 (is_whole && norms == Some(NORMS)).then_some(Cell { attributes, ..cell })
             }
-            // The two have the same inputs and outputs.
-            ops::GRU_CELL | ops::HALF_GRU_CELL if node.inputs.len() == GRU.inputs.len() => {
+            // The two have the same outputs, and the same first inputs.
+            ops::GRU_CELL | ops::HALF_GRU_CELL => {
+                let is_plain = node.op == ops::HALF_GRU_CELL;
+                let count = |name| match is_plain {
+                    true => usize::try_from(node.int(name).unwrap_or(0)).unwrap_or(0),
+                    false => 0,
+                };
+                let of_state = ["w_ru_h", "w_c_h"].map(|name| PLAIN_GRU.input_range(name, count));
+                let is_whole = of_state[1].end == node.inputs.len();
                 let weights = ["w_ru", "w_c", "b_ru", "b_c"].map(|name| GRU.input(name));
-                let cell = cell(ops::GRU_LAYER, GRU_STATES, weights.into(), GRU.output("h"));
-                let own = |_| Some(("activation", node.attribute("activation")?.clone()));
-                let attributes = (node.op == ops::HALF_GRU_CELL).then_some(()).and_then(own);
-                Some(Cell { attributes: attributes.into_iter().collect(), ..cell })
+                let weights = weights.into_iter().chain(of_state.into_iter().flatten()).collect();
+                let cell = cell(ops::GRU_LAYER, GRU_STATES, weights, GRU.output("h"));
+                let own = |name| Some((name, node.attribute(name)?.clone()));
+                let attributes = GRU_ATTRIBUTES.into_iter().filter(|_| is_plain).filter_map(own);
+                is_whole.then(|| Cell { attributes: attributes.collect(), ..cell })
             }
             _ => None,
         }

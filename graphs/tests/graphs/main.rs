@@ -41,5 +41,6 @@ mod sums;
 mod training;
 mod trimming;
 mod two_products;
+mod two_products_gru;
 mod unrolled;
 mod waits;

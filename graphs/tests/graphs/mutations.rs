@@ -24,7 +24,7 @@ pub(super) struct Pattern {
     pub(super) stride: u64,
 }
 
-fn placeholders(shapes: &[(&str, &str)]) -> String {
+pub(super) fn placeholders(shapes: &[(&str, &str)]) -> String {
     let placeholder =
         |&(name, sizes)| format!("{name} = Placeholder() shape={sizes} sizes={sizes}\n");
     shapes.iter().map(placeholder).collect()

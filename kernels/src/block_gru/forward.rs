@@ -105,6 +105,7 @@ pub(crate) fn compute<E: Storage>(
         b_ru,
         b_c,
         b_hc: attributes.reset_after.then_some(b_hc),
+        u_weighs_c: false,
     };
     let (w_x, w_h) = (Some(GruWeights::Apart([ru_x, c_x])), GruWeights::Apart([ru_h, c_h]));
     let sequence = GruSequence { lengths, x, h_prev, w_x, w_h, step };

@@ -59,6 +59,7 @@ fn compute(
         b_ru,
         b_c,
         b_hc: None,
+        u_weighs_c: false,
     };
     step.reset_before(at, gates, (c_x, &candidate), h_prev, [r, u, c, hr, h]);
 }

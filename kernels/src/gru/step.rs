@@ -28,7 +28,7 @@ pub(crate) enum GruOrder {
 impl GruOrder {
     /// The reset gate's and the update gate's, from both in this order.
     #[inline(always)]
-    fn sort<T>(self, [first, second]: [T; 2]) -> [T; 2] {
+    pub(crate) fn sort<T>(self, [first, second]: [T; 2]) -> [T; 2] {
         if self == GruOrder::ResetFirst { [first, second] } else { [second, first] }
     }
 }
@@ -61,6 +61,9 @@ pub(crate) struct GruStep<'a, E> {
     pub(crate) b_c: ArrayView1<'a, E>,
     /// The bias of the candidate's product with the state, where the reset comes after it.
     pub(crate) b_hc: Option<ArrayView1<'a, E>>,
+    /// Whether the update gate is the share of the candidate in the new state, which no cell has where the reset comes after
+    /// the product. Otherwise it is that of the old state.
+    pub(crate) u_weighs_c: bool,
 }
 
 impl<E: Storage> GruStep<'_, E> {
@@ -97,7 +100,11 @@ impl<E: Storage> GruStep<'_, E> {
         Phase::new(Gates(functions), [h_prev, b_r, b_u], outputs).run(at, gates);
         let inputs = [h_prev, u.view(), every_row(self.b_c, rows)];
         let products = candidate.after(input, at.rows, Some(hc.view()));
-        Phase::new(Candidate(functions), inputs, [c, h]).run(at, products);
+        if self.u_weighs_c {
+            Phase::new(Candidate::<_, true>(functions), inputs, [c, h]).run(at, products);
+        } else {
+            Phase::new(Candidate::<_, false>(functions), inputs, [c, h]).run(at, products);
+        }
     }
 
     /// A step where the reset comes after the candidate's product: r, u, c, hc and h. Products are those of r and u and
@@ -230,7 +237,7 @@ impl<E: Storage> GroupedCell<E, 4, 1> for GroupedGru<'_, '_, E> {
         let ([r, u, c, hc], [h]) = row.outputs(cells);
         let outputs = [r, u, c, hc, h];
         let all = h_prev.len();
-        let GruStep { activations, order, b_ru, b_c, b_hc } = self.step;
+        let GruStep { activations, order, b_ru, b_c, b_hc, .. } = self.step;
         let b_ru = b_ru.to_slice().expect("a vector without gaps");
         let [b_c, b_hc] = [Some(b_c), b_hc]
             .map(|b| &b.and_then(|b| b.to_slice()).expect("a vector without gaps")[cells.clone()]);
@@ -269,9 +276,9 @@ impl<F: Functions> Equation<3, 3, 0, 2> for Gates<F> {
 
 /// The candidate and the new state, from h_prev, u and the bias: `[c, h]`.
 #[derive(Clone, Copy)]
-struct Candidate<F>(F);
+struct Candidate<F, const U_WEIGHS_C: bool>(F);
 
-impl<F: Functions> Equation<3, 2, 0, 1> for Candidate<F> {
+impl<F: Functions, const U_WEIGHS_C: bool> Equation<3, 2, 0, 1> for Candidate<F, U_WEIGHS_C> {
     const PAIR_VECTORS: bool = true;
     const READ_ONLY: usize = 1;
 
@@ -279,7 +286,8 @@ impl<F: Functions> Equation<3, 2, 0, 1> for Candidate<F> {
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 3, 2, 1>) -> Computed<S::F32, 2, 1> {
         let Elements { inputs: [h_prev, u, b_c], f32_operands: [product], .. } = at;
         let c = self.0.state(simd, product + b_c);
-        ([c, state(simd, h_prev, u, c)], [product], [])
+        let share = if U_WEIGHS_C { simd.splat(1.0) - u } else { u };
+        ([c, state(simd, h_prev, share, c)], [product], [])
     }
 }
 

@@ -98,7 +98,7 @@ op! {
 op! {
     /// A loop over a sequence whose iterations are steps of a GRU cell.
     ///
-    /// Step t of a row computes `GRUBlockCell` from `x[t]` and the previous state of the row. The graph passes replace
+    /// Step t of a row computes `BlockcellGRUCell` from `x[t]` and the previous state of the row. The graph passes replace
     /// a loop of `tf.nn.dynamic_rnn` around `GRUCell` or `GRUBlockCell` with it, if the loop computes nothing else and
     /// no gradients are computed. A row that has ended keeps its state, and its outputs are zero, as are those of
     /// steps that the loop does not reach.
@@ -126,6 +126,15 @@ op! {
             recurrent_activation: "string = 'sigmoid'",
             /// Whether the step's `x`, of the same width, is added to each output in `h`, as by `ResidualWrapper`.
             adds_x: "bool = false",
+            /// Whether the columns of the update gate come before those of the reset gate.
+            update_first: "bool = false",
+            /// Whether the state is `(1 - u) * h_prev + u * c`.
+            u_weighs_c: "bool = false",
+            /// Whether the weights of the state are tensors of their own.
+            num_w_h: "int >= 0 = 0",
+            /// Whether `x` or `h_prev` may have a single row, which broadcasts. That needs separate weights, and no
+            /// `sequence_length`.
+            broadcasts_rows: "bool = false",
         }
     };
 
@@ -143,14 +152,18 @@ op! {
         x: ArrayView3<'a, E> = [Time, Batch, Input],
         /// State before the first step.
         h_prev: ArrayView2<'a, E> = [Batch, Cell],
-        /// Weights of the reset and update gates, in this order of columns.
+        /// Weights of the reset and update gates. With a `w_ru_h` those of `x`, `[input_size, 2 * cell_size]`.
         w_ru: ArrayView2<'a, E> = [InputCell, Gates(2)],
-        /// Weights of the candidate.
+        /// Weights of the candidate. With a `w_c_h` those of `x`, `[input_size, cell_size]`.
         w_c: ArrayView2<'a, E> = [InputCell, Cell],
         /// Biases of the gates, in the order of the columns of `w_ru`.
         b_ru: ArrayView1<'a, E> = [Gates(2)],
         /// Bias of the candidate.
         b_c: ArrayView1<'a, E> = [Cell],
+        /// None, or the weights of the state in the gates.
+        w_ru_h: Option<ArrayView2<'a, E>> = num_w_h * T [Cell, Gates(2)],
+        /// None, or those of `r * h_prev` in the candidate.
+        w_c_h: Option<ArrayView2<'a, E>> = num_w_h * T [Cell, Cell],
     }
 
     /// Outputs of [`gru_layer`](crate::unfused::gru_layer). Previous contents do not matter.

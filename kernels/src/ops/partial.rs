@@ -47,7 +47,7 @@ impl Op {
         let [expected, got] = inputs.count();
         self.check_count("inputs", expected, got)?;
         let mut bound = Bound::new(use_optional);
-        bound.apart = inputs.has("w_h");
+        bound.apart = ["w_h", "w_ru_h"].iter().any(|name| inputs.has(name));
         bound.is_whole = inputs.lacks("projection");
         let known = || inputs.iter().filter_map(|(t, n, shape)| Some((t, n, shape.as_ref()?)));
         // A tensor may give the size that makes sense of one before it. Every round but the last

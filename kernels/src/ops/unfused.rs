@@ -2,8 +2,6 @@
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, ArrayViewMutD};
 
-use super::{DataType, GRU_BLOCK_CELL, Op};
-
 op! {
     /// One step of a plain LSTM cell, whose tensors may broadcast.
     ///
@@ -172,21 +170,72 @@ op! {
     }
 }
 
-/// `BlockcellGRUCell`: the graph passes replace the small operations of a GRU cell with it in half, or with other
-/// functions than tanh and sigmoid; otherwise with `GRUBlockCell`.
-pub static UNFUSED_GRU_CELL: Op = Op {
-    name: "BlockcellGRUCell",
-    types: &[DataType::Half, DataType::Float],
-    is_stock: false,
-    attributes: &attributes!({
-        /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (as in Keras 3) or
-        /// hard_sigmoid_keras2.
-        activation: "string = 'tanh'",
-        /// The function of the gates: one of the same.
-        recurrent_activation: "string = 'sigmoid'",
-    }),
-    ..GRU_BLOCK_CELL
-};
+op! {
+    /// One step of a plain GRU cell, in half, with other functions than tanh and sigmoid, or with separate weights for the
+    /// state.
+    ///
+    /// `@` is the matrix product, and `S` the logistic function:
+    ///
+    /// ```text
+    /// [r_bar | u_bar] = [x | h_prev] @ w_ru + b_ru
+    /// r = S(r_bar)    u = S(u_bar)
+    /// c = tanh([x | r * h_prev] @ w_c + b_c)
+    /// h = u * h_prev + (1 - u) * c
+    /// ```
+    ///
+    /// The graph passes replace the small operations of a GRU cell with it where `GRUBlockCell` does not compute the same.
+    static UNFUSED_GRU_CELL = {
+        name: "BlockcellGRUCell", types: [Half, Float], is_stock: false,
+        attributes: {
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (as in Keras 3) or
+            /// hard_sigmoid_keras2.
+            activation: "string = 'tanh'",
+            /// The function of the gates: one of the same.
+            recurrent_activation: "string = 'sigmoid'",
+            /// Whether the columns of the update gate come before those of the reset gate.
+            update_first: "bool = false",
+            /// Whether `h` is `(1 - u) * h_prev + u * c`.
+            u_weighs_c: "bool = false",
+            /// Whether the weights of the state are tensors of their own.
+            num_w_h: "int >= 0 = 0",
+            /// Whether `x` or `h_prev` may have a single row, which broadcasts. That needs separate weights.
+            broadcasts_rows: "bool = false",
+        }
+    };
+
+    /// Inputs of [`gru_cell`](crate::unfused::gru_cell).
+    #[derive(Clone, Copy, Debug)]
+    struct GruCellInputs<'a, E> {
+        /// Input of the step.
+        x: ArrayView2<'a, E> = [Batch, Input],
+        /// State before the step.
+        h_prev: ArrayView2<'a, E> = [Batch, Cell],
+        /// Weights of the reset and update gates. With a `w_ru_h` those of `x`, `[input_size, 2 * cell_size]`.
+        w_ru: ArrayView2<'a, E> = [InputCell, Gates(2)],
+        /// Weights of the candidate. With a `w_c_h` those of `x`, `[input_size, cell_size]`.
+        w_c: ArrayView2<'a, E> = [InputCell, Cell],
+        /// Biases of the gates, in the order of the columns of `w_ru`.
+        b_ru: ArrayView1<'a, E> = [Gates(2)],
+        /// Bias of the candidate.
+        b_c: ArrayView1<'a, E> = [Cell],
+        /// None, or the weights of `h_prev`: `[x | h_prev] @ w_ru` is `x @ w_ru + h_prev @ w_ru_h` then.
+        w_ru_h: Option<ArrayView2<'a, E>> = num_w_h * T [Cell, Gates(2)],
+        /// None, or those of `r * h_prev` in the candidate.
+        w_c_h: Option<ArrayView2<'a, E>> = num_w_h * T [Cell, Cell],
+    }
+
+    /// Outputs of [`gru_cell`](crate::unfused::gru_cell). Previous contents do not matter.
+    struct GruCellOutputs<'a, E> {
+        /// Reset gate.
+        r: ArrayViewMut2<'a, E> = [Batch, Cell],
+        /// Update gate.
+        u: ArrayViewMut2<'a, E> = [Batch, Cell],
+        /// Candidate state.
+        c: ArrayViewMut2<'a, E> = [Batch, Cell],
+        /// State after the step.
+        h: ArrayViewMut2<'a, E> = [Batch, Cell],
+    }
+}
 
 op! {
     /// The part of the backward step of a plain GRU cell that ends at the candidate and the update gate.
@@ -195,6 +244,8 @@ op! {
     /// d_c_bar = d_h * (1 - u) * (1 - c * c)
     /// d_u_bar = d_h * (h_prev - c) * u * (1 - u)        d_h_u = d_h * u
     /// ```
+    ///
+    /// With `u_weighs_c`, `u` and `1 - u` are swapped, and so are `h_prev` and `c`.
     ///
     /// The graph passes replace the small operations of a cell's gradient with it, up to the product of `d_c_bar` with
     /// the candidate's weights.
@@ -206,6 +257,8 @@ op! {
             activation: "string = 'tanh'",
             /// The function of the gates: one of the same.
             recurrent_activation: "string = 'sigmoid'",
+            /// As BlockcellGRUCell had it.
+            u_weighs_c: "bool = false",
         }
     };
 
@@ -244,7 +297,11 @@ op! {
     /// The graph passes replace the small operations of a cell's gradient with it, after the product of `d_c_bar` with
     /// the candidate's weights.
     static UNFUSED_GRU_CELL_GRAD_RU = {
-        name: "BlockcellGRUCellGradRU", types: [Half, Float], is_stock: false
+        name: "BlockcellGRUCellGradRU", types: [Half, Float], is_stock: false,
+        attributes: {
+            /// Whether the columns of the update gate come before those of the reset gate.
+            update_first: "bool = false",
+        }
     };
 
     /// Inputs of [`gru_cell_grad_ru`](crate::unfused::gru_cell_grad_ru).
@@ -262,7 +319,7 @@ op! {
 
     /// Outputs of [`gru_cell_grad_ru`](crate::unfused::gru_cell_grad_ru). Previous contents do not matter.
     struct GruCellGradRuOutputs<'a, E> {
-        /// Gradient with respect to the gates' pre-activations, the reset gate's first.
+        /// Gradient with respect to the gates' pre-activations, the reset gate's first, unless `update_first` is true.
         d_r_bar_u_bar: ArrayViewMut2<'a, E> = [Batch, Gates(2)],
         /// Gradient with respect to `h_prev` through the reset gate.
         d_hr_r: ArrayViewMut2<'a, E> = [Batch, Cell],

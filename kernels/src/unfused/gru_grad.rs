@@ -3,12 +3,13 @@
 
 use ndarray::{ArrayView2, ArrayViewD, Axis, IxDyn};
 
+use super::gru::GruAttributes;
 use crate::activation::{Functions, Usual};
 use crate::elementwise::{self, Computed, Elements, Equation};
 use crate::gru::step::{through_reset, through_state};
 use crate::ops::{UNFUSED_GRU_CELL_GRAD_C, UNFUSED_GRU_CELL_GRAD_RU};
 use crate::simd::Simd;
-use crate::{Activations, Context, Element, Error, Storage};
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::unfused::{
     GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
@@ -28,7 +29,7 @@ pub fn gru_cell_grad_scratch(size: (usize, usize), gradient: &[usize]) -> usize 
 /// If a tensor has the wrong shape or layout, or if the scratch memory is too short. Nothing is written then.
 pub fn gru_cell_grad_c<E: Element>(
     context: &Context<'_>,
-    activations: Activations,
+    attributes: &GruAttributes,
     inputs: GruCellGradCInputs<'_, E>,
     outputs: GruCellGradCOutputs<'_, E>,
     scratch: &mut [E],
@@ -36,7 +37,7 @@ pub fn gru_cell_grad_c<E: Element>(
     let op = &UNFUSED_GRU_CELL_GRAD_C;
     op.check_lists(&inputs, &outputs, |shapes| op.infer(false, shapes))?;
     op.check_scratch(gru_cell_grad_scratch(inputs.h_prev.dim(), inputs.d_h.shape()), scratch)?;
-    E::unfused_gru_cell_grad_c(context, activations, inputs, outputs, scratch);
+    E::unfused_gru_cell_grad_c(context, attributes, inputs, outputs, scratch);
     Ok(())
 }
 
@@ -48,6 +49,7 @@ pub fn gru_cell_grad_c<E: Element>(
 /// If a tensor has the wrong shape or layout, or if the scratch memory is too short. Nothing is written then.
 pub fn gru_cell_grad_ru<E: Element>(
     context: &Context<'_>,
+    attributes: &GruAttributes,
     inputs: GruCellGradRuInputs<'_, E>,
     outputs: GruCellGradRuOutputs<'_, E>,
     scratch: &mut [E],
@@ -55,13 +57,13 @@ pub fn gru_cell_grad_ru<E: Element>(
     let op = &UNFUSED_GRU_CELL_GRAD_RU;
     op.check_lists(&inputs, &outputs, |shapes| op.infer(false, shapes))?;
     op.check_scratch(gru_cell_grad_scratch(inputs.h_prev.dim(), inputs.d_hr.shape()), scratch)?;
-    E::unfused_gru_cell_grad_ru(context, inputs, outputs, scratch);
+    E::unfused_gru_cell_grad_ru(context, attributes, inputs, outputs, scratch);
     Ok(())
 }
 
 pub(crate) fn compute_c<E: Storage>(
     context: &Context<'_>,
-    activations: Activations,
+    attributes: &GruAttributes,
     inputs: GruCellGradCInputs<'_, E>,
     outputs: GruCellGradCOutputs<'_, E>,
     scratch: &mut [E],
@@ -70,16 +72,19 @@ pub(crate) fn compute_c<E: Storage>(
     let GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u } = outputs;
     let d_h = whole(&d_h, u.dim(), scratch);
     let (inputs, outputs) = ([u, h_prev, c, d_h], [d_c_bar, d_u_bar, d_h_u]);
-    match activations {
-        one if one.are_usual() => {
-            elementwise::map(context, ThroughState(Usual), inputs, outputs, []);
+    let any = attributes.activations;
+    match attributes.u_weighs_c {
+        true => elementwise::map(context, ThroughState::<_, true>(any), inputs, outputs, []),
+        false if any.are_usual() => {
+            elementwise::map(context, ThroughState::<_, false>(Usual), inputs, outputs, []);
         }
-        any => elementwise::map(context, ThroughState(any), inputs, outputs, []),
+        false => elementwise::map(context, ThroughState::<_, false>(any), inputs, outputs, []),
     }
 }
 
 pub(crate) fn compute_ru<E: Storage>(
     context: &Context<'_>,
+    attributes: &GruAttributes,
     inputs: GruCellGradRuInputs<'_, E>,
     outputs: GruCellGradRuOutputs<'_, E>,
     scratch: &mut [E],
@@ -87,7 +92,8 @@ pub(crate) fn compute_ru<E: Storage>(
     let GruCellGradRuInputs { r, h_prev, d_u_bar, d_hr } = inputs;
     let GruCellGradRuOutputs { d_r_bar_u_bar, d_hr_r } = outputs;
     let d_hr = whole(&d_hr, r.dim(), scratch);
-    let (d_r_bar, d_u_bar_out) = d_r_bar_u_bar.split_at(Axis(1), r.ncols());
+    let [d_r_bar, d_u_bar_out] =
+        attributes.order().sort(d_r_bar_u_bar.split_at(Axis(1), r.ncols()).into());
     let outputs = [d_r_bar, d_u_bar_out, d_hr_r];
     elementwise::map(context, ThroughReset, [r, h_prev, d_u_bar, d_hr], outputs, []);
 }
@@ -108,14 +114,19 @@ fn whole<'a, E: Storage>(
 }
 
 #[derive(Clone, Copy)]
-struct ThroughState<F>(F);
+struct ThroughState<F, const U_WEIGHS_C: bool>(F);
 
-impl<F: Functions> Equation<4, 3> for ThroughState<F> {
+impl<F: Functions, const U_WEIGHS_C: bool> Equation<4, 3> for ThroughState<F, U_WEIGHS_C> {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, at: Elements<S::F32, 4, 3>) -> Computed<S::F32, 3> {
         let Elements { inputs: [u, h_prev, c, d_h], .. } = at;
-        let [d_c_bar, d_u_bar] = through_state(simd, self.0, d_h, h_prev, u, c);
-        ([d_c_bar, d_u_bar, d_h * u], [], [])
+        if !U_WEIGHS_C {
+            let [d_c_bar, d_u_bar] = through_state(simd, self.0, d_h, h_prev, u, c);
+            return ([d_c_bar, d_u_bar, d_h * u], [], []);
+        }
+        let d_c_bar = self.0.state_grad(simd, d_h * u, c);
+        let d_u_bar = self.0.gate_grad(simd, d_h * (c - h_prev), u);
+        ([d_c_bar, d_u_bar, d_h * (simd.splat(1.0) - u)], [], [])
     }
 }
 

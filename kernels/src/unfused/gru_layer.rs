@@ -2,10 +2,14 @@
 
 use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
+use super::gru::GruAttributes;
 use super::loops::{self, Loop, Numbers};
+use super::lstm::apart;
+use super::lstm_layer::check_state;
 use super::memory::{self, Pieces};
+use super::rows::with_all_rows;
 use crate::block_gru::forward::{GruSequence, GruWeights, forward_scratch};
-use crate::gru::step::{GruOrder, GruStep};
+use crate::gru::step::GruStep;
 use crate::ops::{GRU_LAYER, Inferred, KnownSizes, Lists, Op, PartialShape, Sizes};
 use crate::recurrence::{Lengths, last_states};
 use crate::{Context, Element, Error, Storage};
@@ -24,7 +28,20 @@ pub fn gru_layer_shapes(
     numbers: Option<Numbers>,
     inputs: &Lists<'_, PartialShape>,
 ) -> Result<Inferred, Error> {
-    layer_shapes(&GRU_LAYER, kind, numbers, inputs)
+    let op = &GRU_LAYER;
+    if !kind.broadcasts_rows || inputs.of("w_ru_h").is_empty() {
+        return layer_shapes(op, kind, numbers, inputs);
+    }
+    let whole = with_all_rows(inputs, &["x", "h_prev"]);
+    let mut inferred = layer_shapes(op, kind, numbers, &inputs.with(&whole))?;
+    let state = inferred.outputs[op.output("h_last")].clone();
+    // Rows that end need first states of full size.
+    check_state(op.name, inputs, "h_prev", &state, !inputs.of("sequence_length").is_empty())?;
+    if numbers.is_none() && inputs.one("h_prev").as_deref() != Some(&state) {
+        // Without a round, the last state is as small as the first one.
+        inferred.outputs[op.output("h_last")][0] = None;
+    }
+    Ok(inferred)
 }
 
 /// The shapes of a layer whose states all have rows of the batch.
@@ -46,11 +63,12 @@ pub(super) fn layer_shapes(
     Ok(inferred)
 }
 
-/// The scratch memory that [`gru_layer`] needs: the number of `f32`, and the number of elements `E`.
+/// The scratch memory that [`gru_layer`] needs: the number of `f32`, and the number of elements `E`, beside
+/// [`copied_x`](super::copied_x).
 #[must_use]
 pub fn gru_layer_scratch([time, batch, input_size, cell_size]: [usize; 4]) -> [usize; 2] {
     let sizes = Sizes { time, batch, input_size, cell_size, optional: [0; 3] };
-    [forward_scratch(&sizes), batch.saturating_mul(cell_size).saturating_mul(4)]
+    [forward_scratch(&sizes), batch.saturating_mul(cell_size).saturating_mul(5)]
 }
 
 /// `BlockcellGRULayer`: the steps of [`crate::gru`] in a loop, where the state of each is that of the previous step,
@@ -72,7 +90,8 @@ pub fn gru_layer<E: Element>(
     let Sizes { time, batch, input_size, cell_size, .. } =
         GRU_LAYER.check_lists(&inputs, &outputs, infer)?;
     kind.without_rounds(&GRU_LAYER, numbers, inputs.x.shape())?;
-    let needed = gru_layer_scratch([time, batch, input_size, cell_size]);
+    let mut needed = gru_layer_scratch([time, batch, input_size, cell_size]);
+    needed[1] = needed[1].saturating_add(loops::copied_x(inputs.x.shape(), batch));
     memory::check(GRU_LAYER.name, needed, [scratch.len(), elements.len()])?;
     if batch > 0 && cell_size > 0 {
         E::unfused_gru_layer(context, (kind, numbers), inputs, outputs, scratch, elements);
@@ -106,26 +125,24 @@ pub(crate) fn compute<E: Storage>(
 ) {
     let GruLayerInputs { sequence_length, x, h_prev, w_ru, w_c, b_ru, b_c, .. } = inputs;
     let GruLayerOutputs { h, h_last } = outputs;
+    let [(ru_x, ru_h), (c_x, c_h)] =
+        [(w_ru, inputs.w_ru_h), (w_c, inputs.w_c_h)].map(|(w, w_h)| apart(w, w_h, x.dim().2));
     let (x, mut h) = steps(kind, numbers, x, h);
     let (_, batch, cell) = h.dim();
     let lengths = loops::lengths(numbers.rounds(), sequence_length.as_ref(), batch);
     let lengths = Lengths::new(ArrayView1::from(&lengths));
-    let [(ru_x, ru_h), (c_x, c_h)] = [w_ru, w_c].map(|w| w.split_at(Axis(0), x.dim().2));
+    let mut pieces = Pieces::new(memory);
+    let (x, h_prev) = (pieces.whole_steps(x, batch), pieces.whole(h_prev, batch));
+    let &Loop { activations, update_first, u_weighs_c, .. } = kind;
+    let order = GruAttributes { update_first, ..GruAttributes::default() }.order();
     let sequence = GruSequence {
         lengths,
         x,
         h_prev,
         w_x: Some(GruWeights::Apart([ru_x, c_x])),
         w_h: GruWeights::Apart([ru_h, c_h]),
-        step: GruStep {
-            activations: kind.activations,
-            order: GruOrder::ResetFirst,
-            b_ru,
-            b_c,
-            b_hc: None,
-        },
+        step: GruStep { activations, order, b_ru, b_c, b_hc: None, u_weighs_c },
     };
-    let mut pieces = Pieces::new(memory);
     let [r, u, c, hc] = [(); 4].map(|()| pieces.take([1, batch, cell]));
     sequence.compute(context, [r, u, c, hc, h.view_mut()], scratch);
     last_states(lengths, h_prev, h.view(), h_last);

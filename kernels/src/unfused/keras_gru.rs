@@ -107,6 +107,7 @@ pub(crate) fn compute<E: Storage>(
             b_ru,
             b_c,
             b_hc,
+            u_weighs_c: false,
         },
     };
     let outputs_of_steps = own.as_mut().map_or_else(|| h.view_mut(), |own| own.view_mut());

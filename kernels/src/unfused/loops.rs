@@ -33,6 +33,10 @@ pub struct Loop {
     pub broadcasts_rows: bool,
     /// Whether the reset gate of a GRU is applied after the matrix product.
     pub reset_after: bool,
+    /// Whether the columns of a GRU's update gate come before those of the reset gate.
+    pub update_first: bool,
+    /// Whether a GRU's update gate is the share of the candidate in the new state, and not that of the old state.
+    pub u_weighs_c: bool,
     /// The functions of the cell.
     pub activations: Activations,
 }
@@ -40,7 +44,7 @@ pub struct Loop {
 impl Default for Loop {
     fn default() -> Self {
         let [x, h] = [None, None];
-        let [lists, last_only, adds_x, broadcasts_rows] = [false; 4];
+        let [lists, last_only, adds_x, broadcasts_rows, update_first, u_weighs_c] = [false; 6];
         let [needs_h, repeats, broadcasts, reset_after] = [true; 4];
         let activations = Activations::default();
         Loop {
@@ -54,6 +58,8 @@ impl Default for Loop {
             adds_x,
             broadcasts_rows,
             reset_after,
+            update_first,
+            u_weighs_c,
             activations,
         }
     }

@@ -100,7 +100,7 @@ pub fn lstm_cell_scratch(
 }
 
 /// The batch of tensors of so many rows, if they broadcast.
-fn batch_of(rows: usize, others: usize) -> usize {
+pub(super) fn batch_of(rows: usize, others: usize) -> usize {
     if rows == 1 { others } else { rows }
 }
 

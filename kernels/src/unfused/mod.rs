@@ -11,7 +11,7 @@
 //!   than the gates. What was clipped gets no gradient.
 //!
 //! For a GRU cell: the equations of [`crate::gru`] backward, without the products, which are operations of
-//! their own in a graph. The forward step is `GRUBlockCell`, or in half [`gru_cell`].
+//! their own in a graph. The forward step is `GRUBlockCell`, or [`gru_cell`] where that does not compute the same.
 //!
 //! And the normalizations of cells whose gradient somebody takes, each for itself.
 
@@ -36,7 +36,8 @@ mod one_round;
 mod rows;
 
 pub use columns::GateColumns;
-pub use gru::{GruCellInputs, GruCellOutputs, gru_cell, gru_cell_scratch};
+pub use gru::{GruAttributes, GruCellInputs, GruCellOutputs};
+pub use gru::{gru_cell, gru_cell_scratch, gru_cell_shapes};
 pub use gru_grad::gru_cell_grad_scratch;
 pub use gru_grad::{GruCellGradCInputs, GruCellGradCOutputs, gru_cell_grad_c};
 pub use gru_grad::{GruCellGradRuInputs, GruCellGradRuOutputs, gru_cell_grad_ru};

@@ -3,10 +3,10 @@
 
 use blockcell_kernels::lstm::Attributes;
 use blockcell_kernels::unfused::{
-    GateColumns, GruCellGradCInputs, GruCellGradCOutputs, GruCellInputs, GruCellOutputs,
-    LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs,
-    LstmCellOutputs, gru_cell, gru_cell_grad_c, gru_cell_scratch, lstm_cell, lstm_cell_grad,
-    lstm_cell_grad_scratch, lstm_cell_scratch,
+    GateColumns, GruAttributes, GruCellGradCInputs, GruCellGradCOutputs, GruCellInputs,
+    GruCellOutputs, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs,
+    LstmCellInputs, LstmCellOutputs, gru_cell, gru_cell_grad_c, gru_cell_scratch, lstm_cell,
+    lstm_cell_grad, lstm_cell_grad_scratch, lstm_cell_scratch,
 };
 use blockcell_kernels::{Activations, Context};
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, concatenate, s};
@@ -287,12 +287,15 @@ fn gru(
         w_c: w_c.view(),
         b_ru: b_ru.view(),
         b_c: b_c.view(),
+        w_ru_h: None,
+        w_c_h: None,
     };
-    let scratch = gru_cell_scratch([x.nrows(), x.ncols(), w_c.ncols()]);
+    let scratch = gru_cell_scratch([x.dim(), h_prev.dim()]);
     let [mut numbers, mut elements] = scratch.map(|len| vec![f32::NAN; len]);
     let memory = (&mut numbers[..], &mut elements[..]);
     let outputs_of = GruCellOutputs { r, u, c, h };
-    gru_cell(context, activations, inputs, outputs_of, memory).expect("it is right");
+    let attributes = GruAttributes { activations, ..GruAttributes::default() };
+    gru_cell(context, &attributes, inputs, outputs_of, memory).expect("it is right");
     outputs
 }
 
@@ -314,7 +317,8 @@ fn gru_grad(
         d_h: dh.view().into_dyn(),
     };
     let outputs_of = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
-    gru_cell_grad_c(context, activations, inputs, outputs_of, &mut []).expect("it is right");
+    let attributes = GruAttributes { activations, ..GruAttributes::default() };
+    gru_cell_grad_c(context, &attributes, inputs, outputs_of, &mut []).expect("it is right");
     let [d_c_bar, ..] = outputs;
     d_c_bar
 }

@@ -1,11 +1,11 @@
 //! The steps of a plain GRU cell against float64.
 
 use blockcell_kernels::unfused::{
-    GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
-    GruCellInputs, GruCellOutputs, gru_cell, gru_cell_grad_c, gru_cell_grad_ru,
-    gru_cell_grad_scratch, gru_cell_scratch,
+    GruAttributes, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs,
+    GruCellGradRuOutputs, GruCellInputs, GruCellOutputs, gru_cell, gru_cell_grad_c,
+    gru_cell_grad_ru, gru_cell_grad_scratch, gru_cell_scratch,
 };
-use blockcell_kernels::{Activations, Context, Element, Error};
+use blockcell_kernels::{Context, Element, Error};
 use half::f16;
 use ndarray::{Array1, Array2, ArrayD, Axis, concatenate, s};
 
@@ -37,9 +37,19 @@ fn cases(size: [usize; 2]) -> impl Iterator<Item = (Vec<usize>, Context<'static>
     shapes.flat_map(|shape| contexts().map(move |context| (shape.clone(), context)))
 }
 
+/// All forms of the cell but for what broadcasts.
+fn forms() -> [GruAttributes; 4] {
+    let form = |update_first, u_weighs_c| GruAttributes {
+        update_first,
+        u_weighs_c,
+        ..GruAttributes::default()
+    };
+    [form(false, false), form(true, false), form(false, true), form(true, true)]
+}
+
 #[test]
 pub(crate) fn candidate_and_update_gate() {
-    for size in SIZES {
+    for (size, attributes) in SIZES.into_iter().flat_map(|size| forms().map(|form| (size, form))) {
         for (shape, context) in cases(size) {
             let [u, h_prev, c] = [1, 2, 3].map(|seed| matrix(seed, size));
             let d_h = numbers(4, &shape);
@@ -53,21 +63,23 @@ pub(crate) fn candidate_and_update_gate() {
             };
             let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
             let mut scratch = vec![f32::NAN; gru_cell_grad_scratch((size[0], size[1]), &shape)];
-            gru_cell_grad_c(&context, Activations::default(), inputs, outputs, &mut scratch)
-                .expect("right");
+            gru_cell_grad_c(&context, &attributes, inputs, outputs, &mut scratch).expect("right");
             let d_h = d_h.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
             let [u, h_prev, c] = [u, h_prev, c].map(|input| wide(&input));
             let rest = u.mapv(|u| 1.0 - u);
-            assert_close(&got[0], &(&d_h * &rest * c.mapv(|c| 1.0 - c * c)), TOLERANCE, "d_c_bar");
-            assert_close(&got[1], &(&d_h * (h_prev - c) * &u * rest), TOLERANCE, "d_u_bar");
-            assert_close(&got[2], &(d_h * u), TOLERANCE, "d_h_u");
+            let d_u_bar = &d_h * (&h_prev - &c) * &u * &rest;
+            let (of_h, of_c, d_u_bar) =
+                if attributes.u_weighs_c { (rest, u, -d_u_bar) } else { (u, rest, d_u_bar) };
+            assert_close(&got[0], &(&d_h * of_c * c.mapv(|c| 1.0 - c * c)), TOLERANCE, "d_c_bar");
+            assert_close(&got[1], &d_u_bar, TOLERANCE, "d_u_bar");
+            assert_close(&got[2], &(d_h * of_h), TOLERANCE, "d_h_u");
         }
     }
 }
 
 #[test]
 pub(crate) fn reset_gate() {
-    for size in SIZES {
+    for (size, attributes) in SIZES.into_iter().flat_map(|size| forms().map(|form| (size, form))) {
         for (shape, context) in cases(size) {
             let [r, h_prev, d_u_bar] = [1, 2, 3].map(|seed| matrix(seed, size));
             let d_hr = numbers(4, &shape);
@@ -82,12 +94,14 @@ pub(crate) fn reset_gate() {
             let outputs =
                 GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
             let mut scratch = vec![f32::NAN; gru_cell_grad_scratch((size[0], size[1]), &shape)];
-            gru_cell_grad_ru(&context, inputs, outputs, &mut scratch).expect("right");
+            gru_cell_grad_ru(&context, &attributes, inputs, outputs, &mut scratch).expect("right");
             let d_hr = d_hr.mapv(f64::from).broadcast(size).expect("it fits").to_owned();
             let [r, h_prev] = [r, h_prev].map(|input| wide(&input));
             let d_r_bar = &d_hr * &h_prev * r.mapv(|r| r * (1.0 - r));
-            assert_close(&both.slice(s![.., ..size[1]]).to_owned(), &d_r_bar, TOLERANCE, "d_r_bar");
-            assert_eq!(both.slice(s![.., size[1]..]), d_u_bar);
+            let parts = [both.slice(s![.., ..size[1]]), both.slice(s![.., size[1]..])];
+            let [of_r, of_u] = if attributes.update_first { [1, 0] } else { [0, 1] };
+            assert_close(&parts[of_r].to_owned(), &d_r_bar, TOLERANCE, "d_r_bar");
+            assert_eq!(parts[of_u], d_u_bar);
             assert_close(&d_hr_r, &(d_hr * r), TOLERANCE, "d_hr_r");
         }
     }
@@ -104,8 +118,13 @@ fn other_shapes_are_refused() {
         let [u, h_prev, c] = [(); 3].map(|()| gate.view());
         let inputs = GruCellGradCInputs { u, h_prev, c, d_h: d_h.view() };
         let outputs = GruCellGradCOutputs { d_c_bar, d_u_bar, d_h_u };
-        let refused =
-            gru_cell_grad_c(&Context::default(), Activations::default(), inputs, outputs, &mut []);
+        let refused = gru_cell_grad_c(
+            &Context::default(),
+            &GruAttributes::default(),
+            inputs,
+            outputs,
+            &mut [],
+        );
         let message = refused.expect_err("of another shape").to_string();
         assert!(message.starts_with("BlockcellGRUCellGradC: d_h must have shape"), "{message}");
     }
@@ -115,7 +134,8 @@ fn other_shapes_are_refused() {
     let (mut both, mut d_hr_r) = (Array2::zeros([3, 8]), Array2::zeros([3, 4]));
     let outputs =
         GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
-    let refused = gru_cell_grad_ru(&Context::default(), inputs, outputs, &mut []);
+    let refused =
+        gru_cell_grad_ru(&Context::default(), &GruAttributes::default(), inputs, outputs, &mut []);
     let message = refused.expect_err("of another shape").to_string();
     assert!(message.starts_with("BlockcellGRUCellGradRU: h_prev must have shape"), "{message}");
     let number = numbers(5, &[]);
@@ -124,7 +144,8 @@ fn other_shapes_are_refused() {
     let mut both = Array2::zeros([3, 8]);
     let outputs =
         GruCellGradRuOutputs { d_r_bar_u_bar: both.view_mut(), d_hr_r: d_hr_r.view_mut() };
-    let refused = gru_cell_grad_ru(&Context::default(), inputs, outputs, &mut []);
+    let refused =
+        gru_cell_grad_ru(&Context::default(), &GruAttributes::default(), inputs, outputs, &mut []);
     assert!(matches!(refused, Err(Error::Scratch { needed: 12, got: 0, .. })));
 }
 
@@ -139,65 +160,106 @@ fn tensors([batch, input, cell]: [usize; 3]) -> Tensors<f32> {
     (matrices, [vector(5, 2 * cell), vector(6, cell)])
 }
 
+/// A form of the cell, and whether its state has weights of its own.
+type Form = (GruAttributes, bool);
+
 /// `[r, u, c, h]`
 fn forward<E: Element>(
+    context: &Context<'_>,
+    (attributes, is_apart): Form,
     ([x, h_prev, w_ru, w_c], [b_ru, b_c]): &Tensors<E>,
 ) -> Result<[Array2<E>; 4], Error> {
     let nan = E::from_f32(f32::NAN);
-    let mut outputs = [(); 4].map(|()| Array2::from_elem((x.nrows(), b_c.len()), nan));
+    let batch = if x.nrows() == 1 { h_prev.nrows() } else { x.nrows() };
+    let mut outputs = [(); 4].map(|()| Array2::from_elem((batch, b_c.len()), nan));
     let [r, u, c, h] = outputs.each_mut().map(|output| output.view_mut());
+    let [ru, candidate] = [w_ru, w_c].map(|w| w.view().split_at(Axis(0), x.ncols()));
     let inputs = GruCellInputs {
         x: x.view(),
         h_prev: h_prev.view(),
-        w_ru: w_ru.view(),
-        w_c: w_c.view(),
+        w_ru: if is_apart { ru.0 } else { w_ru.view() },
+        w_c: if is_apart { candidate.0 } else { w_c.view() },
         b_ru: b_ru.view(),
         b_c: b_c.view(),
+        w_ru_h: is_apart.then_some(ru.1),
+        w_c_h: is_apart.then_some(candidate.1),
     };
-    let [numbers, elements] = gru_cell_scratch([x.nrows(), x.ncols(), b_c.len()]);
+    let [numbers, elements] = gru_cell_scratch([x.dim(), h_prev.dim()]);
     let mut scratch = (vec![f32::NAN; numbers], vec![nan; elements]);
     let memory = (&mut scratch.0[..], &mut scratch.1[..]);
-    gru_cell(
-        &Context::default(),
-        Activations::default(),
-        inputs,
-        GruCellOutputs { r, u, c, h },
-        memory,
-    )?;
+    gru_cell(context, &attributes, inputs, GruCellOutputs { r, u, c, h }, memory)?;
     Ok(outputs)
 }
 
-fn expected(([x, h_prev, w_ru, w_c], [b_ru, b_c]): &Tensors<f32>) -> [Array2<f64>; 4] {
+fn expected(
+    attributes: &GruAttributes,
+    ([x, h_prev, w_ru, w_c], [b_ru, b_c]): &Tensors<f32>,
+) -> [Array2<f64>; 4] {
     let [x, h_prev, w_ru, w_c] = [x, h_prev, w_ru, w_c].map(wide);
+    let rows = if x.nrows() == 1 { h_prev.nrows() } else { x.nrows() };
+    let [x, h_prev] =
+        [x, h_prev].map(|one| one.broadcast((rows, one.ncols())).expect("it fits").to_owned());
     let logistic = |value: f64| 1.0 / (1.0 + (-value).exp());
     let z = concatenate![Axis(1), x, h_prev].dot(&w_ru) + wide(b_ru);
     let gates = z.mapv(logistic);
-    let (r, u) = gates.view().split_at(Axis(1), b_c.len());
+    let (mut r, mut u) = gates.view().split_at(Axis(1), b_c.len());
+    if attributes.update_first {
+        (r, u) = (u, r);
+    }
     let c = (concatenate![Axis(1), x, &r * &h_prev].dot(&w_c) + wide(b_c)).mapv(f64::tanh);
-    let h = &u * &h_prev + u.mapv(|u| 1.0 - u) * &c;
+    let share = u.mapv(|u| if attributes.u_weighs_c { 1.0 - u } else { u });
+    let h = &share * &h_prev + share.mapv(|share| 1.0 - share) * &c;
     [r.to_owned(), u.to_owned(), c, h]
+}
+
+fn check_forward(form: Form, all: &Tensors<f32>) {
+    let want = expected(&form.0, all);
+    for context in contexts() {
+        let got = forward(&context, form, all).expect("right");
+        for ((got, want), name) in got.iter().zip(&want).zip(["r", "u", "c", "h"]) {
+            assert_close(got, want, 3e-6, &format!("{name} {form:?}"));
+        }
+    }
+    let rounded = (
+        all.0.each_ref().map(|one| one.mapv(f16::from_f32)),
+        all.1.each_ref().map(|one| one.mapv(f16::from_f32)),
+    );
+    let back = (
+        rounded.0.each_ref().map(|one| one.mapv(f16::to_f32)),
+        rounded.1.each_ref().map(|one| one.mapv(f16::to_f32)),
+    );
+    let got = forward(&Context::default(), form, &rounded).expect("right");
+    for ((got, want), name) in got.iter().zip(&expected(&form.0, &back)).zip(["r", "u", "c", "h"]) {
+        assert_close(&got.mapv(f16::to_f32), want, 2e-3, name);
+    }
 }
 
 #[test]
 fn forward_step() {
     for sizes in [[1, 1, 1], [3, 5, 7], [2, 3, 16], [4, 2, 17], [0, 3, 4], [5, 0, 8], [9, 6, 33]] {
-        let all = tensors(sizes);
-        let (got, want) = (forward(&all).expect("right"), expected(&all));
-        for ((got, want), name) in got.iter().zip(&want).zip(["r", "u", "c", "h"]) {
-            assert_close(got, want, 3e-6, name);
+        for (attributes, is_apart) in
+            forms().into_iter().flat_map(|one| [(one, false), (one, true)])
+        {
+            check_forward((attributes, is_apart), &tensors(sizes));
         }
-        let (matrices, vectors) = &all;
-        let rounded = (
-            matrices.each_ref().map(|one| one.mapv(f16::from_f32)),
-            vectors.each_ref().map(|one| one.mapv(f16::from_f32)),
-        );
-        let back = (
-            rounded.0.each_ref().map(|one| one.mapv(f16::to_f32)),
-            rounded.1.each_ref().map(|one| one.mapv(f16::to_f32)),
-        );
-        let (got, want) = (forward(&rounded).expect("right"), expected(&back));
-        for ((got, want), name) in got.iter().zip(&want).zip(["r", "u", "c", "h"]) {
-            assert_close(&got.mapv(f16::to_f32), want, 2e-3, name);
+    }
+}
+
+#[test]
+fn one_row_may_stand_for_all() {
+    for sizes in [[3, 5, 7], [4, 2, 17], [0, 3, 4], [1, 6, 33]] {
+        for (place, columns) in [(0, sizes[1]), (1, sizes[2])] {
+            let mut all = tensors(sizes);
+            all.0[place] = matrix(9, [1, columns]);
+            for form in forms() {
+                let attributes = GruAttributes { broadcasts_rows: true, ..form };
+                check_forward((attributes, true), &all);
+                if sizes[0] != 1 {
+                    let refused = forward(&Context::default(), (form, true), &all);
+                    let message = refused.expect_err("other rows").to_string();
+                    assert!(message.starts_with("BlockcellGRUCell: h_prev must have"), "{message}");
+                }
+            }
         }
     }
 }
@@ -206,6 +268,14 @@ fn forward_step() {
 fn other_shapes_are_refused_in_the_forward_step() {
     let mut all = tensors([3, 5, 7]);
     all.0[3] = matrix(1, [12, 6]);
-    let message = forward(&all).expect_err("six columns for seven").to_string();
-    assert!(message.starts_with("BlockcellGRUCell: w_c must have shape"), "{message}");
+    for is_apart in [false, true] {
+        let refused = forward(&Context::default(), (GruAttributes::default(), is_apart), &all);
+        let message = refused.expect_err("six columns for seven").to_string();
+        assert!(message.starts_with("BlockcellGRUCell: w_c must have shape"), "{message}");
+    }
+    let mut all = tensors([3, 5, 7]);
+    all.0[3] = matrix(1, [13, 7]);
+    let refused = forward(&Context::default(), (GruAttributes::default(), true), &all);
+    let message = refused.expect_err("eight rows for seven").to_string();
+    assert!(message.starts_with("BlockcellGRUCell: w_c_h must have shape"), "{message}");
 }

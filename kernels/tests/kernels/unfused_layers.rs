@@ -6,7 +6,7 @@ mod projection;
 
 use blockcell_kernels::{Context, Element, Isa};
 use half::f16;
-use ndarray::{ArrayD, Axis, Slice};
+use ndarray::{ArrayD, Axis, Slice, concatenate};
 
 use crate::common::Tensors;
 use crate::common::compare::{Failures, close_to_scale, rows_of, same_bits, scale};
@@ -232,7 +232,17 @@ fn a_state_broadcasts() {
 
 fn check_two_products<E: Element>(sizes: Sizes, tolerance: f64) {
     let attributes = Attributes { use_peephole: false, forget_bias: 0.7, cell_clip: 0.9 };
-    for (seed, call) in calls::<E>(Cell::Lstm(attributes), sizes, 5).into_iter().enumerate() {
+    check_two_products_of::<E>(Cell::Lstm(attributes), sizes, tolerance);
+    check_two_products_of::<E>(Cell::Gru, sizes, tolerance);
+}
+
+fn check_two_products_of<E: Element>(cell: Cell, sizes: Sizes, tolerance: f64) {
+    let rows: &[&[usize]] = match cell {
+        Cell::Lstm(_) => &[&[0], &[1], &[1, 2], &[0, 1], &[0, 2]],
+        // One of the two has the rows of the batch.
+        Cell::Gru => &[&[0], &[1]],
+    };
+    for (seed, call) in calls::<E>(cell, sizes, 5).into_iter().enumerate() {
         let call = &call;
         for context in contexts() {
             let want = call.run::<E>(&context).expect("it is right");
@@ -243,7 +253,7 @@ fn check_two_products<E: Element>(sizes: Sizes, tolerance: f64) {
             }
             // Rows that end need states of full size.
             let has_lengths = call.steps.sequence_length.is_some();
-            for rows in [&[0][..], &[1], &[1, 2], &[0, 1], &[0, 2]] {
+            for &rows in rows {
                 let one = call.of_two_products(rows);
                 if has_lengths && rows != [0] {
                     one.run::<E>(&context).expect_err("rows end");
@@ -257,6 +267,32 @@ fn check_two_products<E: Element>(sizes: Sizes, tolerance: f64) {
                 strict.run::<E>(&context).expect_err("they do not");
             }
         }
+    }
+}
+
+/// The columns of both gates change places, or those of the update gate their sign, as `1 - S(z)` is `S(-z)`.
+fn check_forms<E: Element>(sizes: Sizes, tolerance: f64) {
+    for plain in calls::<E>(Cell::Gru, sizes, 7) {
+        let mut other = plain.clone();
+        (other.kind.update_first, other.kind.u_weighs_c) = (true, true);
+        for at in [2, 4] {
+            let columns = Axis(plain.inputs[at].ndim() - 1);
+            let (r, u) = plain.inputs[at].view().split_at(columns, sizes.cell_size);
+            other.inputs[at] = concatenate![columns, u.mapv(|u| -u), r];
+        }
+        for context in contexts() {
+            let [got, want] =
+                [&other, &plain].map(|call| call.run::<E>(&context).expect("it is right"));
+            all_close(&got, &want, tolerance).unwrap_or_else(|why| panic!("{sizes:?}: {why}"));
+        }
+    }
+}
+
+#[test]
+fn gates_of_a_gru_have_any_order_and_share() {
+    for sizes in SOME {
+        check_forms::<f32>(sizes, FLOAT);
+        check_forms::<f16>(sizes, HALF);
     }
 }
 

@@ -223,16 +223,26 @@ def weights(maker, shape):
 
 
 def plain_gru_step(maker, x, h, parameters, axis, function="Tanh"):
-    """A step of `GRUCell`: h, and what the backward step needs."""
-    w_ru, w_c, b_ru, b_c = parameters
+    """A step of a GRU cell: h, and what the backward step of `GRUCell` needs."""
+    w_ru, w_c, b_ru, b_c, *of_state = parameters
+    w_ru_h, w_c_h = of_state or [None] * 2
     states, gates = h.shape, (h.shape[0], 2 * h.shape[1])
-    both = maker.one("Sigmoid", [_preactivations(maker, [x, h], w_ru, b_ru, axis)], gates)
-    r, u = maker.add("Split", [axis, both], [states] * 2, num_split=2)
+    z = _preactivations(maker, [x, h], w_ru, b_ru, axis, w_ru_h)
+    if maker.chance(0.15):
+        halves = maker.add("Split", [axis, z], [states] * 2, num_split=2)
+        r, u = (maker.one("Sigmoid", [half], states) for half in halves)
+        both = maker.one("ConcatV2", [r, u, axis], gates)
+    else:
+        both = maker.one("Sigmoid", [z], gates)
+        r, u = maker.add("Split", [axis, both], [states] * 2, num_split=2)
+    if maker.chance(0.15):
+        r, u = u, r
     hr = maker.one("Mul", [r, h], states)
-    c = maker.one(function, [_preactivations(maker, [x, hr], w_c, b_c, axis)], states)
+    c = maker.one(function, [_preactivations(maker, [x, hr], w_c, b_c, axis, w_c_h)], states)
     one = maker.one("Const", [], (), value={"value": 1.0})
     rest = maker.one("Sub", [one, u], states)
-    terms = [maker.one("Mul", pair, states) for pair in ([u, h], [rest, c])]
+    shares = [rest, u] if maker.chance(0.15) else [u, rest]
+    terms = [maker.one("Mul", list(pair), states) for pair in zip(shares, [h, c])]
     return maker.one(maker.add_op, terms, states), (both, r, u, hr, c, rest)
 
 
@@ -244,7 +254,14 @@ def plain_gru(maker, batch, size, cell, w=None):
     x, h, axis = source(maker, (batch, size)), state(maker, states), maker.integers(1)
     biases = [source(maker, shape, 0.3) for shape in (gates[1:], states[1:])]
     candidate = function(maker)
-    end, saved = plain_gru_step(maker, x, h, (w_ru, w_c, *biases), axis, candidate)
+    parameters = [w_ru, w_c, *biases]
+    if maker.chance(0.25):  # Each has weights of its own.
+        shapes = [(size, 2 * cell), (size, cell), (cell, 2 * cell), (cell, cell)]
+        of_x, of_state = (
+            [weights(maker, shape) for shape in some] for some in (shapes[:2], shapes[2:])
+        )
+        parameters = [*of_x, *biases, *of_state]
+    end, saved = plain_gru_step(maker, x, h, parameters, axis, candidate)
     both, r, u, hr, c, rest = saved
     ends = [end]
     dh = source(maker, states, 0.3)
@@ -281,6 +298,9 @@ class Steps:
             self.shapes = [(size, gates * units), self.shapes[1], (units, gates * units)]
         if not self.is_lstm:
             self.shapes = [self.shapes[0], (rows, units), self.shapes[1], (units,)]
+        if self._kind == "gru" and maker.chance(0.3):
+            self.shapes[:2] = [(size, gates * units), (size, units)]
+            self.shapes += [(units, gates * units), (units, units)]
         if self._kind == "block_lstm":
             bounds = {
                 "forget_bias": random.choice([0.0, 1.0]),

@@ -1,4 +1,4 @@
-"""The graph pass on cells as people write them: no bias, an added one, gates in any order."""
+"""The graph pass on cells as people write them: any biases and products, gates in any order."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from blockcell_tools.reference.inputs import scaled_error
 from helpers import isolated
 
 STEPS = {"lstm": "BlockcellLSTMCell", "gru": "GRUBlockCell"}
+PLAIN = {"lstm": "BlockcellLSTMCell", "gru": "BlockcellGRUCell"}
 LAYERS = {"lstm": "BlockcellLSTMLayer", "gru": "BlockcellGRULayer"}
 GRADIENTS = {"lstm": "BlockcellLSTMCellGrad", "gru": "BlockcellGRUCellGradC"}
 NAMES = [*own_cells.ALL, *own_cells.RNNS]
@@ -37,12 +38,13 @@ def test_what_becomes_a_step(rewritten, name):
     cell, kind, loop, train, _ = own_cells.ALL[name]
     new = isolated.value(rewritten[name])["rewritten"]
     count = 1 if loop else own_cells.STEPS
+    step = (PLAIN if kind in (*own_cells.TWO, *own_cells.FORMS) else STEPS)[cell]
     if kind in ("row", "one"):
-        assert not new[STEPS[cell]] and not new[LAYERS[cell]] and not new[GRADIENTS[cell]]
+        assert not new[step] and not new[LAYERS[cell]] and not new[GRADIENTS[cell]]
     elif train:
-        assert (new[STEPS[cell]], new[GRADIENTS[cell]]) == (count, count)
+        assert (new[step], new[GRADIENTS[cell]]) == (count, count)
     elif loop or kind in own_cells.MASKED:
-        assert new[STEPS[cell]] == count
+        assert new[step] == count
     else:
         assert new[LAYERS[cell]] == 1
 
@@ -50,5 +52,7 @@ def test_what_becomes_a_step(rewritten, name):
 @pytest.mark.parametrize("name", own_cells.RNNS)
 def test_what_becomes_a_layer(rewritten, name):
     new = isolated.value(rewritten[name])["rewritten"]
+    kind = own_cells.RNNS[name][0]
+    layer = LAYERS["gru" if kind in own_cells.GRUS else "lstm"]
     # One number is added to all, as nothing else is.
-    assert new["BlockcellLSTMLayer"] == int(own_cells.RNNS[name][0] != "projected_added_to_one")
+    assert new[layer] == int(kind != "projected_added_to_one")

@@ -104,7 +104,9 @@ def _of_lists(sizes):
         sequence = dict(time=np.int32(time), rounds=[np.int32(time)])
         sequence.update(sequence_length=[], x=some(time, batch, columns), h_prev=some(*gate))
         gru = dict(w_ru=some(columns + cell, 2 * cell), w_c=some(columns + cell, cell))
-        gru.update(b_ru=some(2 * cell), b_c=some(cell))
+        gru.update(b_ru=some(2 * cell), b_c=some(cell), w_ru_h=[], w_c_h=[])
+        two_of_gru = dict(gru, w_ru=some(columns, 2 * cell), w_c=some(columns, cell))
+        two_of_gru.update(w_ru_h=[some(cell, 2 * cell)], w_c_h=[some(cell, cell)])
         ended = np.arange(batch, dtype=np.int32) % (time + 1)
         peepholes = [some(cell) for _ in range(3)]
         norms = {name: [some(cell) for _ in range(5)] for name in ("gamma", "beta")}
@@ -158,6 +160,11 @@ def _of_lists(sizes):
             ),
             ("gru_cell", dict(x=x, h_prev=some(*gate), **gru)),
             ("gru_cell", dict(x=x, h_prev=some(*gate), **gru), dict(activation="linear")),
+            (
+                "gru_cell",
+                dict(x=x, h_prev=some(1, cell), **two_of_gru),
+                dict(broadcasts_rows=True, update_first=True, u_weighs_c=True),
+            ),
             ("gru_cell_grad_c", {name: some(*gate) for name in ("u", "h_prev", "c", "d_h")}),
             (
                 "gru_cell_grad_ru",
@@ -208,6 +215,7 @@ def _of_lists(sizes):
             ("keras_gru", keras_gru, dict(activation="relu")),
             ("gru_layer", dict(sequence, **gru)),
             ("gru_layer", dict(sequence, **gru, sequence_length=[ended])),
+            ("gru_layer", dict(sequence, **two_of_gru), dict(u_weighs_c=True)),
         ]
         for number, (name, inputs, *attributes) in enumerate(all_calls):
             if "layer_norm" in name and dtype != np.float32:

@@ -58,8 +58,16 @@ def _lstm(kind, x, states):
 
 def _gru(kind, x, states):
     (h,) = states
-    r, u = tf.split(tf.sigmoid(_preactivations(kind, x, h, 2 * CELL, "gates")), 2, 1)
-    c = tf.tanh(_preactivations(kind, x, r * h, CELL, "candidate"))
+    of_z = "two" if kind in FORMS else kind
+    z = _preactivations(of_z, x, h, 2 * CELL, "gates")
+    if kind == "split_first":
+        gates = [tf.sigmoid(bar) for bar in tf.split(z, 2, 1)]
+    else:
+        gates = tf.split(tf.sigmoid(z), 2, 1)
+    r, u = gates[::-1] if kind == "update_first" else gates
+    c = tf.tanh(_preactivations(of_z, x, r * h, CELL, "candidate"))
+    if kind == "of_candidate":
+        return ((1.0 - u) * h + u * c,)
     return (u * h + (1.0 - u) * c,)
 
 
@@ -68,6 +76,9 @@ ORDERS = {"i_f_o_j": "ifoj", "i_f_j_o": "ifjo", "f_i_o_j": "fioj"}
 CELLS = {"lstm": (_lstm, 2), "gru": (_gru, 1)}
 # The same with a product of x and one of h.
 TWO = ("two", "two_reversed", "two_biases", "two_none")
+# Gates of a GRU of two products: in the other order, as the candidate's share, and split before
+# their function.
+FORMS = ("update_first", "of_candidate", "split_first")
 # What is added to the products. The last two broadcast as no BiasAdd does.
 KINDS = ("none", "sum", "reversed", "row", "one")
 # Masks between the steps.
@@ -136,9 +147,9 @@ def name_of(cell, kind, loop, train, optimized):
 ALL = {
     name_of(*of): of
     for of in itertools.product(
-        CELLS, (*KINDS, *MASKED, *ORDERS, *TWO), (False, True), (False, True), OPTIMIZED
+        CELLS, (*KINDS, *MASKED, *ORDERS, *TWO, *FORMS), (False, True), (False, True), OPTIMIZED
     )
-    if of[0] == "lstm" or of[1] not in (*ORDERS, *TWO)
+    if of[1] not in {"lstm": FORMS, "gru": ORDERS}[of[0]]
 }
 
 
@@ -168,17 +179,35 @@ class _Cell:
         return tuple(tf.zeros([batch, CELL], dtype) for _ in range(2))
 
 
+class _Gru:
+    """The same with a GRU."""
+
+    state_size = output_size = CELL
+
+    def __init__(self, kind):
+        self._kind = kind
+
+    def __call__(self, x, state, scope=None):
+        (h,) = _gru(self._kind, x, (state,))
+        return h, h
+
+    def zero_state(self, batch, dtype):
+        return tf.zeros([batch, CELL], dtype)
+
+
 def _rnn(kind, lengths, rows, optimized):
     """`dynamic_rnn`, with lengths of rows or without, from a first state of so many rows."""
     random = np.random.RandomState(6)
     with tf.Graph().as_default():
         v1.set_random_seed(7)
         x = v1.placeholder(tf.float32, [None, STEPS, INPUT])
-        cell = _Cell(kind)
-        first = tuple(v1.placeholder(tf.float32, [None, size]) for size in cell.state_size)
-        cell(x[:, 0], first)  # The variables are made outside of the loop.
+        cell = _Gru(GRUS[kind]) if kind in GRUS else _Cell(kind)
+        sizes = tf.nest.flatten(cell.state_size)
+        first = tuple(v1.placeholder(tf.float32, [None, size]) for size in sizes)
+        states = first[0] if kind in GRUS else first
+        cell(x[:, 0], states)  # The variables are made outside of the loop.
         ended = tf.constant([STEPS, 2, 0]) if lengths else None
-        h, last = v1.nn.dynamic_rnn(cell, x, ended, first)
+        h, last = v1.nn.dynamic_rnn(cell, x, ended, states)
         feeds = {x: random.uniform(-1, 1, [BATCH, STEPS, INPUT])}
         for state in first:
             feeds[state] = random.uniform(-1, 1, [rows, state.shape.as_list()[1]])
@@ -186,7 +215,7 @@ def _rnn(kind, lengths, rows, optimized):
             for variable in v1.trainable_variables():
                 value = random.uniform(-0.5, 0.5, variable.shape.as_list())
                 session.run(variable.initializer, {variable.initial_value: value})
-            return counted(lambda: run(session, [h, *last], feeds))
+            return counted(lambda: run(session, [h, *tf.nest.flatten(last)], feeds))
 
 
 # Cells whose outputs are projected to so many numbers, or have x added, as wide or not.
@@ -199,6 +228,10 @@ PROJECTED = {
 }
 
 
+# GRUs by the names of their loops.
+GRUS = {f"gru_{kind}": kind for kind in ("sum", "two", *FORMS)}
+
+
 def rnn_name(kind, lengths, rows, optimized):
     words = ["rnn", kind, "lengths" if lengths else "whole", str(rows)]
     return "_".join(words) + ("" if optimized else "_not_optimized")
@@ -207,8 +240,8 @@ def rnn_name(kind, lengths, rows, optimized):
 # By kind, whether there are lengths, and the rows of the first state.
 RNNS = {
     rnn_name(*of): of
-    for of in itertools.product((*TWO, *PROJECTED), (False, True), (1, BATCH), OPTIMIZED)
-    if of[2] == BATCH or not (of[1] or of[0] in PROJECTED)
+    for of in itertools.product((*TWO, *PROJECTED, *GRUS), (False, True), (1, BATCH), OPTIMIZED)
+    if of[2] == BATCH or not (of[1] or of[0] in PROJECTED or of[0] == "gru_sum")
 }
 for _name, _of in RNNS.items():
     globals()[_name] = lambda of=_of: _rnn(*of)

@@ -130,14 +130,26 @@ def _gradient_calls():
     weights = {"w_ru": (INPUT + cell, 2 * cell), "w_c": (INPUT + cell, cell)}
     step = {"x": (batch, INPUT), "h_prev": (batch, cell), **weights, "b_ru": (2 * cell,)}
     step["b_c"] = (cell,)
-    yield Call("BlockcellGRUCell", step, kin=[set(step)])
-    for op, saved, gradient in (
-        ("BlockcellGRUCellGradC", ("u", "h_prev", "c"), "d_h"),
-        ("BlockcellGRUCellGradRU", ("r", "h_prev", "d_u_bar"), "d_hr"),
+    step.update(w_ru_h=[], w_c_h=[])
+    two = {**step, "w_ru": (INPUT, 2 * cell), "w_c": (INPUT, cell)}
+    two.update(w_ru_h=[(cell, 2 * cell)], w_c_h=[(cell, cell)])
+    row = {**two, "h_prev": (1, cell)}
+    for inputs, attributes in (
+        (step, {}),
+        (step, {"update_first": True, "u_weighs_c": True}),
+        (two, {}),
+        (row, {"broadcasts_rows": True, "u_weighs_c": True}),
+        ({**two, "x": (1, INPUT)}, {"broadcasts_rows": True}),
+    ):
+        yield Call("BlockcellGRUCell", inputs, attributes, [set(step)])
+    for op, saved, gradient, form in (
+        ("BlockcellGRUCellGradC", ("u", "h_prev", "c"), "d_h", "u_weighs_c"),
+        ("BlockcellGRUCellGradRU", ("r", "h_prev", "d_u_bar"), "d_hr", "update_first"),
     ):
         for shape in ((batch, cell), (cell,), (), (batch, 1)):
             inputs = dict.fromkeys(saved, (batch, cell))
-            yield Call(op, {**inputs, gradient: shape}, kin=[{*saved, gradient}])
+            attributes = {form: shape == (cell,)}
+            yield Call(op, {**inputs, gradient: shape}, attributes, [{*saved, gradient}])
 
 
 def _layer_calls():
@@ -157,6 +169,8 @@ def _layer_calls():
             "w_c": (width + cell, cell),
             "b_ru": (2 * cell,),
             "b_c": (cell,),
+            "w_ru_h": [],
+            "w_c_h": [],
         },
     }
     narrow = {"h_prev": (batch, 3), "projection": [(cell, 3)]}

@@ -239,32 +239,58 @@ def lstm_cell_grad(
     return found
 
 
-def gru_cell(x, h_prev, w_ru, w_c, b_ru, b_c):
+def gru_cell(
+    x,
+    h_prev,
+    w_ru,
+    w_c,
+    b_ru,
+    b_c,
+    w_ru_h=(),
+    w_c_h=(),
+    broadcasts_rows=False,
+    update_first=False,
+    u_weighs_c=False,
+):
     """`BlockcellGRUCell`."""
+    _, _, w_c = _of_one_product(x, h_prev, w_c, w_c_h, broadcasts_rows)
+    x, h_prev, w_ru = _of_one_product(x, h_prev, w_ru, w_ru_h, broadcasts_rows)
     batch, width = shape_of("x", x, (None, None))
     _, cell = shape_of("h_prev", h_prev, (batch, None))
     shape_of("w_ru", w_ru, (width + cell, 2 * cell))
     shape_of("w_c", w_c, (width + cell, cell))
     shape_of("b_ru", b_ru, (2 * cell,))
     shape_of("b_c", b_c, (cell,))
-    return oracle.gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c)
+    return _gru_step(x, h_prev, (w_ru, w_c, b_ru, b_c), update_first, u_weighs_c)
 
 
-def gru_cell_grad_c(u, h_prev, c, d_h):
+def _gru_step(x, h_prev, weights, update_first, u_weighs_c):
+    w_ru, w_c, b_ru, b_c = weights
+    if update_first:
+        w_ru, b_ru = (np.roll(one, b_c.shape[0], axis=-1) for one in (w_ru, b_ru))
+    found = oracle.gru_block_cell(x, h_prev, w_ru, w_c, b_ru, b_c)
+    if u_weighs_c:
+        u = found["u"]
+        found["h"] = (1 - u) * np.asarray(h_prev, np.float64) + u * found["c"]
+    return found
+
+
+def gru_cell_grad_c(u, h_prev, c, d_h, u_weighs_c=False):
     """`BlockcellGRUCellGradC`."""
     shape = shape_of("u", u, (None, None))
     shape_of("h_prev", h_prev, shape)
     shape_of("c", c, shape)
     _broadcasts_to("d_h", d_h, shape)
     u, h_prev, c, d_h = _double((u, h_prev, c, d_h))
+    of_h, sign = (1 - u, -1) if u_weighs_c else (u, 1)
     return {
-        "d_c_bar": d_h * (1 - u) * (1 - c * c),
-        "d_u_bar": d_h * (h_prev - c) * u * (1 - u),
-        "d_h_u": d_h * u,
+        "d_c_bar": d_h * (1 - of_h) * (1 - c * c),
+        "d_u_bar": sign * d_h * (h_prev - c) * u * (1 - u),
+        "d_h_u": d_h * of_h,
     }
 
 
-def gru_cell_grad_ru(r, h_prev, d_u_bar, d_hr):
+def gru_cell_grad_ru(r, h_prev, d_u_bar, d_hr, update_first=False):
     """`BlockcellGRUCellGradRU`."""
     shape = shape_of("r", r, (None, None))
     shape_of("h_prev", h_prev, shape)
@@ -272,7 +298,8 @@ def gru_cell_grad_ru(r, h_prev, d_u_bar, d_hr):
     _broadcasts_to("d_hr", d_hr, shape)
     r, h_prev, d_u_bar, d_hr = _double((r, h_prev, d_u_bar, d_hr))
     d_r_bar = d_hr * h_prev * r * (1 - r)
-    return {"d_r_bar_u_bar": np.concatenate([d_r_bar, d_u_bar], axis=1), "d_hr_r": d_hr * r}
+    both = [d_u_bar, d_r_bar] if update_first else [d_r_bar, d_u_bar]
+    return {"d_r_bar_u_bar": np.concatenate(both, axis=1), "d_hr_r": d_hr * r}
 
 
 # Loops over a sequence.
@@ -437,17 +464,27 @@ def gru_layer(
     w_c,
     b_ru,
     b_c,
+    w_ru_h=(),
+    w_c_h=(),
     x_sizes=(),
     h_sizes=(),
     needs_h=True,
     adds_x=False,
+    broadcasts_rows=False,
+    update_first=False,
+    u_weighs_c=False,
 ):
     """`BlockcellGRULayer`."""
     x_sizes, h_sizes = known_sizes("x_sizes", x_sizes), known_sizes("h_sizes", h_sizes)
     steps = _steps(time, rounds, x)
     if steps == 0:
         return _without_steps(time, x, (h_prev,), x_sizes, h_sizes, needs_h)
+    whole = h_prev if sequence_length else None
+    _, _, w_c = _of_one_product(x, h_prev, w_c, w_c_h, broadcasts_rows)
+    x, h_prev, w_ru = _of_one_product(x, h_prev, w_ru, w_ru_h, broadcasts_rows)
     shape = shape_of("x", x, (None, None, None))
+    rows = np.shape(whole)[:1]
+    expect(whole is None or rows == shape[1:2], "rows end, but not those of the state")
     batch, cell = shape_of("h_prev", h_prev, (shape[1], None))
     expect(not adds_x or shape[2] == cell, "x is not as wide as the outputs")
     rows = shape[2] + cell
@@ -460,7 +497,8 @@ def gru_layer(
     )
 
     def step(inputs, h):
-        return (oracle.gru_block_cell(inputs, h, w_ru, w_c, b_ru, b_c)["h"],)
+        weights = (w_ru, w_c, b_ru, b_c)
+        return (_gru_step(inputs, h, weights, update_first, u_weighs_c)["h"],)
 
     h, (h_last,) = _looped(x, (h_prev,), of_rows, step)
     return {"h": _with_x(h, x, of_rows, adds_x), "h_last": h_last}

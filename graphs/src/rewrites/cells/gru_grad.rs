@@ -1,11 +1,15 @@
-//! The backward step of `GRUCell`.
+//! The backward step of `GRUCell`, and of the other forms of `gru.rs`.
 //!
 //! ```text
 //! d_c_bar = TanhGrad(c, dh * (1 - u))          d_h_u = dh * u
 //! du = dh * h_prev + Neg(dh * c)
 //! d_hr = Slice(MatMul(d_c_bar, w_c^T))         d_hr_r = d_hr * r
 //! d_ru_bar = SigmoidGrad([r | u], ConcatV2(d_hr * h_prev, du, 1))
+//!            or ConcatV2(SigmoidGrad(r, d_hr * h_prev), SigmoidGrad(u, du), 1)
 //! ```
+//!
+//! The gates have the order of the forward step. Where u is the share of the candidate, u and `1 - u` change places, and
+//! `h_prev` and c.
 //!
 //! One new node computes what comes before the product, and one what comes after it. As with LSTM cells,
 //! tensors may come from stacks, and gradients may be added up ([`Broadcasts`]): all have one shape, so
@@ -31,14 +35,40 @@ use crate::reading::stacks::{factors_with, pushed};
 
 /// Whether a node could be the gradient of two gates' pre-activations.
 pub(super) fn looks_like_one(graph: &Graph, id: NodeId) -> bool {
-    let node = graph.node(id);
-    let is_of_two = |id: NodeId| {
-        let concat = graph.node(id);
-        concat.op == "ConcatV2"
-            && concat.inputs.len() == 3
-            && names_columns(graph, concat.inputs[2])
-    };
-    node.op == "SigmoidGrad" && is_of_two(node.inputs[1].node)
+    End::read(graph, id).is_some()
+}
+
+/// The gradients with respect to two gates, in the order of their columns, and the first gate or both as one tensor.
+struct End {
+    gates: [Output; 2],
+    gradients: [Output; 2],
+    nodes: Vec<NodeId>,
+}
+
+impl End {
+    /// Reads the gradient with respect to the pre-activations of two gates.
+    fn read(graph: &Graph, id: NodeId) -> Option<End> {
+        let node = graph.node(id);
+        if node.op == "SigmoidGrad" {
+            let concat = node.inputs[1].node;
+            let gradients = both_columns(graph, concat)?;
+            return Some(End { gates: [node.inputs[0]; 2], gradients, nodes: vec![id, concat] });
+        }
+        let is_through =
+            |both: &[Output; 2]| both.iter().all(|one| graph.op(one.node) == "SigmoidGrad");
+        let both = both_columns(graph, id).filter(is_through)?;
+        let [gates, gradients] = [0, 1].map(|n| both.map(|one| graph.input(one.node, n)));
+        let nodes = vec![id, both[0].node, both[1].node];
+        Some(End { gates, gradients, nodes })
+    }
+}
+
+/// Two tensors that a node puts side by side.
+fn both_columns(graph: &Graph, concat: NodeId) -> Option<[Output; 2]> {
+    let node = graph.node(concat);
+    let is_such = node.op == "ConcatV2" && node.inputs.len() == 3;
+    let &[left, right, axis] = node.inputs.first_chunk().filter(|_| is_such)?;
+    names_columns(graph, axis).then_some([left, right])
 }
 
 /// The functions that a candidate may be.
@@ -64,9 +94,12 @@ pub(super) fn rewrite(
     id: NodeId,
     report: &mut Report,
 ) -> bool {
-    let gates = pushed(graph, graph.input(id, 0));
-    let Some(forward) = known.get(&gates) else { return false };
-    match Backward::read(graph, forward, id) {
+    let Some(end) = End::read(graph, id) else { return false };
+    let gates = end.gates.map(|gates| pushed(graph, gates));
+    let Some(forward) = known.get(&gates[0]).filter(|forward| forward.is_of(gates)) else {
+        return false;
+    };
+    match Backward::read(graph, forward, id, end) {
         Ok(backward) => {
             let added = [(&forward.z_c, backward.d_c_bar), (&forward.z, of(id))]
                 .map(|(z, dz)| AddedBias::read(graph, shapes, z, dz));
@@ -91,25 +124,32 @@ struct Backward {
     d_c_bar: Output,
     d_h_u: Vec<Output>,
     d_hr_r: Vec<Output>,
-    /// The attribute for the candidate's function, if it is not tanh.
-    function: Option<(&'static str, Attribute)>,
+    /// The attributes of both nodes, where they are not what most cells have.
+    attributes: [Vec<(&'static str, Attribute)>; 2],
     /// The nodes before the product, and those after it.
     nodes: [Vec<NodeId>; 2],
 }
 
 impl Backward {
     /// Reads a step from its end. An error is the part that has another equation.
-    fn read(graph: &Graph, forward: &Forward, end: NodeId) -> Result<Backward, &'static str> {
+    fn read(
+        graph: &Graph,
+        forward: &Forward,
+        id: NodeId,
+        end: End,
+    ) -> Result<Backward, &'static str> {
         let reader = Reader { graph, forward };
-        let concat = graph.input(end, 1).node;
-        let (dr, du) = (graph.input(concat, 0), graph.input(concat, 1));
-        let mut after = vec![end, concat];
+        let [first, second] = end.gradients;
+        let (dr, du) = if forward.update_first { (second, first) } else { (first, second) };
+        let mut after = end.nodes;
         let Update { h_prev, c, dh, through_kept, nodes } =
             reader.update_gate(du).ok_or("gradient of the update gate")?;
         after.extend(nodes);
         let mut before = Vec::new();
-        let d_c_bar = reader.candidate(c, dh, &mut before).ok_or("gradient of the candidate")?;
-        let (d_h_u, u) = reader.through(through_kept, forward.u, c);
+        let (d_c_bar, of_c) =
+            reader.candidate(c, dh, &mut before).ok_or("gradient of the candidate")?;
+        let (d_h_u, of_h) = reader.through(through_kept, forward.shares()[0], c);
+        let u = if forward.u_weighs_c { Some(of_c) } else { of_h };
         let d_hr = reader.reset_gate(dr, h_prev, &mut after).ok_or("gradient of the reset gate")?;
         let (d_hr_r, r) = reader.through(d_hr, forward.r, c);
         before.extend(d_h_u.iter().map(|tensor| tensor.node));
@@ -117,7 +157,11 @@ impl Backward {
         let (u, r) = u.zip(r).ok_or("gradient of the state")?;
         let nodes = [before, after];
         let function = functions::attribute("activation", forward.function, Activation::Tanh);
-        Ok(Backward { end, r, u, c, h_prev, dh, d_hr, d_c_bar, d_h_u, d_hr_r, function, nodes })
+        let share = forward.u_weighs_c.then(|| ("u_weighs_c", true.into()));
+        let order = forward.update_first.then(|| ("update_first", true.into()));
+        let attributes = [function.into_iter().chain(share).collect(), Vec::from_iter(order)];
+        let end = id;
+        Ok(Backward { end, r, u, c, h_prev, dh, d_hr, d_c_bar, d_h_u, d_hr_r, attributes, nodes })
     }
 
     fn replace(
@@ -131,6 +175,7 @@ impl Backward {
         before.extend(&added[0].nodes);
         after.extend(&added[1].nodes);
         let [of_candidate, of_gates] = added;
+        let [of_c, of_ru] = self.attributes;
         let [before, after] = [before, after].map(|mut nodes| {
             nodes.sort_unstable();
             nodes.dedup();
@@ -141,7 +186,7 @@ impl Backward {
             nodes: before,
             op: ops::GRU_CELL_GRAD_C,
             inputs: taken([self.u, self.h_prev, self.c, self.dh]),
-            attributes: self.function.into_iter().collect(),
+            attributes: of_c,
             outputs: vec![[vec![self.d_c_bar], of_candidate.same].concat(), Vec::new(), self.d_h_u],
             row_sums: of_candidate.sums,
         };
@@ -156,7 +201,7 @@ impl Backward {
             nodes: after.into_iter().filter(|&id| graph.get(id).is_some()).collect(),
             op: ops::GRU_CELL_GRAD_RU,
             inputs,
-            attributes: Vec::new(),
+            attributes: of_ru,
             outputs: vec![[vec![of(self.end)], of_gates.same].concat(), self.d_hr_r],
             row_sums: of_gates.sums,
         };
@@ -187,16 +232,22 @@ impl Reader<'_> {
     }
 
     fn before(&self, tensor: Output, other: Option<Size>, nodes: &mut Vec<NodeId>) -> Output {
-        let size = |tensor| self.forward.is_of_state(tensor).then_some(Size::Gate);
-        let broadcasts = Broadcasts { graph: self.graph, size: &size, takes_axes_of_one: true };
-        let Some((inner, more)) = broadcasts.before_sum(tensor, Size::Gate, other) else {
-            return tensor;
-        };
+        let (graph, forward) = (self.graph, self.forward);
+        let size = |tensor| forward.size(tensor);
+        // Where one row of a state may stand for all, the sum over rows is no copy.
+        let takes_axes_of_one = !forward.z.broadcasts_rows;
+        let broadcasts = Broadcasts { graph, size: &size, takes_axes_of_one };
+        let others = [other, other.map(|_| Size::Previous)];
+        let mut found = others.iter().filter_map(|&other| {
+            // Nothing is larger than a gate, so nothing is added up to that.
+            broadcasts.before_sum(tensor, Size::Gate, other)
+        });
+        let Some((inner, more)) = found.next() else { return tensor };
         nodes.extend(more);
         inner
     }
 
-    /// Reads `dh * h_prev + Neg(dh * c)`.
+    /// Reads `dh * h_prev + Neg(dh * c)`, or with u as the share of c `dh * c + Neg(dh * h_prev)`.
     fn update_gate(&self, du: Output) -> Option<Update> {
         let sum = self.graph.node(du.node);
         let is_sum = matches!(sum.op.as_str(), "AddN" | "Add" | "AddV2");
@@ -204,28 +255,41 @@ impl Reader<'_> {
             sum.inputs.first_chunk().filter(|_| is_sum && sum.inputs.len() == 2)?;
         let read = |kept: Output, new: Output| {
             let mut nodes = vec![du.node];
-            if self.forward.starts_with_zeros() && is_zero(self.graph, kept) {
-                let (dh, c) = self.through_new(new, &mut nodes)?;
-                let (h_prev, through_kept) = (self.forward.h_prev(), dh);
-                return Some(Update { h_prev, c, dh, through_kept, nodes });
+            let (h_prev, c) = (self.forward.h_prev(), self.forward.c);
+            let zeros = self.forward.starts_with_zeros() && !self.forward.u_weighs_c;
+            if zeros && is_zero(self.graph, kept) {
+                let (through_kept, c) = self.negative(new, c, &mut nodes)?;
+                let dh = self.before_sum(through_kept, &mut nodes);
+                return Some(Update { h_prev, c, dh, through_kept: dh, nodes });
             }
+            let u_weighs_c = self.forward.u_weighs_c;
+            let (plain, negated) = if u_weighs_c { (c, h_prev) } else { (h_prev, c) };
             let kept = self.before_sum(kept, &mut nodes);
-            let (through_kept, h_prev) = factors_with(self.graph, kept, self.forward.h_prev())?;
+            let (through_plain, plain) = factors_with(self.graph, kept, plain)?;
             nodes.push(kept.node);
-            let dh = self.before_sum(through_kept, &mut nodes);
-            let (through_new, c) = self.through_new(new, &mut nodes)?;
-            (through_new == dh).then_some(Update { h_prev, c, dh, through_kept, nodes })
+            let (through_negated, negated) = self.negative(new, negated, &mut nodes)?;
+            let dh = self.before_sum(through_plain, &mut nodes);
+            let is_same = self.before_sum(through_negated, &mut nodes) == dh;
+            let (h_prev, c, through_kept) = match u_weighs_c {
+                true => (negated, plain, through_negated),
+                false => (plain, negated, through_plain),
+            };
+            is_same.then_some(Update { h_prev, c, dh, through_kept, nodes })
         };
         read(left, right).or_else(|| read(right, left))
     }
 
-    /// Reads `Neg(dh * c)`: `dh` and `c`.
-    fn through_new(&self, new: Output, nodes: &mut Vec<NodeId>) -> Option<(Output, Output)> {
+    /// Reads `Neg(dh * factor)`: `dh` as the product takes it, and the factor.
+    fn negative(
+        &self,
+        new: Output,
+        factor: Output,
+        nodes: &mut Vec<NodeId>,
+    ) -> Option<(Output, Output)> {
         let negative = self.before(new, None, nodes);
         let new = self.before_sum(unary(self.graph, negative, "Neg")?, nodes);
-        let (through_new, c) = factors_with(self.graph, new, self.forward.c)?;
         nodes.extend([negative.node, new.node]);
-        Some((self.before_sum(through_new, nodes), c))
+        factors_with(self.graph, new, factor)
     }
 
     /// Reads `d_hr * h_prev`: `d_hr`. Zeros stand for both.
@@ -238,8 +302,13 @@ impl Reader<'_> {
         other_factor(self.graph, product, h_prev)
     }
 
-    /// Reads `TanhGrad(c, dh * (1 - u))`.
-    fn candidate(&self, c: Output, dh: Output, nodes: &mut Vec<NodeId>) -> Option<Output> {
+    /// Reads `TanhGrad(c, dh * share)`: that, and the share of the candidate.
+    fn candidate(
+        &self,
+        c: Output,
+        dh: Output,
+        nodes: &mut Vec<NodeId>,
+    ) -> Option<(Output, Output)> {
         let uses = self.graph.data_consumers(c.node).map(of);
         let through = uses.filter_map(|d_c_bar| {
             let [value, d] = functions::through(self.graph, d_c_bar, self.forward.function)?;
@@ -248,12 +317,12 @@ impl Reader<'_> {
         through.into_iter().find_map(|(d_c_bar, d)| {
             let mut more = vec![d_c_bar.node];
             let product = self.before_sum(d, &mut more);
-            let (through, _) = factors_with(self.graph, product, self.forward.rest)?;
+            let (through, share) = factors_with(self.graph, product, self.forward.shares()[1])?;
             more.push(product.node);
             let is_such = self.before_sum(through, &mut more) == dh;
             is_such.then(|| {
                 nodes.extend(more);
-                d_c_bar
+                (d_c_bar, share)
             })
         })
     }

@@ -6,7 +6,7 @@
 //! | its backward step | `BlockcellLSTMCellGrad` |
 //! | the forward step of `LayerNormBasicLSTMCell` | `BlockcellLayerNormLSTMCell` |
 //! | a normalization whose gradient is taken, and that gradient | `BlockcellLayerNorm` and `BlockcellLayerNormGrad` |
-//! | the forward step of `GRUCell` | `GRUBlockCell` |
+//! | the forward step of `GRUCell`, or one of two products | `GRUBlockCell` or `BlockcellGRUCell` |
 //! | its backward step | `BlockcellGRUCellGradC` and `BlockcellGRUCellGradRU` |
 //!
 //! What the steps are made of is in `lstm.rs`, `lstm_grad.rs`, `lstm_grad_parts.rs`, `normalized.rs`, `layer_norm.rs`, `layer_norm_grad.rs`, `gru.rs` and `gru_grad.rs`. Conditions, and where they are checked:
@@ -51,7 +51,13 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
     let shapes = LazyShapes::default();
     for &split in &lstm {
         if let Ok(forward) = lstm::Forward::read(graph, &shapes, split) {
-            row_shapes::rewrite(graph, &shapes, &forward);
+            row_shapes::rewrite(graph, &shapes, &forward.z);
+        }
+    }
+    for &split in &gru {
+        if let Ok(forward) = gru::Forward::read(graph, &shapes, split) {
+            row_shapes::rewrite(graph, &shapes, &forward.z);
+            row_shapes::rewrite(graph, &shapes, &forward.z_c);
         }
     }
     let mut context = step::Context::of(graph);
@@ -66,7 +72,7 @@ pub(crate) fn rewrite(graph: &mut Graph, report: &mut Report) {
         // Of two splits of the same gates, the first one counts.
         let steps = gru.iter().rev();
         let steps = steps.filter_map(|&split| gru::Forward::read(graph, &shapes, split).ok());
-        let known = steps.map(|forward| (forward.gates, forward)).collect();
+        let known = steps.map(|forward| (forward.gates(), forward)).collect();
         for id in places(graph, gru_grad::looks_like_one) {
             replaced +=
                 usize::from(gru_grad::rewrite(graph, &mut context, (&shapes, &known), id, report));

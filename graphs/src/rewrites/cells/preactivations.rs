@@ -133,17 +133,16 @@ impl Preactivations {
         Preactivations::of(graph, Sum::read(graph, z, MOST_SUMS)?)
     }
 
-    /// Reads `z` of one product, given `activation(z)`. TensorFlow fuses the two on some processors.
+    /// Reads `z`, given `activation(z)`. TensorFlow fuses the two on some processors, where there is one product.
     pub(super) fn activated(
         graph: &Graph,
         tensor: Output,
         activation: &str,
     ) -> Option<Preactivations> {
-        let z = match unary(graph, tensor, activation) {
+        match unary(graph, tensor, activation) {
             Some(z) => Preactivations::read(graph, z),
             None => Preactivations::of(graph, Sum::fused(graph, tensor, &["BiasAdd", activation])?),
-        };
-        z.filter(|z| z.w_h.is_none())
+        }
     }
 
     fn of(graph: &Graph, sum: Sum) -> Option<Preactivations> {
@@ -177,9 +176,19 @@ impl Preactivations {
     pub(super) fn with_state(self, graph: &Graph, cs_prev: Option<Output>) -> Preactivations {
         let (Some(cs_prev), Some(w_h)) = (cs_prev, self.w_h) else { return self };
         let is_state = |h_prev| is_of_one_step(graph, h_prev, cs_prev);
-        if is_state(self.h_prev) || !is_state(self.x) {
-            return self;
+        if is_state(self.h_prev) || !is_state(self.x) { self } else { self.swapped(w_h) }
+    }
+
+    /// The same with that factor as `h_prev` for which this holds. None if there is none.
+    pub(super) fn with_factor(self, is_state: impl Fn(Output) -> bool) -> Option<Preactivations> {
+        match self.w_h {
+            _ if is_state(self.h_prev) => Some(self),
+            Some(w_h) if is_state(self.x) => Some(self.swapped(w_h)),
+            _ => None,
         }
+    }
+
+    fn swapped(self, w_h: Output) -> Preactivations {
         let [of_x, of_h] = self.sides;
         let (x, h_prev, sides) = (self.h_prev, self.x, [of_h, of_x]);
         Preactivations { x, h_prev, w: w_h, w_h: Some(self.w), sides, ..self }

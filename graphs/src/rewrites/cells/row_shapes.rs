@@ -6,15 +6,14 @@
 //!
 //! So the products are read by nobody but their step. The new nodes have values where the old one had one.
 
-use super::lstm::Forward;
+use super::preactivations::Preactivations;
 use crate::facts::placement::{check_same_device, is_claimed};
 use crate::facts::shapes::LazyShapes;
 use crate::graph::{Attribute, Constant, DataType, Graph, Node, NodeId, Output, Values};
 use crate::reading::neighbours::{of, takers};
 
-/// Rewrites all such shapes of a step.
-pub(super) fn rewrite(graph: &mut Graph, shapes: &LazyShapes, forward: &Forward) {
-    let z = &forward.z;
+/// Rewrites all such shapes of a step's pre-activations.
+pub(super) fn rewrite(graph: &mut Graph, shapes: &LazyShapes, z: &Preactivations) {
     let Some(w_h) = z.w_h else { return };
     for (side, (left, w)) in z.sides.iter().zip([(z.x, z.w), (z.h_prev, w_h)]) {
         let Some(&[rows, columns]) = shapes.of(graph).sizes(graph, w).as_deref() else { continue };

@@ -60,7 +60,8 @@ impl After {
         if graph.op(step) == ops::NORMALIZED_LSTM_CELL {
             return after; // Its layer adds nothing.
         }
-        let has_own = is_plain && graph.node(step).int("num_w_h") == Some(1);
+        let may_have_own = is_plain || graph.op(step) == ops::HALF_GRU_CELL;
+        let has_own = may_have_own && graph.node(step).int("num_w_h") == Some(1);
         if width == if has_own { rows } else { rows - width } {
             after.add(graph, x);
         }

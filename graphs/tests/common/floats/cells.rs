@@ -115,7 +115,7 @@ pub(crate) fn compute(node: &Node, inputs: &[Tensor]) -> Option<Option<Vec<Tenso
         ops::LSTM_CELL_GRAD => lstm_cell_grad(node, &mut inputs),
         ops::GRU_CELL | ops::HALF_GRU_CELL => gru_cell(node, &mut inputs),
         ops::GRU_CELL_GRAD_C => gru_cell_grad_c(node, &mut inputs),
-        ops::GRU_CELL_GRAD_RU => gru_cell_grad_ru(&mut inputs),
+        ops::GRU_CELL_GRAD_RU => gru_cell_grad_ru(node, &mut inputs),
         ops::MAT_MUL_ADD_N => mat_mul_add_n(node, &mut inputs),
         ops::MAT_MUL_SLICE => mat_mul_slice(node, &mut inputs),
         ops::BIAS_ADD_GRAD_ADD_N => bias_add_grad_add_n(node, &mut inputs),
@@ -139,7 +139,7 @@ fn gates([x, h_prev, w, b]: [&Tensor; 4], count: usize) -> Option<Vec<Tensor>> {
 fn gates_of_two(
     [x, h_prev, w, b]: [&Tensor; 4],
     w_h: &Tensor,
-    broadcasts_rows: bool,
+    (broadcasts_rows, count): (bool, usize),
 ) -> Option<Vec<Tensor>> {
     if Some(&b.shape[..]) != w.shape.get(1..) || Some(&b.shape[..]) != w_h.shape.get(1..) {
         return None;
@@ -148,7 +148,7 @@ fn gates_of_two(
     if !broadcasts_rows && of_x.shape != of_h.shape {
         return None;
     }
-    of_x.plus(&of_h)?.plus(b)?.split(1.0, 4)
+    of_x.plus(&of_h)?.plus(b)?.split(1.0, count)
 }
 
 fn lstm_cell(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
@@ -166,7 +166,7 @@ fn lstm_step(
     w_h: &[Tensor],
 ) -> Option<Vec<Tensor>> {
     let parts = match w_h {
-        [w_h] => gates_of_two(parameters, w_h, flag(node, "broadcasts_rows"))?,
+        [w_h] => gates_of_two(parameters, w_h, (flag(node, "broadcasts_rows"), 4))?,
         _ => gates(parameters, 4)?,
     };
     let [i_bar, ci_bar, f_bar, o_bar] = gate_order(node).map(|place| &parts[place]);
@@ -296,29 +296,48 @@ fn lstm_cell_grad(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
 
 fn gru_cell(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let [x, h_prev, w_ru, w_c, b_ru, b_c] = [(); 6].map(|()| inputs.one());
-    let parts = gates([x, h_prev, w_ru, b_ru], 2)?;
-    let [r, u] = [parts[0].map(of_gates(node)), parts[1].map(of_gates(node))];
-    if r.shape != h_prev.shape {
+    let w_h = inputs.some(2 * count(node, "num_w_h"));
+    let broadcasts_rows = flag(node, "broadcasts_rows");
+    let sums = |parameters, w_h: Option<&Tensor>, count| match w_h {
+        Some(w_h) => gates_of_two(parameters, w_h, (broadcasts_rows, count)),
+        None => gates(parameters, count),
+    };
+    let parts = sums([x, h_prev, w_ru, b_ru], w_h.first(), 2)?;
+    let places = if flag(node, "update_first") { [1, 0] } else { [0, 1] };
+    let [r, u] = places.map(|place| parts[place].map(of_gates(node)));
+    if r.shape[1..] != h_prev.shape[1..] || (!broadcasts_rows && r.shape != h_prev.shape) {
         return None;
     }
-    let c = gates([x, &r.times(h_prev)?, w_c, b_c], 1)?[0].map(of_state(node));
-    let h = u.times(h_prev)?.plus(&rest(&u).times(&c)?)?;
+    let c = sums([x, &r.times(h_prev)?, w_c, b_c], w_h.get(1), 1)?[0].map(of_state(node));
+    let [of_h, of_c] = shares(node, &u);
+    let h = of_h.times(h_prev)?.plus(&of_c.times(&c)?)?;
     Some(vec![r, u, c, h])
+}
+
+/// The shares of the old state and of the candidate in the new one.
+fn shares(node: &Node, u: &Tensor) -> [Tensor; 2] {
+    if flag(node, "u_weighs_c") { [rest(u), u.clone()] } else { [u.clone(), rest(u)] }
 }
 
 fn gru_cell_grad_c(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let [u, h_prev, c, d_h] = [(); 4].map(|()| inputs.one());
     let d_h = d_h.spread(&u.shape)?;
-    let d_c_bar = d_h.times(&rest(u))?.times(&c.map(slope_of_state(node)))?;
-    let d_u_bar = d_h.times(&h_prev.plus(&c.map(|x| -x))?)?.times(&slope(u))?;
-    Some(vec![d_c_bar, d_u_bar, d_h.times(u)?])
+    let [of_h, of_c] = shares(node, u);
+    let d_c_bar = d_h.times(&of_c)?.times(&c.map(slope_of_state(node)))?;
+    let (more, less) = if flag(node, "u_weighs_c") { (c, h_prev) } else { (h_prev, c) };
+    let d_u_bar = d_h.times(&more.plus(&less.map(|x| -x))?)?.times(&slope(u))?;
+    Some(vec![d_c_bar, d_u_bar, d_h.times(&of_h)?])
 }
 
-fn gru_cell_grad_ru(inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
+fn gru_cell_grad_ru(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {
     let [r, h_prev, d_u_bar, d_hr] = [(); 4].map(|()| inputs.one());
     let d_hr = d_hr.spread(&r.shape)?;
     let d_r_bar = d_hr.times(h_prev)?.times(&slope(r))?;
-    Some(vec![concat(&[d_r_bar, d_u_bar.clone()], 1.0)?, d_hr.times(r)?])
+    let mut both = [d_r_bar, d_u_bar.clone()];
+    if flag(node, "update_first") {
+        both.reverse();
+    }
+    Some(vec![concat(&both, 1.0)?, d_hr.times(r)?])
 }
 
 fn mat_mul_add_n(node: &Node, inputs: &mut Inputs<'_>) -> Option<Vec<Tensor>> {

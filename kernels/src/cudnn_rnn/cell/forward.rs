@@ -115,6 +115,7 @@ impl LayerCell<'_> {
             b_ru,
             b_c,
             b_hc: Some(b_hc),
+            u_weighs_c: false,
         };
         block_gru::forward::GruSequence { lengths, x, h_prev, w_x, w_h, step }.compute(
             context,

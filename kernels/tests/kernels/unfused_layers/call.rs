@@ -65,7 +65,7 @@ pub(crate) struct Call {
     pub(crate) outputs: Tensors,
     pub(crate) scratch: [usize; 2],
     pub(crate) columns: GateColumns,
-    /// Whether an LSTM has the weights of x and those of h_prev as two tensors.
+    /// Whether the weights of x and those of h_prev are tensors of their own.
     pub(crate) apart: bool,
 }
 
@@ -169,7 +169,15 @@ impl Call {
             }
             Cell::Gru => {
                 let outputs = views_mut!(GruLayerOutputs, &mut results, [h, h_last]);
-                gru_layer(context, &self.kind, gru(&self.steps, &inputs), outputs, memory)
+                let weights: [ArrayView2<'_, E>; 2] = [2, 3].map(|n| view(&inputs[n]));
+                let input_size = inputs[0].shape()[2].min(weights[0].nrows());
+                let [ru, c] = weights.map(|w| w.split_at(Axis(0), input_size.min(w.nrows())));
+                let mut inputs = gru(&self.steps, &inputs);
+                if self.apart {
+                    (inputs.w_ru, inputs.w_ru_h) = (ru.0, Some(ru.1));
+                    (inputs.w_c, inputs.w_c_h) = (c.0, Some(c.1));
+                }
+                gru_layer(context, &self.kind, inputs, outputs, memory)
             }
         };
         let results = restored(&results);
@@ -315,5 +323,7 @@ fn gru<'a, E: Element>(steps: &'a Steps, inputs: &'a [ArrayD<E>]) -> GruLayerInp
         w_c: view(&inputs[3]),
         b_ru: view(&inputs[4]),
         b_c: view(&inputs[5]),
+        w_ru_h: None,
+        w_c_h: None,
     }
 }
