@@ -2,6 +2,7 @@
 
 use crate::common::rewriting::rewriting;
 use crate::keras::{GRU, LSTM, stays, with};
+use crate::mutations::{check, loop_of_keras, replaced};
 
 /// The step of a GRU that resets the state before its product.
 pub(super) fn reset_before() -> String {
@@ -30,6 +31,58 @@ pub(super) fn reset_before() -> String {
         assert!(text.contains(from), "{from}");
         text.replace(from, to)
     })
+}
+
+/// Keras 2 takes the columns of the state's product by a `SplitV`.
+fn by_sizes(step: &str) -> String {
+    let changes = [
+        ("h_z = StridedSlice(of_h, at_0, at_1, ones) begin_mask=1 end_mask=1", ""),
+        (
+            "h_r = StridedSlice(of_h, at_1, at_2, ones) begin_mask=1 end_mask=1",
+            "sizes_h = Const(^pivot) T=int32 value=[5,5,-1]
+            parts_h = SplitV(of_h, sizes_h, columns) num_split=3",
+        ),
+        ("AddV2(split, h_z)", "AddV2(split, parts_h)"),
+        ("AddV2(split:1, h_r)", "AddV2(split:1, parts_h:1)"),
+    ];
+    let text = replaced(step, &changes);
+    text.replace("h_c = StridedSlice(of_h, at_2, at_0, ones) begin_mask=1 end_mask=3", "")
+        .replace("h_c", "parts_h:2")
+}
+
+#[test]
+fn columns_may_be_taken_by_their_sizes() {
+    let known = ("recurrent = VarHandleOp()", "recurrent = VarHandleOp() shape=[5,15]");
+    for (step, reset_after) in [(GRU.to_owned(), ""), (reset_before(), "reset_after=false")] {
+        let step = by_sizes(&step);
+        let text = rewriting(&with(&step, &[known])).text();
+        assert!(text.contains("BlockcellKerasGRU(") && text.contains(reset_after), "{text}");
+        for (from, to) in [
+            ("value=[5,5,-1]", "value=[5,4,-1]"),
+            ("value=[5,5,-1]", "value=[4,5,-1]"),
+            ("value=[5,5,-1]", "value=[5,5,4]"),
+            ("value=[5,5,-1]", "value=[5,5]"),
+            ("SplitV(of_h, sizes_h, columns)", "SplitV(of_h, sizes_h, parts_axis)"),
+            ("AddV2(split, parts_h)", "AddV2(split, parts_h:1)"),
+            ("AddV2(split:1, parts_h:1)", "AddV2(split:1, parts_h)"),
+        ] {
+            stays(&step, &[known, (from, to)]);
+        }
+        // Five columns are not a third of these.
+        let wide = ("recurrent = VarHandleOp()", "recurrent = VarHandleOp() shape=[5,16]");
+        stays(&step, &[wide]);
+    }
+}
+
+#[test]
+fn near_misses_of_columns_by_their_sizes() {
+    for (step, shape) in [(GRU.to_owned(), "[2,15]"), (reset_before(), "[15]")] {
+        check(&loop_of_keras(
+            &by_sizes(&step),
+            ["[3,15]", "[5,15]", shape],
+            &["BlockcellKerasGRU("],
+        ));
+    }
 }
 
 /// The number of `hard_sigmoid` is added to a summand of each gate.

@@ -336,6 +336,10 @@ fn small(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
             return inputs[1]
                 .split(inputs[0].number()?, usize::try_from(int(node, "num_split")).ok()?);
         }
+        "SplitV" => {
+            let (sizes, axis) = (inputs[1].sizes()?, inputs[2].number()?);
+            return inputs[0].split_sizes(axis, &sizes);
+        }
         "ConcatV2" => {
             let (axis, parts) = inputs.split_last()?;
             concat(parts, axis.number()?)?

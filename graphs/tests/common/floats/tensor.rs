@@ -154,6 +154,27 @@ impl Tensor {
         is_even.then(|| (0..count).map(|part| self.cut(axis, part * size, size)).collect())
     }
 
+    /// Parts of these sizes, of which one may be -1 for what the others leave.
+    pub(crate) fn split_sizes(&self, axis: f64, sizes: &[i64]) -> Option<Vec<Tensor>> {
+        let axis = self.axis(axis)?;
+        let all = i64::try_from(self.shape[axis]).ok()?;
+        let known: i64 = sizes.iter().filter(|&&size| size >= 0).sum();
+        let is_open = |size: &&i64| **size < 0;
+        let is_whole = match sizes.iter().filter(is_open).count() {
+            0 => known == all,
+            1 => known <= all,
+            _ => false,
+        };
+        let size = |size: i64| usize::try_from(if size < 0 { all - known } else { size }).ok();
+        let sizes = sizes.iter().map(|&one| size(one)).collect::<Option<Vec<_>>>()?;
+        let mut begin = 0;
+        let parts = sizes.into_iter().map(|size| {
+            begin += size;
+            self.cut(axis, begin - size, size)
+        });
+        is_whole.then(|| parts.collect())
+    }
+
     /// The element of this number along the first axis.
     pub(crate) fn at(&self, place: usize) -> Option<Tensor> {
         let size = *self.shape.first()?;

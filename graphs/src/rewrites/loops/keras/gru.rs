@@ -13,6 +13,8 @@
 //! c = Tanh(x_c + MatMul(r * h_prev, w_h[:, 2 * units:]))
 //! ```
 //!
+//! Keras 3 takes the columns by slices, and Keras 2 by a `SplitV`.
+//!
 //! Another function may stand in place of both `Sigmoid`, and one in place of `Tanh`. Of `hard_sigmoid`, TensorFlow's optimizers
 //! add the number to one of the two summands.
 
@@ -45,9 +47,19 @@ impl Part {
                 let (whole, index) = (node.inputs[1], tensor.index);
                 is_such.then_some(Part { whole, index, units: None })
             }
+            "SplitV" => Part::of_sizes(graph, tensor),
             "StridedSlice" => Part::of_slice(graph, tensor.node),
             _ => None,
         }
+    }
+
+    /// A part of `SplitV(whole, [units, units, -1], 1)`. Without `reset_after`, nothing is left for the last one.
+    fn of_sizes(graph: &Graph, tensor: Output) -> Option<Part> {
+        let &[whole, sizes, axis] = &graph.node(tensor.node).inputs[..] else { return None };
+        let &[units, same, last] = integers(graph, sizes)? else { return None };
+        let is_such = units > 0 && same == units && (last == units || last == -1);
+        let is_such = is_such && names_columns(graph, axis);
+        is_such.then_some(Part { whole, index: tensor.index, units: Some(units) })
     }
 
     /// `whole[:, :units]`, `whole[:, units:2 * units]` or `whole[:, 2 * units:]`.
