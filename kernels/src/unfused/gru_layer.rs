@@ -3,9 +3,8 @@
 use ndarray::{ArrayView1, ArrayView3, ArrayViewMut3, Axis};
 
 use super::gru::GruAttributes;
-use super::loops::{self, Loop, Numbers};
+use super::loops::{self, Loop, Numbers, check_state};
 use super::lstm::apart;
-use super::lstm_layer::check_state;
 use super::memory::{self, Pieces};
 use super::rows::with_all_rows;
 use crate::block_gru::forward::{GruSequence, GruWeights, forward_scratch};

@@ -2,6 +2,7 @@
 
 use ndarray::{ArrayView3, ArrayViewD, ArrayViewMut3, Zip};
 
+use super::lstm::broadcast;
 use super::memory::whole_len;
 use crate::error::{self, known_shape};
 use crate::ops::partial::may_be_same;
@@ -230,6 +231,25 @@ pub(super) fn infer_lengths(
         }
         _ => Ok(()),
     }
+}
+
+/// A state broadcasts as in the first round of a loop, where it need not be whole.
+pub(super) fn check_state(
+    op: &'static str,
+    inputs: &Lists<'_, PartialShape>,
+    tensor: &'static str,
+    state: &[Option<usize>],
+    is_whole: bool,
+) -> Result<(), Error> {
+    let Some(got) = inputs.one(tensor) else { return Ok(()) };
+    let broadcasts = || broadcast(state, got).is_some_and(|both| may_be_same(&both, state));
+    if may_be_same(got, state) || (!is_whole && broadcasts()) {
+        return Ok(());
+    }
+    let more = if is_whole { "" } else { ", or a shape that broadcasts to it" };
+    let expected = format!("[batch, cell_size] = {}{more}", error::shape(state));
+    let got = got.clone();
+    Err(Error::Shape { op, tensor, index: None, expected, got })
 }
 
 /// The number of additional elements of scratch memory that an operation on a loop needs if an x of this shape has a

@@ -4,18 +4,17 @@ use ndarray::{ArrayView1, ArrayView2, Axis};
 
 use super::GateColumns;
 use super::gru_layer::{layer_shapes, steps};
-use super::loops::{self, Loop, Numbers};
-use super::lstm::{apart, broadcast};
+use super::loops::{self, Loop, Numbers, check_state};
+use super::lstm::apart;
 use super::memory::{self, Pieces};
 use super::one_round::{self, other_width_scratch};
 use super::rows::with_all_rows;
 use crate::block_lstm::forward::{LstmSequence, Projection, forward_scratch};
 use crate::lstm::Attributes;
 use crate::lstm::step::LstmStep;
-use crate::ops::partial::may_be_same;
 use crate::ops::{Inferred, LSTM_LAYER, Lists, PartialShape, Sizes};
 use crate::recurrence::{Lengths, Product, last_states};
-use crate::{Context, Element, Error, Storage, error};
+use crate::{Context, Element, Error, Storage};
 
 pub use crate::ops::loops::{LstmLayerInputs, LstmLayerOutputs};
 
@@ -77,25 +76,6 @@ fn check_projection(
     };
     let expected = format!("[cell_size, output_size] with an output_size of at most {cells}");
     let (op, tensor, got) = (LSTM_LAYER.name, "projection", got.clone());
-    Err(Error::Shape { op, tensor, index: None, expected, got })
-}
-
-/// A state broadcasts as in the first round of a loop, where it need not be whole.
-pub(super) fn check_state(
-    op: &'static str,
-    inputs: &Lists<'_, PartialShape>,
-    tensor: &'static str,
-    state: &[Option<usize>],
-    is_whole: bool,
-) -> Result<(), Error> {
-    let Some(got) = inputs.one(tensor) else { return Ok(()) };
-    let broadcasts = || broadcast(state, got).is_some_and(|both| may_be_same(&both, state));
-    if may_be_same(got, state) || (!is_whole && broadcasts()) {
-        return Ok(());
-    }
-    let more = if is_whole { "" } else { ", or a shape that broadcasts to it" };
-    let expected = format!("[batch, cell_size] = {}{more}", error::shape(state));
-    let got = got.clone();
     Err(Error::Shape { op, tensor, index: None, expected, got })
 }
 

@@ -6,8 +6,7 @@ use std::slice;
 use ndarray::{ArrayView1, Axis};
 
 use super::gru_layer::{layer_shapes, steps};
-use super::loops::{self, Loop, Numbers};
-use super::lstm_layer::check_state;
+use super::loops::{self, Loop, Numbers, check_state};
 use super::memory::{self, Pieces};
 use super::normalized::{NormalizedAttributes, check_norms};
 use super::one_round::{self, other_width_scratch};
