@@ -60,7 +60,9 @@ fn the_training_of_three_thousand_unrolled_steps() {
             assert_eq!(reported.iter().filter(of_op).count(), 3000, "{op}");
         }
         assert!(reported.iter().any(|line| line.ends_with("BlockcellMatMulAddN (parts: 3000)")));
-        assert!(reported.iter().any(|line| line.ends_with("BlockcellBiasAddGradAddN (parts: 3000)")));
+        assert!(
+            reported.iter().any(|line| line.ends_with("BlockcellBiasAddGradAddN (parts: 3000)"))
+        );
     }
 }
 
