@@ -261,8 +261,8 @@ impl Isa {
     /// `avx512`, `avx512_vnni`, `avx512_bf16`, `avx512_amx`, or one of [`Isa::models`].
     pub const VARIABLE: &'static str = "BLOCKCELL_ISA";
 
-    /// The instruction sets of this processor, the best last. The best includes the extensions for pairs, for int8 and for
-    /// tiles.
+    /// The instruction sets of this processor, the best last. The best includes the extensions for pairs and for int8, but
+    /// not AMX, which has run on no processor yet.
     #[must_use]
     pub fn available() -> Vec<Isa> {
         let kinds = [
@@ -276,7 +276,7 @@ impl Isa {
         ];
         let mut all: Vec<_> = kinds.into_iter().flatten().map(Isa::plain).collect();
         if let Some(best) = all.last_mut() {
-            *best = best.whole();
+            *best = best.without_tiles();
         }
         all
     }
@@ -340,7 +340,7 @@ impl Isa {
     #[must_use]
     pub fn choices() -> Vec<Isa> {
         let all = Isa::available().into_iter().rev();
-        let all = all.flat_map(|isa| [isa.whole(), isa.without_tiles(), Isa::plain(isa.kind)]);
+        let all = all.flat_map(|isa| [isa.without_tiles(), isa.whole(), Isa::plain(isa.kind)]);
         let mut all: Vec<_> = all.chain(Isa::models()).collect();
         all.dedup();
         all
@@ -356,6 +356,7 @@ impl Isa {
             let meaning = |isa| match isa {
                 _ if isa == choices[0] => "the best of this processor",
                 _ if Isa::models().contains(&isa) => "for tests",
+                _ if isa.tiles.is_some() => "experimental",
                 _ => "slower",
             };
             let values = choices.iter().map(|&isa| (isa.name(), isa, meaning(isa)));
