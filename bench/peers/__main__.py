@@ -166,7 +166,7 @@ def _measured(rows_file, sides, net, threads, arguments):
     """The turns of a row: from the file if it has them, else measured, and written to it."""
 
     def measure():
-        # In int8 each side is compared with float64 below: without VNNI, ONNX Runtime's sums saturate.
+        # In int8, each side is compared with float64: without VNNI, ONNX Runtime's sums saturate.
         largest = math.inf if net.work == nets.INT8 else LARGEST_ERROR
         options = (arguments.seconds, arguments.seed, largest)
         turns = sides.take_turns(net, net.sides, *options)._asdict()
