@@ -131,7 +131,7 @@ fn dimensions_of_plain_cells_that_overflow_are_errors() {
         let (x, h_prev) = (known(&[1, 1, huge]), known(&[1, huge]));
         let weights = [known(&[3, 4]), known(&[3, 2]), known(&[4]), known(&[2])];
         let fixed = [vec![known(&[]), known(&[]), x, h_prev], weights.to_vec()].concat();
-        let lengths = [1, 1, 0, 1, 1, 1, 1, 1, 1];
+        let lengths = [1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0];
         let shapes = Lists::new(&ops::GRU_LAYER, &lengths, &[1; 2], &fixed);
         let kind = Loop { needs_h: false, ..Loop::default() };
         assert!(gru_layer_shapes(&kind, None, &shapes).is_err(), "{huge}");

@@ -269,6 +269,7 @@ fn inferred(
     let all = [&scalars, lengths, fixed].concat();
     let counts = [vec![1, scalars.len() - 1, lengths.len()], vec![1; fixed.len()]].concat();
     let found = if matches!(cell, Cell::Gru) {
+        let counts = [counts, vec![0; 2]].concat();
         gru_layer_shapes(kind, None, &Lists::new(&GRU_LAYER, &counts, &[1; 2], &all))
     } else {
         let counts = [counts, vec![0; 3]].concat();
