@@ -6,9 +6,9 @@ use blockcell_kernels::ops::{
     UNFUSED_LSTM_CELL, UNFUSED_LSTM_CELL_GRAD,
 };
 use blockcell_kernels::unfused::{
-    self, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs, GruCellGradRuOutputs,
-    GruAttributes, GruCellInputs, GruCellOutputs, LstmCellGradAttributes, LstmCellGradInputs, LstmCellGradOutputs,
-    LstmCellInputs, LstmCellOutputs,
+    self, GruAttributes, GruCellGradCInputs, GruCellGradCOutputs, GruCellGradRuInputs,
+    GruCellGradRuOutputs, GruCellInputs, GruCellOutputs, LstmCellGradAttributes,
+    LstmCellGradInputs, LstmCellGradOutputs, LstmCellInputs, LstmCellOutputs,
 };
 use blockcell_kernels::{Element, Error};
 
@@ -238,7 +238,8 @@ pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<(
     let has_own = usize::from(shapes.len() > 6);
     choices.disturb(4, &mut shapes);
     let attributes = gru_attributes(choices);
-    let lists: Vec<_> = shapes[..6].chunks(1).chain([&shapes[6..6 + has_own], &shapes[6 + has_own..]]).collect();
+    let lists: Vec<_> =
+        shapes[..6].chunks(1).chain([&shapes[6..6 + has_own], &shapes[6 + has_own..]]).collect();
     let rows = attributes.broadcasts_rows;
     let found = known_outputs(with_lists(&UNFUSED_GRU_CELL, &lists, &[1; 4], |shapes| {
         unfused::gru_cell_shapes(rows, shapes)
@@ -246,9 +247,9 @@ pub(crate) fn gru_cell<E: Element + Held>(choices: &mut Choices<'_>) -> Result<(
     let mut wanted = found.clone().unwrap_or_else(|_| vec![vec![batch, cell]; 4]);
     choices.disturb(16, &mut wanted);
     let size = |shape: &[usize]| (shape[0], shape[1]);
-    let needed = found.as_ref().map_or([0; 2], |_| {
-        unfused::gru_cell_scratch([size(&shapes[0]), size(&shapes[1])])
-    });
+    let needed = found
+        .as_ref()
+        .map_or([0; 2], |_| unfused::gru_cell_scratch([size(&shapes[0]), size(&shapes[1])]));
     let mut written = outputs::<E>(&wanted)?;
     written.push(scratch::<f32>(choices, needed[0])?);
     written.push(scratch::<E>(choices, needed[1])?);

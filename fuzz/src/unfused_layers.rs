@@ -143,8 +143,7 @@ pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     let (attributes, columns) = (choices.lstm_attributes(has_peepholes), choices.gate_columns());
     let [broadcasts, broadcasts_rows, adds_x] = [(); 3].map(|()| choices.flag());
     let [update_first, u_weighs_c] = [(); 2].map(|()| choices.flag());
-    let kind =
-        Loop { broadcasts, broadcasts_rows, adds_x, update_first, u_weighs_c, ..kind };
+    let kind = Loop { broadcasts, broadcasts_rows, adds_x, update_first, u_weighs_c, ..kind };
     let proj_clip = [-1.0, 0.3][choices.below(2)];
     twice(choices, written, |context, written| {
         let (outputs, memory) = written.split_at_mut(outputs.len());
