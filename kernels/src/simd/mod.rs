@@ -356,8 +356,7 @@ impl Isa {
             let meaning = |isa| match isa {
                 _ if isa == choices[0] => "the best of this processor",
                 _ if Isa::models().contains(&isa) => "for tests",
-                _ if isa.tiles.is_some() => "experimental",
-                _ => "slower",
+                Isa { tiles, .. } => ["slower", "experimental"][usize::from(tiles.is_some())],
             };
             let values = choices.iter().map(|&isa| (isa.name(), isa, meaning(isa)));
             let values: Vec<_> = values.collect();
