@@ -104,6 +104,6 @@ def test_same_results(stock, rewritten, name):
         for k, (value, stock_value) in enumerate(zip(ours, theirs)):
             assert np.shape(value) == np.shape(stock_value)
             error = scaled_error(value, stock_value)
-            # The order of sums differs between both, and between instruction sets: with AVX2, a gradient
+            # The order of sums differs, also between instruction sets: with AVX2, a gradient
             # of `translation_training` differs by 2.2e-5.
             assert error <= 4e-5, f"batch {batch}, output {k}: scaled error {error:.3g}"
