@@ -2,7 +2,7 @@
 
 use arbitrary::Result;
 use blockcell_kernels::block_lstm::Variant::{BlockLstm, BlockLstmV2};
-use blockcell_kernels::ops::{self, DataType, Dim, Keeps, Op, Sizes};
+use blockcell_kernels::ops::{self, Dim, Keeps, Op, Sizes};
 use blockcell_kernels::{
     Activation, Activations, Context, Element, Error, block_gru, block_lstm, gru, lstm,
 };
@@ -55,14 +55,15 @@ fn scratch(op: &Op, sizes: &Sizes, is_apart: bool) -> usize {
 
 pub(crate) fn call<E: Element + Held>(choices: &mut Choices<'_>) -> Result<()> {
     let op = ops::BLOCK[choices.below(ops::BLOCK.len())];
-    let is_half = size_of::<E>() == 2 && op.types.contains(&DataType::Half);
+    // Rust takes all types where there is a choice, and TensorFlow fewer.
+    let has_types = op.types.len() > 1;
     let use_optional = choices.flag();
     let keeps = if choices.flag() { Keeps::All } else { Keeps::WhatIsRead };
     let lstm = choices.lstm_attributes(use_optional);
     let [state, gates] = [(); 2].map(|()| Activation::ALL[choices.below(Activation::ALL.len())]);
     let activations = Activations { state, gates };
     let attributes = Attributes { use_optional, lstm, activations, keeps };
-    if is_half || size_of::<E>() == 4 {
+    if has_types {
         of_type::<E>(choices, op, &attributes)
     } else {
         of_type::<f32>(choices, op, &attributes)

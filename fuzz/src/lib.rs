@@ -17,7 +17,7 @@ mod unfused_layers;
 
 use blockcell_kernels::ops::{Inferred, Lists, Op, PartialShape};
 use blockcell_kernels::{Element, Error};
-use half::f16;
+use half::{bf16, f16};
 
 use choices::Choices;
 
@@ -29,10 +29,10 @@ use choices::Choices;
 pub fn call(bytes: &[u8]) -> arbitrary::Result<()> {
     let mut choices = Choices::new(bytes);
     let kind = choices.below(19);
-    if choices.flag() {
-        call_of::<f16>(kind, &mut choices)
-    } else {
-        call_of::<f32>(kind, &mut choices)
+    match choices.below(3) {
+        0 => call_of::<f32>(kind, &mut choices),
+        1 => call_of::<f16>(kind, &mut choices),
+        _ => call_of::<bf16>(kind, &mut choices),
     }
 }
 

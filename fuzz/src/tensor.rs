@@ -5,7 +5,7 @@ use std::slice;
 use arbitrary::Result;
 use blockcell_kernels::Element;
 use blockcell_kernels::ops::Source;
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
 use crate::choices::{Choices, elements};
@@ -14,6 +14,7 @@ use crate::choices::{Choices, elements};
 #[derive(Clone, Debug)]
 pub(crate) enum Values {
     Float(Box<[f32]>),
+    BFloat16(Box<[bf16]>),
     Half(Box<[f16]>),
     Short(Box<[i32]>),
     Long(Box<[i64]>),
@@ -51,7 +52,7 @@ macro_rules! held {
     };
 }
 
-held!(f32 = Float, f16 = Half, i32 = Short, i64 = Long, u8 = Byte);
+held!(f32 = Float, bf16 = BFloat16, f16 = Half, i32 = Short, i64 = Long, u8 = Byte);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tensor {
@@ -92,6 +93,7 @@ impl Tensor {
     pub(crate) fn fill(&mut self, value: f32) {
         match &mut self.values {
             Values::Float(elements) => elements.fill(value),
+            Values::BFloat16(elements) => elements.fill(bf16::from_f32(value)),
             Values::Half(elements) => elements.fill(f16::from_f32(value)),
             Values::Short(_) | Values::Long(_) | Values::Byte(_) => {
                 unreachable!("nothing is written to these")
@@ -103,6 +105,9 @@ impl Tensor {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.values, &other.values) {
             (Values::Float(a), Values::Float(b)) => {
+                a.iter().map(|a| a.to_bits()).eq(b.iter().map(|b| b.to_bits()))
+            }
+            (Values::BFloat16(a), Values::BFloat16(b)) => {
                 a.iter().map(|a| a.to_bits()).eq(b.iter().map(|b| b.to_bits()))
             }
             (Values::Half(a), Values::Half(b)) => {

@@ -37,7 +37,7 @@ impl<'e> Context<'e> {
         }
     }
 
-    /// Whether factors of products are rounded to bfloat16, which is noted. Half keeps its precision.
+    /// Whether factors of products are rounded to bfloat16, which is noted. Those of 16 bits stay as they are.
     pub(crate) fn takes_pairs<E: Storage>(&self) -> bool {
         self.noted(self.wants_pairs::<E>())
     }
@@ -61,12 +61,12 @@ impl<'e> Context<'e> {
     }
 
     fn is_medium<E: Storage>(&self) -> bool {
-        !E::IS_HALF && self.precision.on(self.isa) == Precision::Medium
+        !E::IS_16_BIT && self.precision.on(self.isa) == Precision::Medium
     }
 
-    /// Whether constant weights are packed in int8. Half keeps its precision.
+    /// Whether constant weights are packed in int8. Those of 16 bits stay as they are.
     pub(crate) fn wants_quads<E: Storage>(&self) -> bool {
-        !E::IS_HALF && self.weights != Weights::Float32
+        !E::IS_16_BIT && self.weights != Weights::Float32
     }
 
     /// The same for products of x.

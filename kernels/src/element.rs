@@ -1,16 +1,20 @@
 //! Storage of tensors' elements. Arithmetic is in `f32` whatever the storage.
 
-use half::f16;
+use half::{bf16, f16};
 
+use crate::ops::DataType;
 use crate::simd::{MOST_LANES, Simd};
 
-/// How the elements of a tensor are stored: as `f32` or [`struct@f16`].
+/// How the elements of a tensor are stored: as `f32`, [`struct@f16`] or [`struct@bf16`].
 pub trait Storage: Copy + Send + Sync + 'static + sealed::Sealed {
     /// Zero.
     const ZERO: Self;
 
-    /// Whether elements are stored in half precision. Then a tensor's memory is too small for as many `f32`.
-    const IS_HALF: bool;
+    /// The type, as operations have it.
+    const TYPE: DataType;
+
+    /// Whether elements have 16 bits. Then a tensor's memory is too small for as many `f32`.
+    const IS_16_BIT: bool = size_of::<Self>() == 2;
 
     /// Converts exactly.
     fn to_f32(self) -> f32;
@@ -42,7 +46,7 @@ pub trait Storage: Copy + Send + Sync + 'static + sealed::Sealed {
 
 impl Storage for f32 {
     const ZERO: Self = 0.0;
-    const IS_HALF: bool = false;
+    const TYPE: DataType = DataType::Float;
 
     fn to_f32(self) -> f32 {
         self
@@ -78,35 +82,45 @@ impl Storage for f32 {
     }
 }
 
-impl Storage for f16 {
-    const ZERO: Self = f16::ZERO;
-    const IS_HALF: bool = true;
+/// Types of 16 bits, and the methods of [`Simd`] that load and store them.
+macro_rules! of_16_bits {
+    ($($type:ident = $of:ident: $load:ident, $store:ident;)+) => {
+        $(impl Storage for $type {
+            const ZERO: Self = $type::ZERO;
+            const TYPE: DataType = DataType::$of;
 
-    fn to_f32(self) -> f32 {
-        self.to_f32()
-    }
+            fn to_f32(self) -> f32 {
+                self.to_f32()
+            }
 
-    fn from_f32(value: f32) -> Self {
-        f16::from_f32(value)
-    }
+            fn from_f32(value: f32) -> Self {
+                $type::from_f32(value)
+            }
 
-    #[inline(always)]
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F32 {
-        simd.load_f16(from)
-    }
+            #[inline(always)]
+            fn load<S: Simd>(simd: S, from: &[Self]) -> S::F32 {
+                simd.$load(from)
+            }
 
-    #[inline(always)]
-    fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]) {
-        simd.store_f16(vector, to);
-    }
+            #[inline(always)]
+            fn store<S: Simd>(simd: S, vector: S::F32, to: &mut [Self]) {
+                simd.$store(vector, to);
+            }
 
-    #[inline(always)]
-    fn rounded<S: Simd>(simd: S, vector: S::F32) -> S::F32 {
-        let mut lanes = [f16::ZERO; MOST_LANES];
-        let lanes = &mut lanes[..S::LANES];
-        simd.store_f16(vector, lanes);
-        simd.load_f16(lanes)
-    }
+            #[inline(always)]
+            fn rounded<S: Simd>(simd: S, vector: S::F32) -> S::F32 {
+                let mut lanes = [$type::ZERO; MOST_LANES];
+                let lanes = &mut lanes[..S::LANES];
+                simd.$store(vector, lanes);
+                simd.$load(lanes)
+            }
+        })+
+    };
+}
+
+of_16_bits! {
+    f16 = Half: load_f16, store_f16;
+    bf16 = BFloat16: load_bf16, store_bf16;
 }
 
 mod sealed {
@@ -114,4 +128,5 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
     impl Sealed for half::f16 {}
+    impl Sealed for half::bf16 {}
 }

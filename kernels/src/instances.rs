@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{ArrayViewMut2, ArrayViewMut3};
 
 use crate::element::Storage;
@@ -13,7 +13,8 @@ use crate::{Activations, Context, block_gru, block_lstm, cudnn_rnn, lstm, mat_mu
 /// Defines the trait [`Element`], whose functions are those on the right, and its implementations.
 macro_rules! instances {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $function:path;)*) => {
-        /// An element type of tensors: `f32` or [`struct@f16`]. How its values are stored and converted is [`Storage`].
+        /// An element type of tensors: `f32`, [`struct@f16`] or [`struct@bf16`]. How its values are stored and converted
+        /// is [`Storage`].
         ///
         /// The functions are no part of the interface: they are the computations of the ops, with arguments that
         /// are checked.
@@ -23,13 +24,12 @@ macro_rules! instances {
             fn $name($($argument: $type),*);)*
         }
 
-        impl Element for f32 {
-            $(fn $name($($argument: $type),*) {
-                $function($($argument),*);
-            })*
-        }
-
-        impl Element for f16 {
+        instances! { @of f32, $($name($($argument: $type),*) = $function;)* }
+        instances! { @of f16, $($name($($argument: $type),*) = $function;)* }
+        instances! { @of bf16, $($name($($argument: $type),*) = $function;)* }
+    };
+    (@of $element:ident, $($name:ident($($argument:ident: $type:ty),*) = $function:path;)*) => {
+        impl Element for $element {
             $(fn $name($($argument: $type),*) {
                 $function($($argument),*);
             })*

@@ -1,11 +1,11 @@
-//! The vectors of every instruction set: lengths, lanes, arithmetic and the conversion of half.
+//! The vectors of every instruction set: lengths, lanes, arithmetic and the conversion of half and bfloat16.
 
 mod common;
 
-use blockcell_kernels::Isa;
 use blockcell_kernels::simd::{Simd, WithSimd};
+use blockcell_kernels::{Isa, Storage};
 use common::compare::Failures;
-use half::f16;
+use half::{bf16, f16};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -16,46 +16,29 @@ const OUTSIDE: f32 = 77.0;
 const MANY: usize = 32;
 
 /// Loads from a slice and stores into another.
-struct Through<'a> {
-    from: Slice<'a>,
-    to: SliceMut<'a>,
+struct Through<'a, A, B> {
+    from: &'a [A],
+    to: &'a mut [B],
 }
 
-enum Slice<'a> {
-    Float(&'a [f32]),
-    Half(&'a [f16]),
-}
-
-enum SliceMut<'a> {
-    Float(&'a mut [f32]),
-    Half(&'a mut [f16]),
-}
-
-impl WithSimd for Through<'_> {
+impl<A: Storage, B: Storage> WithSimd for Through<'_, A, B> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let vector = match self.from {
-            Slice::Float(from) => simd.load(from),
-            Slice::Half(from) => simd.load_f16(from),
-        };
-        match self.to {
-            SliceMut::Float(to) => simd.store(vector, to),
-            SliceMut::Half(to) => simd.store_f16(vector, to),
-        }
+        B::store(simd, A::load(simd, self.from), self.to);
     }
 }
 
-/// `1, 2, ...`: every lane its own number, exact in half.
+/// `1, 2, ...`: every lane its own number, exact in each type.
 fn numbers() -> Vec<f32> {
     (0..MANY).map(|n| n as f32 + 1.0).collect()
 }
 
-fn halves(numbers: &[f32]) -> Vec<f16> {
-    numbers.iter().map(|&number| f16::from_f32(number)).collect()
+fn stored<E: Storage>(numbers: &[f32]) -> Vec<E> {
+    numbers.iter().map(|&number| E::from_f32(number)).collect()
 }
 
-fn floats(halves: &[f16]) -> Vec<f32> {
-    halves.iter().map(|half| half.to_f32()).collect()
+fn floats<E: Storage>(elements: &[E]) -> Vec<f32> {
+    elements.iter().map(|element| element.to_f32()).collect()
 }
 
 #[test]
@@ -67,56 +50,40 @@ fn instruction_sets_have_their_lanes() {
 
 #[test]
 fn load_reads_the_slice_and_fills_with_zeros() {
-    let mut failures = Failures::default();
-    for isa in Isa::available() {
+    fn check<E: Storage>(failures: &mut Failures, isa: Isa, len: usize) {
         let lanes = isa.lanes();
-        for len in 0..=MANY {
-            let mut from = numbers();
-            from[len..].fill(OUTSIDE);
-            let mut want = vec![0.0; lanes];
-            want[..len.min(lanes)].copy_from_slice(&from[..len.min(lanes)]);
-
-            let mut float = vec![OUTSIDE; lanes];
-            isa.run(Through { from: Slice::Float(&from[..len]), to: SliceMut::Float(&mut float) });
-            failures.check(
-                format!("{} f32, {len}", isa.name()),
-                float == want,
-                format!("{float:?}"),
-            );
-
-            let from = &halves(&from)[..len];
-            let mut half = vec![OUTSIDE; lanes];
-            isa.run(Through { from: Slice::Half(from), to: SliceMut::Float(&mut half) });
-            failures.check(format!("{} f16, {len}", isa.name()), half == want, format!("{half:?}"));
-        }
+        let mut from = numbers();
+        from[len..].fill(OUTSIDE);
+        let mut want = vec![0.0; lanes];
+        want[..len.min(lanes)].copy_from_slice(&from[..len.min(lanes)]);
+        let mut got = vec![OUTSIDE; lanes];
+        isa.run(Through { from: &stored::<E>(&from)[..len], to: &mut got });
+        let case = format!("{} {}, {len}", isa.name(), E::TYPE.name());
+        failures.check(case, got == want, format!("{got:?}"));
     }
-    failures.finish();
+    for_all_types_and_lengths([check::<f32>, check::<f16>, check::<bf16>]);
 }
 
 #[test]
 fn store_writes_the_slice_and_nothing_else() {
+    fn check<E: Storage>(failures: &mut Failures, isa: Isa, len: usize) {
+        let (from, lanes) = (numbers(), isa.lanes());
+        let mut want = vec![OUTSIDE; MANY + 2];
+        want[1..][..len.min(lanes)].copy_from_slice(&from[..len.min(lanes)]);
+        let mut got = stored::<E>(&[OUTSIDE; MANY + 2]);
+        isa.run(Through { from: &from, to: &mut got[1..][..len] });
+        let got = floats(&got);
+        let case = format!("{} {}, {len}", isa.name(), E::TYPE.name());
+        failures.check(case, got == want, format!("{got:?}"));
+    }
+    for_all_types_and_lengths([check::<f32>, check::<f16>, check::<bf16>]);
+}
+
+fn for_all_types_and_lengths(checks: [fn(&mut Failures, Isa, usize); 3]) {
     let mut failures = Failures::default();
-    let from = numbers();
     for isa in Isa::available() {
-        let lanes = isa.lanes();
         for len in 0..=MANY {
-            let mut want = vec![OUTSIDE; MANY + 2];
-            want[1..][..len.min(lanes)].copy_from_slice(&from[..len.min(lanes)]);
-
-            let mut float = vec![OUTSIDE; MANY + 2];
-            let to = SliceMut::Float(&mut float[1..][..len]);
-            isa.run(Through { from: Slice::Float(&from), to });
-            failures.check(
-                format!("{} f32, {len}", isa.name()),
-                float == want,
-                format!("{float:?}"),
-            );
-
-            let mut half = halves(&[OUTSIDE; MANY + 2]);
-            let to = SliceMut::Half(&mut half[1..][..len]);
-            isa.run(Through { from: Slice::Float(&from), to });
-            let half = floats(&half);
-            failures.check(format!("{} f16, {len}", isa.name()), half == want, format!("{half:?}"));
+            checks.iter().for_each(|check| check(&mut failures, isa, len));
         }
     }
     failures.finish();
@@ -131,8 +98,8 @@ fn half_survives_the_way_through_f32() {
         for from in all.chunks(isa.lanes()) {
             let mut wide = vec![OUTSIDE; from.len()];
             let mut narrow = vec![f16::ZERO; from.len()];
-            isa.run(Through { from: Slice::Half(from), to: SliceMut::Float(&mut wide) });
-            isa.run(Through { from: Slice::Float(&wide), to: SliceMut::Half(&mut narrow) });
+            isa.run(Through { from, to: &mut wide });
+            isa.run(Through { from: &wide, to: &mut narrow });
             for ((from, wide), narrow) in from.iter().zip(wide).zip(narrow) {
                 let right = if from.is_nan() {
                     wide.is_nan() && narrow.is_nan()
@@ -180,10 +147,68 @@ fn rounding_to_half_is_to_nearest_ties_to_even() {
         for cases in cases.chunks(isa.lanes()) {
             let from: Vec<_> = cases.iter().map(|&(from, _)| from).collect();
             let mut to = vec![f16::ZERO; from.len()];
-            isa.run(Through { from: Slice::Float(&from), to: SliceMut::Half(&mut to) });
+            isa.run(Through { from: &from, to: &mut to });
             for (&(from, want), got) in cases.iter().zip(to) {
                 let message = format!("got {got:e}, want {want:e}");
                 let right = got.to_bits() == want.to_bits();
+                failures.check(format!("{}, {from:e}", isa.name()), right, message);
+            }
+        }
+    }
+    failures.finish();
+}
+
+/// Every number in bfloat16, widened and narrowed again. It is the upper half of the bits of an `f32`.
+#[test]
+fn bfloat16_survives_the_way_through_f32() {
+    let mut failures = Failures::default();
+    let all: Vec<_> = (0..=u16::MAX).map(bf16::from_bits).collect();
+    for isa in Isa::available() {
+        for from in all.chunks(isa.lanes()) {
+            let mut wide = vec![OUTSIDE; from.len()];
+            let mut narrow = vec![bf16::ZERO; from.len()];
+            isa.run(Through { from, to: &mut wide });
+            isa.run(Through { from: &wide, to: &mut narrow });
+            for ((from, wide), narrow) in from.iter().zip(wide).zip(narrow) {
+                let bits = u32::from(from.to_bits()) << 16;
+                let same = wide.to_bits() == bits && narrow.to_bits() == from.to_bits();
+                let right = if from.is_nan() { wide.is_nan() && narrow.is_nan() } else { same };
+                let message = format!("became {wide:e}, {narrow:e}");
+                failures.check(format!("{}, {from:e}", isa.name()), right, message);
+            }
+        }
+    }
+    failures.finish();
+}
+
+/// Around every number in bfloat16 and every middle between two: what lies nearer to one becomes that one, and what
+/// lies in the middle the one whose last bit is zero. NaN stays NaN with its sign, also one whose upper half is that of
+/// an infinity.
+#[test]
+fn rounding_to_bfloat16_is_to_nearest_ties_to_even() {
+    let mut failures = Failures::default();
+    let mut cases = Vec::new();
+    for upper in 0..=u16::MAX {
+        for lower in [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff] {
+            let from = f32::from_bits(u32::from(upper) << 16 | lower);
+            let is_up = lower > 0x8000 || lower == 0x8000 && upper % 2 == 1;
+            // Past the largest number comes infinity.
+            let want = if is_up && !from.is_nan() { upper + 1 } else { upper };
+            cases.push((from, bf16::from_bits(want)));
+        }
+    }
+    for isa in Isa::available() {
+        for cases in cases.chunks(isa.lanes()) {
+            let from: Vec<_> = cases.iter().map(|&(from, _)| from).collect();
+            let mut to = vec![bf16::ZERO; from.len()];
+            isa.run(Through { from: &from, to: &mut to });
+            for (&(from, want), got) in cases.iter().zip(to) {
+                let message = format!("got {got:e}, want {want:e}");
+                let right = if from.is_nan() {
+                    got.is_nan() && got.is_sign_negative() == from.is_sign_negative()
+                } else {
+                    got.to_bits() == want.to_bits()
+                };
                 failures.check(format!("{}, {from:e}", isa.name()), right, message);
             }
         }

@@ -45,7 +45,8 @@ def block_gru(
     Can be differentiated with respect to every argument of type T, twice.
 
     Args:
-      x: The inputs of all steps, `[time, batch, input_size]`, of type T: float32 or float16.
+      x: The inputs of all steps, `[time, batch, input_size]`, of type T: float32, float16
+        or bfloat16.
       w_ru: Weights of the gates, `[input_size + cell_size, 2 * cell_size]`: rows for x, then for
         the state; columns of the reset gate, then of the update gate.
       w_c: Weights of the candidate, `[input_size + cell_size, cell_size]`.
@@ -130,7 +131,8 @@ def block_gru_grad(
 
     Args:
       sequence_length: As `block_gru` had it, int64 `[batch]`; it and the next seven are required.
-      x: `[time, batch, input_size]`, of type T: float32 or float16.
+      x: `[time, batch, input_size]`, of type T: float32, float16
+        or bfloat16.
       h_prev: `[batch, cell_size]`.
       w_ru: `[input_size + cell_size, 2 * cell_size]`.
       w_c: `[input_size + cell_size, cell_size]`.

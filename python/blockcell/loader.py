@@ -30,6 +30,7 @@ _PACKAGE = Path(__file__).resolve().parent
 KNOWN_WHEN_LOADED = (
     *("isa", "ops", "taken_over", "override", "cudnn", "rewrite", "rewritten", "failed_passes"),
     *("runs", "runs_in_int8", "runs_in_bfloat16", "int8_errors", "labels", "weights"),
+    "layers",
     "kept_weight_bytes",
     *("float32_matmul_precision", "float32_matmul_runs"),
 )
@@ -206,6 +207,11 @@ def info() -> Dict[str, Any]:
       * `runs_in_bfloat16`: The same for calls with factors of products in bfloat16, at `"medium"`.
       * `int8_errors`: The last result of `blockcell.int8_errors`.
       * `labels`: As `runs`, for nodes with the attribute `_blockcell_label`, by its value.
+      * `layers`: How the nodes with such an attribute compute, by its value, which is the name of a
+        layer and a number where `blockcell.keras` has set it. A dictionary with the `type` of the
+        tensors (`"float"`, `"half"` or `"bfloat16"`), the `precision` of matrix products (the level
+        that this processor supports), the type of packed constant `weights`, the instruction set
+        `isa`, and the numbers of calls `runs`, `runs_in_int8` and `runs_in_bfloat16`.
 
     Raises:
       LibraryError: The loaded library was built for another TensorFlow, which was not detected

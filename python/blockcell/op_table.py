@@ -11,6 +11,27 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 import numpy as np
 
+try:
+    # A type of NumPy's in TensorFlow 2.14 and later. That of older releases lacks much of NumPy.
+    import ml_dtypes
+except ImportError:
+    BFLOAT16: Optional[type] = None
+else:
+    BFLOAT16 = ml_dtypes.bfloat16
+
+_NUMPY: Dict[str, type] = {"float": np.float32, "half": np.float16}
+if BFLOAT16 is not None:
+    _NUMPY["bfloat16"] = BFLOAT16
+
+OF_16_BITS: Tuple[type, ...] = tuple(_NUMPY.values())[1:]
+"""The element types of 16 bits that NumPy has."""
+
+
+def finfo(dtype: Any) -> Any:
+    """NumPy's `finfo` of a type, which may be bfloat16."""
+    return np.finfo(dtype) if BFLOAT16 is None else ml_dtypes.finfo(dtype)
+
+
 # The names of the ops.
 GRU_CELL, GRU_CELL_GRAD = "GRUBlockCell", "GRUBlockCellGrad"
 LSTM_CELL, LSTM_CELL_GRAD = "LSTMBlockCell", "LSTMBlockCellGrad"
@@ -59,8 +80,8 @@ class OpDef(NamedTuple):
     outputs: Dict[str, Tensor]
     attributes: Tuple[str, ...] = ()
     """Names of the attributes, but for the element type."""
-    half: bool = True
-    """Whether there is a kernel for float16 beside the one for float32."""
+    types: Tuple[str, ...] = ("half", "float")
+    """The element types that it has kernels for, as TensorFlow names them."""
     forward: Optional[str] = None
     """The op whose gradient it is."""
     function: Optional[str] = None
@@ -74,8 +95,8 @@ class OpDef(NamedTuple):
 
     @property
     def dtypes(self) -> Tuple[type, ...]:
-        """The element types that the op has kernels for."""
-        return (np.float32, np.float16) if self.half else (np.float32,)
+        """The element types that the op has kernels for, as far as NumPy has them."""
+        return tuple(_NUMPY[name] for name in _NUMPY if name in self.types)
 
     @property
     def is_sequence(self) -> bool:
@@ -130,7 +151,7 @@ def _op(name: str, declared: Dict[str, Any]) -> OpDef:
         inputs=tensors("inputs"),
         outputs=tensors("outputs"),
         attributes=attributes,
-        half="half" in declared["types"],
+        types=tuple(declared["types"]),
         forward=name.replace("Grad", "") if "Grad" in name else None,
         function=own.get(name),
     )

@@ -6,7 +6,6 @@ from blockcell_tools.cudnn_verification import OPS
 
 ATTRIBUTES = ("rnn_mode", "input_mode", "direction", "dropout", "time_major", "num_proj")
 _INPUTS = ("input", "input_h", "input_c", "params", "sequence_lengths")
-TYPES = ("float32", "float16")
 
 
 def input_names(op: str) -> List[str]:

@@ -17,6 +17,8 @@ OPS: Dict[str, Tuple[int, bool]] = {
     for kind in ("", "Backprop")
 }
 """By name the version of an op, and whether it is the gradient."""
+TYPES = ("float32", "float16")
+"""Those that they have kernels for."""
 
 # time, batch, input_size, num_units
 _QUICK = [(3, 5, 7, 17)]
@@ -43,13 +45,13 @@ def grid(ops: Sequence[str], dtypes: Sequence[str], quick: bool) -> Iterator[Cas
 
     Args:
       ops: Names of ops; those of other kinds are left out.
-      dtypes: Names of types.
+      dtypes: Names of types; those that the ops do not have are left out.
       quick: Whether to take one size only.
     """
     for op in ops:
         if op not in OPS:
             continue
-        for dtype in dtypes:
+        for dtype in filter(TYPES.__contains__, dtypes):
             shapes = _QUICK + ([] if quick else _MORE)
             yield from _cases(op, dtype, _options(OPS[op][0]), shapes)
 

@@ -1,7 +1,9 @@
 """Finds the nodes of recurrent ops in a graph's file, with shapes, types, options and devices."""
 
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
 
 from blockcell import tf_internals
 from blockcell.op_table import OPS
@@ -231,12 +233,19 @@ def case_of(node: Node, batch: int, time: int) -> Optional[Case]:
     if "time" in sizes:
         sizes["time"] = time if sizes["time"] is None else sizes["time"]
     known = {name: size for name, size in sizes.items() if size is not None}
-    if len(known) < len(sizes) or node.dtype not in ("float32", "float16"):
+    if len(known) < len(sizes) or node.dtype not in _types(node.op):
         return None
     attributes = dict(node.attributes)
     if node.op not in OPS:
         attributes = cudnn_nodes.attributes_of_case(attributes, known)
     return Case(node.op, node.dtype, attributes, known)
+
+
+def _types(op: str) -> Sequence[str]:
+    """The types of an op's kernels, as NumPy names them."""
+    if op not in OPS:
+        return cudnn_verification.TYPES
+    return [np.dtype(dtype).name for dtype in OPS[op].dtypes]
 
 
 def why_not(node: Node) -> Optional[str]:
@@ -252,7 +261,7 @@ def why_not(node: Node) -> Optional[str]:
     if node.op not in OPS:
         return _why_not_of_cudnn(node)
     own = OPS[node.op].function is not None
-    if node.dtype not in [dtype(0).dtype.name for dtype in OPS[node.op].dtypes]:
+    if node.dtype not in _types(node.op):
         return f"there is no kernel for {node.dtype}"
     if node.function and not own and not node.label and tf.__version__.startswith("1."):
         return "in TensorFlow 1.15, function bodies run on it only if all devices are CPUs"
@@ -262,7 +271,7 @@ def why_not(node: Node) -> Optional[str]:
 def _why_not_of_cudnn(node: Node) -> Optional[str]:
     from blockcell import loader
 
-    if node.dtype not in cudnn_nodes.TYPES:
+    if node.dtype not in cudnn_verification.TYPES:
         return f"there is no kernel for {node.dtype}"
     if loader.info()["cudnn"] == "off":
         return "with BLOCKCELL_CUDNN=0, or a GPU, the library has no kernels of cuDNN's ops"

@@ -67,7 +67,7 @@ def main(file: str) -> None:
 
 
 def _layer(layer: Any, reason: str) -> Layer:
-    from blockcell.keras import functions, kinds
+    from blockcell.keras import functions, kinds, sequences
 
     kernel = getattr(getattr(layer, "cell", None), "kernel", None)
     input_size = None if kernel is None else int(kernel.shape[0])
@@ -82,7 +82,7 @@ def _layer(layer: Any, reason: str) -> Layer:
         if not is_lstm:
             op = BLOCK_GRU
             attributes["reset_after"] = bool(getattr(layer.cell, "reset_after", False))
-        elif of_cell == functions.USUAL:
+        elif sequences.runs_on_tensorflows_op(of_cell, dtype):
             op, attributes = BLOCK_LSTM_V2, {"use_peephole": False, "cell_clip": -1.0}
         else:
             op = LSTM

@@ -23,7 +23,7 @@ class Case(NamedTuple):
 
     op: str
     dtype: str
-    """`"float32"` or `"float16"`."""
+    """`"float32"`, `"float16"` or `"bfloat16"`."""
     attributes: Dict[str, Any]
     sizes: Dict[str, int]
     """batch, input_size, cell_size, and time of the sequences."""

@@ -19,6 +19,7 @@ pub(super) fn number(of: DataType) -> i32 {
     match of {
         DataType::Float => 1,
         DataType::Double => 2,
+        DataType::BFloat16 => 14,
         DataType::Half => 19,
     }
 }
@@ -115,11 +116,6 @@ impl<'a> Attributes<'a> {
         let is_it = |&of: &DataType| i64::from(number(of)) == value;
         let types = self.op.types.iter().copied();
         types.into_iter().find(is_it).ok_or(Error::Type { op: self.op.name })
-    }
-
-    /// Whether the element type T is half.
-    pub(super) fn is_half(self) -> Result<bool, Error> {
-        Ok(self.element_type()? == DataType::Half)
     }
 
     /// Whether the type attribute `name` is int64.

@@ -1,10 +1,12 @@
 //! The operations on cells and sequences: those of [`ops::BLOCK`].
 
 use blockcell_kernels::block_lstm::Variant::{self, BlockLstm, BlockLstmV2};
-use blockcell_kernels::ops::{self, Dim, Inferred, Keeps, Lists, Op, PartialShape, Sizes};
+use blockcell_kernels::ops::{
+    self, DataType, Dim, Inferred, Keeps, Lists, Op, PartialShape, Sizes,
+};
 use blockcell_kernels::{Activations, Context, Element, Error, block_gru, block_lstm, gru, lstm};
 use bytemuck::Pod;
-use half::f16;
+use half::{bf16, f16};
 
 use super::attributes::{Attributes, activations};
 use super::ffi::{Input, Plan, Shape};
@@ -20,6 +22,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, (), _| gru::block_cell_scratch(sizes),
         float: gru_block_cell,
         half: None,
+        bfloat16: None,
     },
     &BlockOp {
         op: &ops::GRU_BLOCK_CELL_GRAD,
@@ -28,6 +31,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |_, (), _| 0,
         float: gru_block_cell_grad,
         half: None,
+        bfloat16: None,
     },
     &BlockOp {
         op: &ops::LSTM_BLOCK_CELL,
@@ -36,6 +40,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |_, _, _| 0,
         float: lstm_block_cell::<f32>,
         half: Some(lstm_block_cell::<f16>),
+        bfloat16: None,
     },
     &BlockOp {
         op: &ops::LSTM_BLOCK_CELL_GRAD,
@@ -44,6 +49,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |_, _, _| 0,
         float: lstm_block_cell_grad::<f32>,
         half: Some(lstm_block_cell_grad::<f16>),
+        bfloat16: None,
     },
     &BlockOp {
         op: &ops::BLOCK_LSTM,
@@ -52,6 +58,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, _, _| block_lstm::forward_scratch(sizes),
         float: |attributes, call| block_lstm::<f32>(BlockLstm, attributes, call),
         half: Some(|attributes, call| block_lstm::<f16>(BlockLstm, attributes, call)),
+        bfloat16: None,
     },
     &BlockOp {
         op: &ops::BLOCK_LSTM_V2,
@@ -60,6 +67,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, _, _| block_lstm::forward_scratch(sizes),
         float: |attributes, call| block_lstm::<f32>(BlockLstmV2, attributes, call),
         half: Some(|attributes, call| block_lstm::<f16>(BlockLstmV2, attributes, call)),
+        bfloat16: None,
     },
     &BlockOp {
         op: &ops::BLOCK_LSTM_GRAD,
@@ -68,6 +76,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, _, is_apart| block_lstm::grad_scratch(sizes, is_apart),
         float: |&use_peephole, call| block_lstm_grad::<f32>(BlockLstm, use_peephole, call),
         half: Some(|&use_peephole, call| block_lstm_grad::<f16>(BlockLstm, use_peephole, call)),
+        bfloat16: None,
     },
     &BlockOp {
         op: &ops::BLOCK_LSTM_GRAD_V2,
@@ -76,6 +85,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, _, is_apart| block_lstm::grad_scratch(sizes, is_apart),
         float: |&use_peephole, call| block_lstm_grad::<f32>(BlockLstmV2, use_peephole, call),
         half: Some(|&use_peephole, call| block_lstm_grad::<f16>(BlockLstmV2, use_peephole, call)),
+        bfloat16: None,
     },
     &BlockOp {
         op: &ops::BLOCK_GRU,
@@ -84,6 +94,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, _, _| block_gru::forward_scratch(sizes),
         float: block_gru::<f32>,
         half: Some(block_gru::<f16>),
+        bfloat16: Some(block_gru::<bf16>),
     },
     &BlockOp {
         op: &ops::BLOCK_GRU_GRAD,
@@ -92,6 +103,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, _, is_apart| block_gru::grad_scratch(sizes, is_apart),
         float: block_gru_grad::<f32>,
         half: Some(block_gru_grad::<f16>),
+        bfloat16: Some(block_gru_grad::<bf16>),
     },
     &BlockOp {
         op: &ops::LSTM,
@@ -100,6 +112,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, _, _| block_lstm::forward_scratch(sizes),
         float: lstm_by_row::<f32>,
         half: Some(lstm_by_row::<f16>),
+        bfloat16: Some(lstm_by_row::<bf16>),
     },
     &BlockOp {
         op: &ops::LSTM_GRAD,
@@ -108,6 +121,7 @@ pub(super) const ALL: [&dyn Operation; ops::BLOCK.len()] = [
         scratch: |sizes, _, is_apart| block_lstm::grad_scratch(sizes, is_apart),
         float: lstm_by_row_grad::<f32>,
         half: Some(lstm_by_row_grad::<f16>),
+        bfloat16: Some(lstm_by_row_grad::<bf16>),
     },
 ];
 
@@ -119,10 +133,11 @@ struct BlockOp<A> {
     /// Whether the operation's optional vectors are used.
     use_optional: fn(&A) -> bool,
     /// How many floats of scratch memory a call needs. The flag tells whether weights are packed apart from their
-    /// gradients: in half, and where nobody reads these.
+    /// gradients: where elements have 16 bits, and where nobody reads these.
     scratch: fn(&Sizes, &A, bool) -> usize,
     float: Compute<A>,
     half: Option<Compute<A>>,
+    bfloat16: Option<Compute<A>>,
 }
 
 type Compute<A> = fn(&A, Call<'_, '_, '_>) -> Result<(), Error>;
@@ -133,11 +148,16 @@ impl<A: Send + Sync + 'static> Operation for BlockOp<A> {
     }
 
     fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error> {
-        let is_half = attributes.is_half()?;
-        let no_half = Error::Type { op: self.op.name };
-        let compute = if is_half { self.half.ok_or(no_half)? } else { self.float };
+        let element = attributes.element_type()?;
+        let compute = match element {
+            DataType::Float => Some(self.float),
+            DataType::Half => self.half,
+            DataType::BFloat16 => self.bfloat16,
+            DataType::Double => None,
+        };
+        let compute = compute.ok_or(Error::Type { op: self.op.name })?;
         let attributes = (self.read)(attributes)?;
-        Ok(Box::new(BlockNode { kind: self, attributes, is_half, compute }))
+        Ok(Box::new(BlockNode { kind: self, attributes, element, compute }))
     }
 
     fn infer(
@@ -154,7 +174,7 @@ impl<A: Send + Sync + 'static> Operation for BlockOp<A> {
 struct BlockNode<A: 'static> {
     kind: &'static BlockOp<A>,
     attributes: A,
-    is_half: bool,
+    element: DataType,
     /// The function of the element type.
     compute: Compute<A>,
 }
@@ -178,7 +198,7 @@ impl<A: Send + Sync> Node for BlockNode<A> {
         for (input, _) in inputs.iter().zip(op.inputs).filter(|(_, tensor)| tensor.is_steps()) {
             op.check_steps(&sizes, tensors::steps(input).into_iter().map(i128::from))?;
         }
-        let mut is_apart = self.is_half;
+        let mut is_apart = self.element.size() < size_of::<f32>();
         for ((shape, tensor), is_read) in outputs.iter_mut().zip(op.outputs).zip(is_read) {
             let size = |&dim| Some(if *is_read { sizes.of(dim) } else { sizes.of_unread(dim) });
             describe(op.name, shape, tensor.dims.iter().map(size))?;

@@ -11,7 +11,7 @@ use blockcell_kernels::cudnn_rnn::{
 use blockcell_kernels::ops::{self, DataType, Op};
 use blockcell_kernels::{Element, Error, Storage, Weights};
 use bytemuck::Pod;
-use half::f16;
+use half::{bf16, f16};
 
 use super::attributes::Attributes;
 use super::ffi::{Input, NodeAttributes, Output, Plan, Shape, lists_gpus};
@@ -247,9 +247,11 @@ impl Node for CudnnNode {
                 DataType::Float => self.convert::<f32>(call),
                 DataType::Double => self.convert::<f64>(call),
                 DataType::Half => self.convert::<f16>(call),
+                DataType::BFloat16 => self.convert::<bf16>(call),
             },
             (_, DataType::Half) => self.pass_in::<f16>(call),
-            _ => self.pass_in::<f32>(call),
+            (_, DataType::Float) => self.pass_in::<f32>(call),
+            (_, DataType::BFloat16 | DataType::Double) => Err(Error::Type { op: self.name() }),
         }
     }
 }
@@ -308,7 +310,7 @@ impl CudnnNode {
         let mut shapes = vec![output, state, output_c, vec![reserve_space]];
         let has_host_reserved = self.op.op.outputs.len() > shapes.len();
         shapes.extend(has_host_reserved.then(|| vec![0]));
-        Ok((shapes, cudnn_rnn::forward_scratch(&network, attributes, self.is_half())))
+        Ok((shapes, cudnn_rnn::forward_scratch(&network, attributes, self.is_16_bit())))
     }
 
     fn plan_backprop(&self, inputs: &[Input<'_>]) -> Result<Needs, Error> {
@@ -323,7 +325,7 @@ impl CudnnNode {
         network.check_backprop(self.name(), &self.attributes, &shapes)?;
         let inputs = ["input", "input_h", "input_c", "params"];
         let shapes = inputs.map(|input| tensors.dims(input).to_vec()).into();
-        Ok((shapes, cudnn_rnn::backprop_scratch(&network, self.is_half())))
+        Ok((shapes, cudnn_rnn::backprop_scratch(&network, self.is_16_bit())))
     }
 
     fn network(&self, tensors: &Tensors<'_>) -> Result<Network, Error> {
@@ -449,11 +451,11 @@ impl CudnnNode {
 
     /// How many elements of the node's type have the size of a float.
     fn of_one_float(&self) -> usize {
-        if self.is_half() { 2 } else { 1 }
+        if self.is_16_bit() { 2 } else { 1 }
     }
 
-    fn is_half(&self) -> bool {
-        self.element == DataType::Half
+    fn is_16_bit(&self) -> bool {
+        self.element.size() < size_of::<f32>()
     }
 }
 

@@ -42,6 +42,7 @@ pub(super) fn info(tensorflow_running: &str) -> String {
             "runs_in_bfloat16": runs::in_bfloat16(),
             "int8_errors": int8_errors::noted(),
             "labels": runs::of_labels(),
+            "layers": runs::of_layers(),
         })
         .to_string()
     })

@@ -8,7 +8,7 @@ use blockcell_kernels::{Constants, Context, Error, Isa, Precision, Ran, Weights}
 use super::attributes::{self, Attributes};
 use super::constants::{Kept, name_in_graph, packs_weights};
 use super::ffi::{Input, NodeAttributes, OpInfo, Output, Plan, Pool, Shape, Status, Tensors};
-use super::runs::{self, Runs};
+use super::runs::{self, How, Runs};
 use super::status::{guarded, or_default};
 use super::{block, cudnn, int8_errors, loops, normalized, unfused};
 use crate::switches;
@@ -122,11 +122,13 @@ pub(super) struct Kernel {
 pub(super) fn make_kernel(op: &str, name: &str, attributes: &NodeAttributes) -> Box<Kernel> {
     let mut node = None;
     let mut kept = Kept::default();
-    let (mut label, mut precision, mut weights) = (None, None, Weights::default());
+    let (mut label, mut element) = (None, None);
+    let (mut precision, mut weights) = (None, Weights::default());
     let status = guarded(op, || {
         let operation = by_name(op).expect("an operation");
         let attributes = Attributes::new(operation.op(), attributes);
         label = attributes.text(runs::LABEL).ok();
+        element = attributes.element_type().ok();
         kept = Kept::of(attributes);
         precision = attributes.precision()?;
         weights = attributes.weights()?.unwrap_or(*switches::WEIGHTS);
@@ -138,7 +140,8 @@ pub(super) fn make_kernel(op: &str, name: &str, attributes: &NodeAttributes) -> 
         node = Some(operation.node(attributes)?);
         Ok(())
     });
-    let runs = Runs::of(op, label.as_deref());
+    let how = element.map(|element| How { element, precision, weights });
+    let runs = Runs::of(op, label.as_deref().zip(how));
     let layer = label.unwrap_or_else(|| name_in_graph(name).to_owned());
     let (op, node, said) = (op.to_owned(), node.ok_or(status), AtomicBool::new(false));
     Box::new(Kernel { op, layer, node, kept, precision, weights, said, runs })

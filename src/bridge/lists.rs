@@ -2,10 +2,12 @@
 
 use std::marker::PhantomData;
 
-use blockcell_kernels::ops::{Inferred, Lengths, Lists, Op, PartialShape as Known, Sizes};
+use blockcell_kernels::ops::{
+    DataType, Inferred, Lengths, Lists, Op, PartialShape as Known, Sizes,
+};
 use blockcell_kernels::{Context, Element, Error};
 use bytemuck::Pod;
-use half::f16;
+use half::{bf16, f16};
 
 use super::attributes::Attributes;
 use super::ffi::{Input, Output, Plan, Shape};
@@ -83,9 +85,9 @@ impl<P: ListsOp> Operation for OperationOf<P> {
     }
 
     fn node(&'static self, attributes: Attributes<'_>) -> Result<Box<dyn Node>, Error> {
-        let (op, is_half) = (P::read(attributes)?, attributes.is_half()?);
+        let (op, element) = (P::read(attributes)?, attributes.element_type()?);
         let lengths = P::OP.lengths(|list| attributes.count(list))?;
-        Ok(Box::new(ListsNode { op, lengths, is_half }))
+        Ok(Box::new(ListsNode { op, lengths, element }))
     }
 
     fn infer(&self, attributes: Attributes<'_>, inputs: &[Known]) -> Result<Inferred, Error> {
@@ -97,7 +99,7 @@ impl<P: ListsOp> Operation for OperationOf<P> {
 struct ListsNode<P> {
     op: P,
     lengths: Lengths,
-    is_half: bool,
+    element: DataType,
 }
 
 /// The shapes of a call's outputs, and the numbers and elements of its scratch memory.
@@ -135,7 +137,7 @@ impl<P: ListsOp> Node for ListsNode<P> {
         }
         let forward_input = self.op.forward_input(&self.lengths);
         let forward_input = forward_input.and_then(|n| i32::try_from(n).ok()).unwrap_or(-1);
-        let scratch = if self.is_half { elements.div_ceil(2) } else { elements };
+        let scratch = elements.div_ceil(size_of::<f32>() / self.element.size());
         let scratch = scratch.saturating_add(numbers);
         Ok(Plan { forward_input, ..Plan::with_scratch(P::OP.name, scratch)? })
     }
@@ -155,7 +157,12 @@ impl<P: ListsOp> Node for ListsNode<P> {
             scratch: call.scratch,
             numbers,
         };
-        if self.is_half { self.op.run::<f16>(call) } else { self.op.run::<f32>(call) }
+        match self.element {
+            DataType::BFloat16 => self.op.run::<bf16>(call),
+            DataType::Half => self.op.run::<f16>(call),
+            DataType::Float => self.op.run::<f32>(call),
+            DataType::Double => Err(Error::Type { op: P::OP.name }),
+        }
     }
 }
 

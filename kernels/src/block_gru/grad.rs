@@ -37,14 +37,14 @@ pub fn grad<E: Element>(
     let sizes = op.check_call(attributes.reset_after, &tensors, &outputs, Keeps::WhatIsRead)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
     let is_unread = outputs.w_ru_grad.is_empty() || outputs.w_c_grad.is_empty();
-    let needed = grad_scratch(&sizes, E::IS_HALF || is_unread);
+    let needed = grad_scratch(&sizes, E::IS_16_BIT || is_unread);
     let scratch = op.check_scratch(needed, scratch)?;
     E::block_gru_grad(context, sizes, attributes, inputs, in_place, outputs, scratch);
     Ok(())
 }
 
 /// How many elements of scratch memory [`grad`] needs; `usize::MAX` if more than can be counted. `apart` tells whether
-/// packed weights need memory of their own: in half precision, and without one of `w_ru_grad` and `w_c_grad`.
+/// packed weights need memory of their own: with elements of 16 bits, and without one of `w_ru_grad` and `w_c_grad`.
 #[must_use]
 pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
     let Sizes { batch, input_size, cell_size, .. } = *sizes;

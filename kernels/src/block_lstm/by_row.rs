@@ -72,7 +72,7 @@ pub fn grad_by_row<E: Element>(
     let op = &LSTM_GRAD;
     let sizes = op.check_call(false, &(&inputs, &in_place), &outputs, Keeps::WhatIsRead)?;
     op.check_steps(&sizes, inputs.sequence_length.iter().map(|&steps| steps.into()))?;
-    let needed = grad_scratch(&sizes, E::IS_HALF || outputs.w_grad.is_empty());
+    let needed = grad_scratch(&sizes, E::IS_16_BIT || outputs.w_grad.is_empty());
     let scratch = op.check_scratch(needed, scratch)?;
     let ByRowGradInputs { sequence_length, x, cs_prev, h_prev, w, .. } = inputs;
     let ByRowGradInputs { cs, co, h, cs_grad, h_grad, .. } = inputs;

@@ -26,7 +26,7 @@ pub use crate::ops::block_lstm::{Inputs, Outputs};
 /// o[t]  = S(o_bar [+ wco * cs[t]])       co[t] = tanh(cs[t])        h[t] = o[t] * co[t]
 /// ```
 ///
-/// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`,
+/// The terms in brackets exist only with `use_peephole`. Data of 16 bits is converted to `f32`,
 /// and every result is rounded once. The state that enters a step is the stored, rounded state of
 /// the step before. `forget_bias` (0 in V2, whatever the attribute says) and `cell_clip` are rounded
 /// to the element type first.

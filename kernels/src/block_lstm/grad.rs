@@ -39,7 +39,7 @@ pub use crate::ops::block_lstm::{GradInPlace, GradInputs, GradOutputs};
 ///
 /// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The terms in brackets exist
 /// only with `use_peephole`. The gradient of the forward steps' clip is passed on unchanged, as
-/// TensorFlow does: the operation has no `cell_clip`. Half-precision data is converted to `f32`,
+/// TensorFlow does: the operation has no `cell_clip`. Data of 16 bits is converted to `f32`,
 /// sums are in `f32`, and every result is rounded once.
 ///
 /// `scratch` is memory for intermediate values. It has at least [`grad_scratch`] elements, of
@@ -61,7 +61,7 @@ pub fn grad<E: Element>(
     let op = variant.grad_op();
     let sizes = op.check_call(use_peephole, &(&inputs, &in_place), &outputs, Keeps::WhatIsRead)?;
     op.check_steps(&sizes, [inputs.seq_len_max as i128])?;
-    let needed = grad_scratch(&sizes, E::IS_HALF || outputs.w_grad.is_empty());
+    let needed = grad_scratch(&sizes, E::IS_16_BIT || outputs.w_grad.is_empty());
     let scratch = op.check_scratch(needed, scratch)?;
     let sequence = LstmGradSequence::of(variant, use_peephole, sizes.input_size, &inputs);
     E::block_lstm_grad(context, sizes, sequence, in_place, outputs, scratch);
@@ -69,7 +69,7 @@ pub fn grad<E: Element>(
 }
 
 /// How many elements of scratch memory [`grad`] needs; `usize::MAX` if more than can be counted. `apart` tells whether
-/// packed weights need memory of their own: in half precision, and without `w_grad`.
+/// packed weights need memory of their own: with elements of 16 bits, and without `w_grad`.
 #[must_use]
 pub fn grad_scratch(sizes: &Sizes, apart: bool) -> usize {
     let Sizes { input_size, cell_size, .. } = *sizes;

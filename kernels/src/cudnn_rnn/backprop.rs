@@ -65,7 +65,7 @@ pub fn backprop<E: Element>(
     scratch: &mut [f32],
 ) -> Result<(), Error> {
     let network = inputs.check(op, attributes, &outputs)?;
-    let needed = backprop_scratch(&network, E::IS_HALF);
+    let needed = backprop_scratch(&network, E::IS_16_BIT);
     if scratch.len() < needed {
         return Err(Error::Scratch { op, needed, got: scratch.len() });
     }
@@ -106,15 +106,20 @@ impl<E: Storage> BackpropInputs<'_, E> {
     }
 }
 
-/// How many elements of scratch memory [`backprop`] needs, in half precision or not; `usize::MAX` if more than can be
-/// counted.
+/// How many elements of scratch memory [`backprop`] needs, with tensors of 16 bits or not; `usize::MAX` if more than can
+/// be counted.
 #[must_use]
-pub fn backprop_scratch(network: &Network, half: bool) -> usize {
-    let params = if half { network.layout.len() } else { 0 };
+pub fn backprop_scratch(network: &Network, is_16_bit: bool) -> usize {
+    let params = if is_16_bit { network.layout.len() } else { 0 };
     let sizes = Memory::sizes(network);
     let gradients = total(sizes).saturating_add(params);
     let cell = cell::backward_scratch(network);
-    total([PreparedInputs::len(network, half), DirectionBuffers::len(network), gradients, cell])
+    total([
+        PreparedInputs::len(network, is_16_bit),
+        DirectionBuffers::len(network),
+        gradients,
+        cell,
+    ])
 }
 
 /// Memory for gradients.
@@ -164,7 +169,7 @@ pub(crate) fn compute<E: Storage>(
         return outputs.without_steps(&inputs);
     }
     let forward = inputs.forward.reborrow();
-    let (own, scratch) = scratch.split_at_mut(if E::IS_HALF { layout.len() } else { 0 });
+    let (own, scratch) = scratch.split_at_mut(if E::IS_16_BIT { layout.len() } else { 0 });
     let mut arena = Arena::new(&mut *scratch);
     let given = PreparedInputs::new(network, attributes, &forward, lengths, &mut arena);
     let buffers = DirectionBuffers::new(&network, &mut arena);
@@ -193,7 +198,7 @@ pub(crate) fn compute<E: Storage>(
     pass.start(output_backprop);
     (0..layout.num_layers).rev().for_each(|layer| pass.layer(context, layer));
     pass.finish(in_order(attributes.time_major, outputs.input_backprop));
-    if E::IS_HALF {
+    if E::IS_16_BIT {
         rows::store(own, outputs.params_backprop.as_slice_mut().expect("a vector without gaps"));
     }
 }

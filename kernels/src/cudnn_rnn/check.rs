@@ -31,7 +31,7 @@ pub struct BackpropShapes<'a> {
     /// The gradients with respect to these.
     pub backprops: [&'a [usize]; 3],
     /// The number of elements of the reserve space in memory of `f32`, and the factor from there to the
-    /// tensor's: 2 in half.
+    /// tensor's: 2 of 16 bits.
     pub reserve_space: (&'a [usize], usize),
 }
 

@@ -26,7 +26,7 @@ pub struct Outputs<'a, E> {
 
 /// `CudnnRNN`, `CudnnRNNV2` and `CudnnRNNV3`: the equations of [`crate::cudnn_rnn`].
 ///
-/// `op` is the operation's name for messages. Half-precision data is converted to `f32`, everything is computed in
+/// `op` is the operation's name for messages. Data of 16 bits is converted to `f32`, everything is computed in
 /// `f32`, and results are rounded once. `scratch` is memory for intermediate values, of at least [`forward_scratch`]
 /// elements.
 ///
@@ -51,7 +51,7 @@ pub fn forward<E: Element>(
     }
     let reserved = if attributes.is_training { network.reserve_space(attributes) } else { 0 };
     check_view(op, "reserve_space", &ArrayView1::from(&*outputs.reserve_space), &[reserved])?;
-    let needed = forward_scratch(&network, attributes, E::IS_HALF);
+    let needed = forward_scratch(&network, attributes, E::IS_16_BIT);
     if scratch.len() < needed {
         return Err(Error::Scratch { op, needed, got: scratch.len() });
     }
@@ -59,14 +59,14 @@ pub fn forward<E: Element>(
     Ok(())
 }
 
-/// How many elements of scratch memory [`forward`] needs, in half precision or not; `usize::MAX` if more than can be
-/// counted.
+/// How many elements of scratch memory [`forward`] needs, with tensors of 16 bits or not; `usize::MAX` if more than can
+/// be counted.
 #[must_use]
-pub fn forward_scratch(network: &Network, attributes: &Attributes, half: bool) -> usize {
+pub fn forward_scratch(network: &Network, attributes: &Attributes, is_16_bit: bool) -> usize {
     let activations = Activations::new(*network, attributes.dropout > 0.0, attributes.is_training);
     let activations = if attributes.is_training { 0 } else { activations.len() };
     total([
-        PreparedInputs::len(network, half),
+        PreparedInputs::len(network, is_16_bit),
         DirectionBuffers::len(network),
         activations,
         cell::forward_scratch(network),

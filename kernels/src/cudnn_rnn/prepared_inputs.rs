@@ -45,9 +45,9 @@ pub(super) struct PreparedInputs<'a> {
 
 impl<'a> PreparedInputs<'a> {
     /// How much memory copies need.
-    pub(super) fn len(network: &Network, half: bool) -> usize {
+    pub(super) fn len(network: &Network, is_16_bit: bool) -> usize {
         let Network { layout, time, batch } = *network;
-        let params = if half { layout.len() } else { 0 };
+        let params = if is_16_bit { layout.len() } else { 0 };
         total([params, time.saturating_mul(batch).saturating_mul(layout.input_size)])
     }
 

@@ -1,4 +1,4 @@
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array2, s};
 
 use super::{Computed, Elements, Equation, map};
@@ -147,8 +147,18 @@ fn half_with_sums() {
 }
 
 #[test]
+fn bfloat16_with_sums() {
+    check::<bf16>("bf16", Which::WithSums);
+}
+
+#[test]
 fn half_without_sums() {
     check::<f16>("f16", Which::WithoutSums);
+}
+
+#[test]
+fn bfloat16_without_sums() {
+    check::<bf16>("bf16", Which::WithoutSums);
 }
 
 #[test]
@@ -159,6 +169,11 @@ fn float_in_pairs() {
 #[test]
 fn half_in_pairs() {
     check::<f16>("f16", Which::InPairs);
+}
+
+#[test]
+fn bfloat16_in_pairs() {
+    check::<bf16>("bf16", Which::InPairs);
 }
 
 /// Inputs may be one row for all, as peephole weights are, and matrices may have no gaps.

@@ -48,12 +48,12 @@ impl Tile<'_> {
             Right::Packed { packing, .. } => (None, packing),
         };
         match unpacked {
-            _ if const { !B::IS_HALF } && packing == Packing::Pairs => {
+            _ if const { !B::IS_16_BIT } && packing == Packing::Pairs => {
                 self.for_each_slice::<A, Pairs>(left, |tile, left, slice| {
                     tile.add_slice(left, right, slice);
                 });
             }
-            _ if const { !B::IS_HALF } && packing == Packing::Rounded => {
+            _ if const { !B::IS_16_BIT } && packing == Packing::Rounded => {
                 self.for_each_slice::<A, Rounded>(left, |tile, left, slice| {
                     tile.add_slice(left, right, slice);
                 });
@@ -82,7 +82,7 @@ impl Tile<'_> {
         valid: Option<&[bool]>,
         right: ArrayView2<'_, B>,
     ) {
-        if const { !B::IS_HALF } && self.pairs {
+        if const { !B::IS_16_BIT } && self.pairs {
             self.add_panels::<A, B, Pairs>(left, valid, right);
         } else {
             self.add_panels::<A, B, Floats>(left, valid, right);

@@ -215,7 +215,7 @@ impl<'a, const G: usize> Interleaved<'a, G> {
             // An element takes about a cycle on its way from the third level cache, and back.
             for_each(context.executor, size as u64, tasks.collect(), |(cells, to)| {
                 let pack = Pack { right, depth, width, strips, cells, to };
-                if const { !E::IS_HALF } && packing != Packing::Floats {
+                if const { !E::IS_16_BIT } && packing != Packing::Floats {
                     isa.run_pairs(PackLanes::<_, Pairs, G>(pack, PhantomData));
                 } else {
                     isa.run(PackLanes::<_, Floats, G>(pack, PhantomData));

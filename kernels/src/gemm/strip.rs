@@ -264,7 +264,7 @@ impl<L: LeftSlice, E: Storage> WithSimd for AddRows<'_, '_, '_, L, E> {
             let width = columns.len();
             let packed = &mut packed[..depth * padded(width)];
             let at = strip.columns.start + columns.start;
-            if const { L::Lanes::TERMS == 1 && !E::IS_HALF } && width == 2 * S::LANES {
+            if const { L::Lanes::TERMS == 1 && !E::IS_16_BIT } && width == 2 * S::LANES {
                 let data = E::as_f32(data).expect("elements of type f32");
                 strip.add_unpacked_group(simd, Unpacked { data, pitch, at, width }, packed);
                 continue;

@@ -280,23 +280,28 @@ fn a_row_does_not_depend_on_the_others() {
     });
 }
 
-#[test]
-fn products_in_half_are_those_of_the_same_numbers_in_single_precision() {
+fn check_16_bits<E: Storage>() {
     for_each_case(|isa, strips, a, b, _| {
-        let [a_half, b_half] = [a, b].map(|matrix| matrix.mapv(f16::from_f32));
-        let [a, b] = [&a_half, &b_half].map(|matrix| matrix.mapv(f16::to_f32));
-        let transposed = |matrix: &Array2<f16>| matrix.t().as_standard_layout().into_owned();
-        let (a_columns, b_columns) = (transposed(&a_half), transposed(&b_half));
-        let of = |add: &dyn Fn(&mut Tile<'_>)| sums_of(isa, a_half.nrows(), strips, add);
-        let first = of(&|tile| tile.add(a_half.view(), Right::RowMajor(b_half.view())));
+        let [a_stored, b_stored] = [a, b].map(|matrix| matrix.mapv(E::from_f32));
+        let [a, b] = [&a_stored, &b_stored].map(|matrix| matrix.mapv(E::to_f32));
+        let transposed = |matrix: &Array2<E>| matrix.t().as_standard_layout().into_owned();
+        let (a_columns, b_columns) = (transposed(&a_stored), transposed(&b_stored));
+        let of = |add: &dyn Fn(&mut Tile<'_>)| sums_of(isa, a_stored.nrows(), strips, add);
+        let first = of(&|tile| tile.add(a_stored.view(), Right::RowMajor(b_stored.view())));
         assert_close(isa, &first, &exact(&a, &b, strips));
         let single = of(&|tile| tile.add(a.view(), Right::RowMajor(b.view())));
         assert_eq!(first, single, "as f32, on {}", isa.name());
-        let transposed = of(&|tile| tile.add(a_half.view(), Right::Transposed(b_columns.view())));
+        let transposed = of(&|tile| tile.add(a_stored.view(), Right::Transposed(b_columns.view())));
         assert_eq!(first, transposed, "transposed, on {}", isa.name());
-        let left = of(&|tile| tile.add_tn(a_columns.view(), None, b_half.view()));
+        let left = of(&|tile| tile.add_tn(a_columns.view(), None, b_stored.view()));
         assert_eq!(first, left, "left transposed, on {}", isa.name());
     });
+}
+
+#[test]
+fn products_of_16_bits_are_those_of_the_same_numbers_in_single_precision() {
+    check_16_bits::<f16>();
+    check_16_bits::<bf16>();
 }
 
 /// What computes with pairs: the processor, if it can, and the model.

@@ -118,10 +118,10 @@ fn pack_tiles<'t, E: Storage, S: AsRef<[Range<usize>]> + Clone + Send>(
 ) {
     let size = (depth, columns);
     match packing {
-        Packing::Pairs if const { !E::IS_HALF } => {
+        Packing::Pairs if const { !E::IS_16_BIT } => {
             pack_lanes::<E, S, Pairs>(context, size, right, vectors, tiles);
         }
-        Packing::Rounded if const { !E::IS_HALF } => {
+        Packing::Rounded if const { !E::IS_16_BIT } => {
             pack_lanes::<E, S, Rounded>(context, size, right, vectors, tiles);
         }
         _ => pack_lanes::<E, S, Floats>(context, size, right, vectors, tiles),

@@ -20,7 +20,7 @@ pub use crate::ops::lstm::{BlockCellInputs, BlockCellOutputs};
 /// o  = S(o_bar [+ wco * cs])          co = tanh(cs)          h = o * co
 /// ```
 ///
-/// The terms in brackets exist only with `use_peephole`. Half-precision data is converted to `f32`,
+/// The terms in brackets exist only with `use_peephole`. Data of 16 bits is converted to `f32`,
 /// and every result is rounded once. `forget_bias` and `cell_clip` are rounded to the element type
 /// first. A NaN remains NaN after the clip.
 ///

@@ -24,7 +24,7 @@ pub use crate::ops::lstm::{BlockCellGradInputs, BlockCellGradOutputs};
 ///
 /// The terms in brackets exist only with `use_peephole`. The equations follow from the forward
 /// step by the chain rule, except for the clip. Its gradient is passed on unchanged, as TensorFlow
-/// does: the operation has no `cell_clip`. Half-precision data is converted to `f32`, and every
+/// does: the operation has no `cell_clip`. Data of 16 bits is converted to `f32`, and every
 /// result is rounded once.
 ///
 /// # Errors

@@ -114,7 +114,7 @@ pub(crate) fn compute<E: Storage>(
     for_each(executor, largest, tiles, |(place, out, right)| {
         gemm::tile_at(isa, &place, |tile| {
             let left = place.rows_of(a);
-            if E::IS_HALF {
+            if E::IS_16_BIT {
                 tile.add(left, Right::Transposed(right));
             } else {
                 tile.add_nt(left, right);

@@ -41,12 +41,12 @@ op! {
     /// b_c  = bias_h, the input bias with reset_after;  b_hc = the recurrent bias_h
     /// ```
     ///
-    /// Half is computed in float32, and each output rounded once; the state that enters a
+    /// Half and bfloat16 are computed in float32, and each output rounded once; the state that enters a
     /// step is that of the step before as it is returned.
     ///
     /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
     static BLOCK_GRU = {
-        name: "BlockGRU", types: [Half, Float], is_stock: false,
+        name: "BlockGRU", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             /// Whether the reset gate is applied after the matrix product.
             reset_after: "bool = false",
@@ -140,12 +140,12 @@ op! {
     ///
     /// In the other rows the carry stays as it is, `x_grad[t, b]` is zero, and nothing is read
     /// of the tensors that have steps. The carry that leaves the first step is `h_prev_grad`.
-    /// The values of the biases are not read at all, nor is `h[time-1]`. Half is computed in
+    /// The values of the biases are not read at all, nor is `h[time-1]`. Half and bfloat16 are computed in
     /// float32, sums too, and each output is rounded once.
     ///
     /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
     static BLOCK_GRU_GRAD = {
-        name: "BlockGRUGrad", types: [Half, Float], is_stock: false,
+        name: "BlockGRUGrad", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             /// Whether the reset gate is applied after the matrix product.
             reset_after: "bool = false",

@@ -13,7 +13,7 @@ op! {
     /// The loop ends after as many rounds as the least of `rounds` says. More rounds than `time`, and a loop without a
     /// round where `h_sizes` is not known, are an `InvalidArgumentError`, as are tensors of other shapes.
     static LSTM_LAYER = {
-        name: "BlockcellLSTMLayer", types: [Half, Float], is_stock: false,
+        name: "BlockcellLSTMLayer", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             num_rounds: "int >= 1",
             num_sequence_length: "int >= 0",
@@ -106,7 +106,7 @@ op! {
     /// The loop ends after as many rounds as the least of `rounds` says. More rounds than `time`, and a loop without a
     /// round where `h_sizes` is not known, are an `InvalidArgumentError`, as are tensors of other shapes.
     static GRU_LAYER = {
-        name: "BlockcellGRULayer", types: [Half, Float], is_stock: false,
+        name: "BlockcellGRULayer", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             num_rounds: "int >= 1",
             num_sequence_length: "int >= 0",
@@ -181,7 +181,7 @@ op! {
     /// `InvalidArgumentError`, as are tensors of other shapes. Where the batch is larger, one row of a tensor stands for
     /// all.
     static KERAS_LSTM = {
-        name: "BlockcellKerasLSTM", types: [Half, Float], is_stock: false,
+        name: "BlockcellKerasLSTM", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             num_rounds: "int >= 1",
             num_mask: "int >= 0",
@@ -262,7 +262,7 @@ op! {
     /// `InvalidArgumentError`, as are tensors of other shapes. Where the batch is larger, one row of a tensor stands for
     /// all.
     static KERAS_GRU = {
-        name: "BlockcellKerasGRU", types: [Half, Float], is_stock: false,
+        name: "BlockcellKerasGRU", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             num_rounds: "int >= 1",
             num_mask: "int >= 0",

@@ -21,12 +21,12 @@ op! {
     /// For `t >= sequence_length[b]` all outputs are zero, and `x` is not read.
     ///
     /// With tanh, the logistic function and rows of one length, this is `BlockLSTMV2` without
-    /// peepholes and clipping. Half is computed in float32, and each output rounded once; the state
+    /// peepholes and clipping. Half and bfloat16 are computed in float32, and each output rounded once; the state
     /// that enters a step is that of the step before as it is returned.
     ///
     /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
     static LSTM = {
-        name: "BlockcellLSTM", types: [Half, Float], is_stock: false,
+        name: "BlockcellLSTM", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             /// The function of `ci` and `co`: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid`, which is Keras 3's, or `hard_sigmoid_keras2`.
             activation: "string = 'tanh'",
@@ -101,12 +101,12 @@ op! {
     ///
     /// In the other rows `x_grad[t, b]` is zero, and nothing is read of the tensors that have steps.
     /// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The values of `b` are not
-    /// read at all, nor is `h[time-1]`. Half is computed in float32, sums too, and each output is
+    /// read at all, nor is `h[time-1]`. Half and bfloat16 are computed in float32, sums too, and each output is
     /// rounded once.
     ///
     /// Lengths outside of 0 to `time` are an `InvalidArgumentError`.
     static LSTM_GRAD = {
-        name: "BlockcellLSTMGrad", types: [Half, Float], is_stock: false,
+        name: "BlockcellLSTMGrad", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             /// As BlockcellLSTM had it.
             activation: "string = 'tanh'",

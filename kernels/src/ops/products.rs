@@ -16,7 +16,7 @@ op! {
     /// which every time step adds to. No product is stored. Products and sums are in float32 whatever the type, and
     /// the result is rounded once.
     static MAT_MUL_ADD_N = {
-        name: "BlockcellMatMulAddN", types: [Half, Float], is_stock: false,
+        name: "BlockcellMatMulAddN", types: [BFloat16, Half, Float], is_stock: false,
         attributes: { num_addends: "int >= 0", num_a: "int >= 0", num_b: "int >= 0" }
     };
 
@@ -51,7 +51,7 @@ op! {
     /// The product itself is not stored. Sums are in float32 whatever the type, and the result is rounded once. Parts
     /// that are not inside of the product are an `InvalidArgumentError`.
     static MAT_MUL_SLICE = {
-        name: "BlockcellMatMulSlice", types: [Half, Float], is_stock: false,
+        name: "BlockcellMatMulSlice", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             num_parts: "int >= 1",
             /// The first column of each part.
@@ -89,7 +89,7 @@ op! {
     /// It is what `AddN` makes of `BiasAddGrad`s, such as the gradient of a cell's biases, which every time step adds
     /// to. Sums are in float32 whatever the type, and the result is rounded once.
     static BIAS_ADD_GRAD_ADD_N = {
-        name: "BlockcellBiasAddGradAddN", types: [Half, Float], is_stock: false,
+        name: "BlockcellBiasAddGradAddN", types: [BFloat16, Half, Float], is_stock: false,
         attributes: { num_addends: "int >= 0", num_out_backprop: "int >= 0" }
     };
 

@@ -48,6 +48,8 @@ pub enum Keeps {
 /// Element types that operations have kernels for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataType {
+    /// `tf.bfloat16`
+    BFloat16,
     /// `tf.float16`
     Half,
     /// `tf.float32`
@@ -61,9 +63,20 @@ impl DataType {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            DataType::BFloat16 => "bfloat16",
             DataType::Half => "half",
             DataType::Float => "float",
             DataType::Double => "double",
+        }
+    }
+
+    /// The bytes of an element.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        match self {
+            DataType::BFloat16 | DataType::Half => 2,
+            DataType::Float => 4,
+            DataType::Double => 8,
         }
     }
 }

@@ -282,7 +282,7 @@ fn definitions_are_in_the_words_of_tensorflow() {
     ];
     assert_eq!(op.op_def_outputs(), outputs);
     let attributes = [
-        "T: {half, float}",
+        "T: {bfloat16, half, float}",
         "num_cs_prev: int >= 0",
         "num_cs_grad: int >= 0",
         "num_h_grad: int >= 0",

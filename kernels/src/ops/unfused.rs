@@ -19,7 +19,7 @@ op! {
     /// It is what graphs get in place of the small operations of `BasicLSTMCell` and `LSTMCell`. `LSTMBlockCell`
     /// computes the same for a `cs_prev` of `[batch, cell_size]`, and an `h_prev` as wide.
     static UNFUSED_LSTM_CELL = {
-        name: "BlockcellLSTMCell", types: [Half, Float], is_stock: false,
+        name: "BlockcellLSTMCell", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             num_cs_prev: "int >= 0",
             num_peepholes: "int >= 0",
@@ -99,7 +99,7 @@ op! {
     /// `tf.clip_by_value`; the gradients of the block cells do not look at the clip. It is what graphs get in place of
     /// the small operations of a cell's gradient.
     static UNFUSED_LSTM_CELL_GRAD = {
-        name: "BlockcellLSTMCellGrad", types: [Half, Float], is_stock: false,
+        name: "BlockcellLSTMCellGrad", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             num_cs_prev: "int >= 0",
             num_cs_grad: "int >= 0",
@@ -174,7 +174,7 @@ op! {
 /// than tanh and sigmoid; others get `GRUBlockCell`.
 pub static UNFUSED_GRU_CELL: Op = Op {
     name: "BlockcellGRUCell",
-    types: &[DataType::Half, DataType::Float],
+    types: &[DataType::BFloat16, DataType::Half, DataType::Float],
     is_stock: false,
     attributes: &attributes!({
         /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
@@ -197,7 +197,7 @@ op! {
     /// It is what graphs get in place of the small operations of a cell's gradient, before the product of `d_c_bar`
     /// with the candidate's weights.
     static UNFUSED_GRU_CELL_GRAD_C = {
-        name: "BlockcellGRUCellGradC", types: [Half, Float], is_stock: false,
+        name: "BlockcellGRUCellGradC", types: [BFloat16, Half, Float], is_stock: false,
         attributes: {
             /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
             /// hard_sigmoid_keras2.
@@ -242,7 +242,7 @@ op! {
     /// It is what graphs get in place of the small operations of a cell's gradient, after the product of `d_c_bar` with
     /// the candidate's weights.
     static UNFUSED_GRU_CELL_GRAD_RU = {
-        name: "BlockcellGRUCellGradRU", types: [Half, Float], is_stock: false
+        name: "BlockcellGRUCellGradRU", types: [BFloat16, Half, Float], is_stock: false
     };
 
     /// Inputs of [`gru_cell_grad_ru`](crate::unfused::gru_cell_grad_ru).

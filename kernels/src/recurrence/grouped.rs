@@ -30,7 +30,7 @@ impl Grouping {
         (cells, steps): (usize, usize),
         gates: &[usize],
     ) -> Option<Self> {
-        if E::IS_HALF || steps < PACKED_STEPS {
+        if E::IS_16_BIT || steps < PACKED_STEPS {
             return None;
         }
         let widths = gates.iter().map(|&gates| gemm::block_width(context.isa, tiling.rows, gates));

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::Simd;
 use super::token::{Enter, enter, token};
@@ -54,11 +54,20 @@ fn power_of_2(n: F32x8) -> F32x8 {
 #[inline(always)]
 fn rounded(vector: F32x8) -> __m256i {
     // SAFETY: vectors are made only by methods of the token, so the processor has the instructions.
-    unsafe {
+    nearest(F32x8(unsafe {
         let sign = _mm256_set1_ps(-0.0);
         let least = _mm256_set1_ps(f32::MIN_POSITIVE);
         let is_normal = _mm256_cmp_ps::<_CMP_NLT_UQ>(_mm256_andnot_ps(sign, vector.0), least);
-        let bits = _mm256_castps_si256(_mm256_and_ps(vector.0, _mm256_or_ps(is_normal, sign)));
+        _mm256_and_ps(vector.0, _mm256_or_ps(is_normal, sign))
+    }))
+}
+
+/// The same with what is not normal rounded, too.
+#[inline(always)]
+fn nearest(vector: F32x8) -> __m256i {
+    // SAFETY: as for `rounded`.
+    unsafe {
+        let bits = _mm256_castps_si256(vector.0);
         let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
         let up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
         let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x40_0000));
@@ -69,8 +78,8 @@ fn rounded(vector: F32x8) -> __m256i {
 
 /// `from` and zeros after it.
 #[inline(always)]
-fn padded(from: &[f16]) -> [f16; 8] {
-    let mut all = [f16::ZERO; 8];
+fn padded<E: Copy>(from: &[E], zero: E) -> [E; 8] {
+    let mut all = [zero; 8];
     all[..from.len()].copy_from_slice(from);
     all
 }
@@ -132,7 +141,7 @@ where
     fn load_f16(self, from: &[f16]) -> F32x8 {
         let all;
         let from = if from.len() < Self::LANES {
-            all = padded(from);
+            all = padded(from, f16::ZERO);
             &all
         } else {
             from
@@ -152,6 +161,42 @@ where
             let mut all = [f16::ZERO; 8];
             // SAFETY: `all` has eight elements of two bytes.
             unsafe { _mm_storeu_si128(all.as_mut_ptr().cast(), halves) }
+            to.copy_from_slice(&all[..to.len()]);
+        }
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, from: &[bf16]) -> F32x8 {
+        let all;
+        let from = if from.len() < Self::LANES {
+            all = padded(from, bf16::ZERO);
+            &all
+        } else {
+            from
+        };
+        // SAFETY: features proven by `self`; eight elements of two bytes are there.
+        F32x8(unsafe {
+            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.as_ptr().cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
+        })
+    }
+
+    #[inline(always)]
+    fn store_bf16(self, vector: F32x8, to: &mut [bf16]) {
+        // SAFETY: features proven by `self`.
+        let eight = unsafe {
+            let bits = _mm256_srli_epi32::<16>(nearest(vector));
+            // It packs halves: four numbers twice in either.
+            let packed = _mm256_permute4x64_epi64::<0b10_00>(_mm256_packus_epi32(bits, bits));
+            _mm256_castsi256_si128(packed)
+        };
+        if to.len() >= Self::LANES {
+            // SAFETY: there is room for eight elements of two bytes.
+            unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), eight) }
+        } else {
+            let mut all = [bf16::ZERO; 8];
+            // SAFETY: `all` has eight elements of two bytes.
+            unsafe { _mm_storeu_si128(all.as_mut_ptr().cast(), eight) }
             to.copy_from_slice(&all[..to.len()]);
         }
     }

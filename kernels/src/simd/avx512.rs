@@ -3,11 +3,11 @@
 use std::arch::x86_64::*;
 use std::mem::transmute;
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::token::{Enter, enter, token};
 use super::x86::{x86_methods, x86_vector};
-use super::{Simd, bf16};
+use super::{Simd, pairs};
 
 /// Proof of AVX-512 F, BW, DQ and VL (Skylake-SP, Zen 4 and later), and of what `WITH` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,10 +57,20 @@ fn first(n: usize) -> __mmask16 {
 #[inline(always)]
 fn rounded(vector: F32x16) -> __m512i {
     // SAFETY: vectors are made only by methods of the token, so the processor has the instructions.
-    unsafe {
+    nearest(F32x16(unsafe {
         let (bits, least) = (_mm512_castps_si512(vector.0), _mm512_set1_ps(f32::MIN_POSITIVE));
         let is_small = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(_mm512_abs_ps(vector.0), least);
-        let bits = _mm512_mask_and_epi32(bits, is_small, bits, _mm512_set1_epi32(i32::MIN));
+        let sign = _mm512_set1_epi32(i32::MIN);
+        _mm512_castsi512_ps(_mm512_mask_and_epi32(bits, is_small, bits, sign))
+    }))
+}
+
+/// The same with what is not normal rounded, too.
+#[inline(always)]
+fn nearest(vector: F32x16) -> __m512i {
+    // SAFETY: as for `rounded`.
+    unsafe {
+        let bits = _mm512_castps_si512(vector.0);
         let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
         let up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
         let is_nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(vector.0, vector.0);
@@ -151,6 +161,34 @@ where
     }
 
     #[inline(always)]
+    fn load_bf16(self, from: &[bf16]) -> F32x16 {
+        let address = from.as_ptr().cast();
+        let bits = if from.len() >= Self::LANES {
+            // SAFETY: features proven by `self`; sixteen elements are there.
+            unsafe { _mm256_loadu_epi16(address) }
+        } else {
+            // SAFETY: features proven by `self`; the mask covers the elements that are there.
+            unsafe { _mm256_maskz_loadu_epi16(first(from.len()), address) }
+        };
+        // SAFETY: features proven by `self`.
+        F32x16(unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits))) })
+    }
+
+    #[inline(always)]
+    fn store_bf16(self, vector: F32x16, to: &mut [bf16]) {
+        let address = to.as_mut_ptr().cast();
+        // SAFETY: features proven by `self`.
+        let numbers = unsafe { _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(nearest(vector))) };
+        if to.len() >= Self::LANES {
+            // SAFETY: features proven by `self`; there is room for sixteen elements.
+            unsafe { _mm256_storeu_epi16(address, numbers) }
+        } else {
+            // SAFETY: features proven by `self`; the mask covers the room that is there.
+            unsafe { _mm256_mask_storeu_epi16(address, first(to.len()), numbers) }
+        }
+    }
+
+    #[inline(always)]
     fn power_of_2(self, n: F32x16) -> F32x16 {
         self.scale(self.splat(1.0), n)
     }
@@ -203,7 +241,7 @@ where
     #[inline(always)]
     fn add_pairs(self, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
         if const { WITH != BF16 } {
-            return bf16::add_pairs(self, a, b, c);
+            return pairs::add_pairs(self, a, b, c);
         }
         // SAFETY: features proven by `self`; the vectors have as many bits.
         F32x16(unsafe {

@@ -4,7 +4,7 @@
 
 use std::array;
 
-use super::bf16::lanes;
+use super::pairs::lanes;
 use super::{MOST_LANES, Simd};
 
 /// The bits of a lane with these four terms.

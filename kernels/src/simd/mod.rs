@@ -18,10 +18,10 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod bf16;
 mod int8;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod pairs;
 mod portable;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod token;
@@ -32,7 +32,7 @@ mod x86;
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::OnceLock;
 
-use half::f16;
+use half::{bf16, f16};
 
 pub(crate) use twice::Twice;
 
@@ -82,6 +82,13 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// [`Simd::store`] with conversion to half, to nearest, ties to even.
     fn store_f16(self, vector: Self::F32, to: &mut [f16]);
 
+    /// [`Simd::load`] with conversion from bfloat16, which is exact.
+    fn load_bf16(self, from: &[bf16]) -> Self::F32;
+
+    /// [`Simd::store`] with conversion to bfloat16, to nearest, ties to even, as [`struct@bf16`] does it. It keeps
+    /// what is subnormal.
+    fn store_bf16(self, vector: Self::F32, to: &mut [bf16]);
+
     /// Runs `work` in a function of its own, compiled for the instruction set: a call in place of one more copy.
     fn enter<W: WithSimd<T>, T>(self, work: W) -> T;
 
@@ -127,26 +134,26 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// `low` and `high` of each lane, rounded to bfloat16, in the bits of that lane.
     #[inline(always)]
     fn pairs(self, low: Self::F32, high: Self::F32) -> Self::F32 {
-        bf16::pairs(self, low, high)
+        pairs::pairs(self, low, high)
     }
 
     /// The lanes of `first` and then of `rest`, rounded to bfloat16: each and its neighbour in the bits of one lane.
     #[inline(always)]
     fn neighbours(self, first: Self::F32, rest: Self::F32) -> Self::F32 {
-        bf16::neighbours(self, first, rest)
+        pairs::neighbours(self, first, rest)
     }
 
     /// `low` and `high` of each lane of [`Simd::pairs`].
     #[inline(always)]
     fn unpair(self, pairs: Self::F32) -> [Self::F32; 2] {
-        bf16::unpair(self, pairs)
+        pairs::unpair(self, pairs)
     }
 
     /// `c` and the products of both numbers in each lane of `a` and `b`, as [`Simd::pairs`] has them
     /// ([`Isa::has_pairs`]).
     #[inline(always)]
     fn add_pairs(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
-        bf16::add_pairs(self, a, b, c)
+        pairs::add_pairs(self, a, b, c)
     }
 
     /// Terms that follow each other, in four vectors, and have magnitudes of at most 127: rounded to int8, to nearest, ties

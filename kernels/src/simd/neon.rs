@@ -9,7 +9,7 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 use std::ops::{Add, Div, Mul, Sub};
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::token::{Enter, enter, token};
 use super::{Simd, WithSimd};
@@ -86,6 +86,19 @@ fn padded<E: Copy>(from: &[E], zero: E) -> [E; 8] {
         *to = *from;
     }
     all
+}
+
+/// Numbers in bfloat16, rounded to nearest, ties to even, in the upper halves of lanes. The lower halves hold anything.
+#[inline(always)]
+fn nearest(four: float32x4_t) -> uint32x4_t {
+    // SAFETY: every aarch64 has the instructions.
+    unsafe {
+        let bits = vreinterpretq_u32_f32(four);
+        let odd = vandq_u32(vshrq_n_u32::<16>(bits), vdupq_n_u32(1));
+        let up = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+        let quiet = vorrq_u32(bits, vdupq_n_u32(0x40_0000));
+        vbslq_u32(vceqq_f32(four, four), up, quiet)
+    }
 }
 
 /// The nearest integers, ties to even, which fit in int16.
@@ -251,6 +264,43 @@ where
         let address = if whole { to.as_mut_ptr() } else { all.as_mut_ptr() };
         // SAFETY: features proven by `self`; there is room for eight elements of two bytes.
         unsafe { vst1q_u16(address.cast(), halves) }
+        if !whole {
+            for (to, from) in to.iter_mut().zip(all) {
+                *to = from;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, from: &[bf16]) -> F32x8 {
+        let all;
+        let from = match from.first_chunk::<8>() {
+            Some(from) => from,
+            None => {
+                all = padded(from, bf16::ZERO);
+                &all
+            }
+        };
+        // SAFETY: features proven by `self`; eight elements of two bytes are there.
+        unsafe {
+            let eight = vld1q_u16(from.as_ptr().cast());
+            let bits = [vmovl_u16(vget_low_u16(eight)), vmovl_high_u16(eight)];
+            F32x8(bits.map(|bits| vreinterpretq_f32_u32(vshlq_n_u32::<16>(bits))))
+        }
+    }
+
+    #[inline(always)]
+    fn store_bf16(self, vector: F32x8, to: &mut [bf16]) {
+        // SAFETY: features proven by `self`.
+        let eight = unsafe {
+            let [low, high] = vector.0.map(nearest);
+            vcombine_u16(vshrn_n_u32::<16>(low), vshrn_n_u32::<16>(high))
+        };
+        let mut all = [bf16::ZERO; 8];
+        let whole = to.len() >= Self::LANES;
+        let address = if whole { to.as_mut_ptr() } else { all.as_mut_ptr() };
+        // SAFETY: features proven by `self`; there is room for eight elements of two bytes.
+        unsafe { vst1q_u16(address.cast(), eight) }
         if !whole {
             for (to, from) in to.iter_mut().zip(all) {
                 *to = from;

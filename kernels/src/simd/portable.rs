@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::{Simd, WithSimd};
 
@@ -83,6 +83,22 @@ impl Simd for Portable {
     fn store_f16(self, vector: Array, to: &mut [f16]) {
         for (to, from) in to.iter_mut().zip(vector.0) {
             *to = f16::from_f32(from);
+        }
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, from: &[bf16]) -> Array {
+        let mut all = [0.0; 8];
+        for (to, from) in all.iter_mut().zip(from) {
+            *to = from.to_f32();
+        }
+        Array(all)
+    }
+
+    #[inline(always)]
+    fn store_bf16(self, vector: Array, to: &mut [bf16]) {
+        for (to, from) in to.iter_mut().zip(vector.0) {
+            *to = bf16::from_f32(from);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::{Simd, WithSimd};
 
@@ -96,6 +96,19 @@ impl<S: Simd> Simd for Twice<S> {
         let [first, rest] = halves_mut::<S, _>(to);
         self.0.store_f16(vector.0[0], first);
         self.0.store_f16(vector.0[1], rest);
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, from: &[bf16]) -> Self::F32 {
+        let [first, rest] = halves::<S, _>(from);
+        Pair([self.0.load_bf16(first), self.0.load_bf16(rest)])
+    }
+
+    #[inline(always)]
+    fn store_bf16(self, vector: Self::F32, to: &mut [bf16]) {
+        let [first, rest] = halves_mut::<S, _>(to);
+        self.0.store_bf16(vector.0[0], first);
+        self.0.store_bf16(vector.0[1], rest);
     }
 
     #[inline(always)]

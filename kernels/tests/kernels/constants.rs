@@ -11,7 +11,7 @@ use blockcell_kernels::{
     Constant, Constants, Context, Copies, Element, Error, Isa, Serial, block_gru,
 };
 use bytemuck::Pod;
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array1, Array2, Array3, ArrayView1, s};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -173,6 +173,11 @@ fn results_are_the_same() {
 #[test]
 fn results_are_the_same_in_half() {
     check(f16::from_f64);
+}
+
+#[test]
+fn results_are_the_same_in_bfloat16() {
+    check(bf16::from_f64);
 }
 
 /// Weights that change although they are said to be constants show that their copies are used.

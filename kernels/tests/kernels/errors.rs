@@ -88,9 +88,11 @@ fn tables_are_those_of_tensorflow() {
             let steps = ["seq_len_max", "sequence_length"].contains(&tensor.name);
             assert_eq!(tensor.is_steps(), steps, "{}", tensor.name);
         }
-        let numbers = kernels().into_iter().filter(|other| std::ptr::eq(other.op(), op));
-        let half = numbers.into_iter().any(|other| other.is_half());
-        assert_eq!(op.types.contains(&DataType::Half), half, "{}", op.name);
+        let same = kernels().into_iter().filter(|other| std::ptr::eq(other.op(), op));
+        let types: Vec<_> = same.map(|other| other.element()).collect();
+        for of in [DataType::BFloat16, DataType::Half, DataType::Float] {
+            assert_eq!(op.types.contains(&of), types.contains(&of), "{}", op.name);
+        }
         assert!(op.types.contains(&DataType::Float), "{}", op.name);
     }
     let all: Vec<_> = ops::BLOCK.iter().map(|op| (op.name, op.is_stock)).collect();

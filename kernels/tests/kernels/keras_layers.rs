@@ -8,7 +8,7 @@ use blockcell_kernels::unfused::{
 use blockcell_kernels::{
     Activations, Constant, Constants, Context, Copies, Element, Error, Isa, Serial, Weights,
 };
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array1, Array3, ArrayD, Axis, Ix1, Ix2, Ix3, IxDyn, concatenate, s};
 
 use crate::common::Tensors;
@@ -302,6 +302,9 @@ fn check<E: Number>(tolerance: f64) {
     failures.finish();
 }
 
+/// The state is rounded in every step, to 8 bits.
+const BFLOAT16: f64 = 2e-2;
+
 /// Time, batch, input and cell.
 const SIZES: [[usize; 4]; 9] = [
     [1, 1, 1, 1],
@@ -323,6 +326,11 @@ fn floats_are_close_to_the_oracle() {
 #[test]
 fn halves_are_close_to_the_oracle() {
     check::<f16>(2e-3);
+}
+
+#[test]
+fn bfloat16_is_close_to_the_oracle() {
+    check::<bf16>(BFLOAT16);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn a_level_runs_where_it_can() {
                 let got = outputs(&Context { ran: Some(&ran), ..at(medium, isa) });
                 let is_medium = same(&got).is_err();
                 let can = isa.has_pairs() || is_large && has_medium(isa);
-                let wanted = can && kernel.is_sequence() && !kernel.is_half();
+                let wanted = can && kernel.is_sequence() && !kernel.is_16_bit();
                 failures.check(format!("{case}, medium"), is_medium == wanted, is_medium);
                 let says = ran.in_bfloat16();
                 failures.check(format!("{case}, says"), says == wanted, says);

@@ -5,8 +5,9 @@ use blockcell_kernels::mat_mul::{
     AddNInputs, AddNOutputs, BiasInputs, BiasOutputs, Part, SliceInputs, SliceOutputs, add_n,
     bias_add_grad_add_n, slice,
 };
+use blockcell_kernels::ops::DataType;
 use blockcell_kernels::{Context, Element, Error, Isa, Serial};
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array, Array1, Array2, Axis, Dimension, concatenate, s};
 
 use crate::common::compare::{Failures, close, same_bits};
@@ -14,8 +15,12 @@ use crate::common::data::Data;
 use crate::common::executors::executors;
 
 /// One rounding, and what sums in `f32` add to it.
-fn tolerance<E>() -> f64 {
-    if size_of::<E>() == 2 { 1e-3 } else { 3e-6 }
+fn tolerance<E: Element>() -> f64 {
+    match E::TYPE {
+        DataType::BFloat16 => 8e-3,
+        DataType::Half => 1e-3,
+        _ => 3e-6,
+    }
 }
 
 /// A matrix of numbers that the element type has.
@@ -48,7 +53,7 @@ fn check<E: Element, D: Dimension>(
     let want = want.clone().into_dyn();
     for isa in Isa::available() {
         let first = wide(&call(&Context::new(isa, &Serial))).into_dyn();
-        let case = format!("{case}, {} bytes, {}", size_of::<E>(), isa.name());
+        let case = format!("{case}, {}, {}", E::TYPE.name(), isa.name());
         failures.note(&case, close("result", &first, &want, tolerance::<E>()));
         for (name, executor) in executors() {
             let got = wide(&call(&Context::new(isa, &**executor))).into_dyn();
@@ -127,6 +132,7 @@ pub(crate) fn sums_of_products() {
     let mut failures = Failures::default();
     sums::<f32>(&mut failures);
     sums::<f16>(&mut failures);
+    sums::<bf16>(&mut failures);
     failures.finish();
 }
 
@@ -181,6 +187,7 @@ pub(crate) fn slices_of_products() {
     let mut failures = Failures::default();
     slices::<f32>(&mut failures);
     slices::<f16>(&mut failures);
+    slices::<bf16>(&mut failures);
     failures.finish();
 }
 
@@ -217,6 +224,7 @@ pub(crate) fn sums_of_rows() {
     let mut failures = Failures::default();
     biases::<f32>(&mut failures);
     biases::<f16>(&mut failures);
+    biases::<bf16>(&mut failures);
     failures.finish();
 }
 

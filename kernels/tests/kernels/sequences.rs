@@ -208,7 +208,7 @@ fn scratch_memory_is_checked() {
             let shapes = kernel.input_shapes(sizes);
             let shapes: Vec<_> = shapes.iter().map(Vec::as_slice).collect();
             let known = kernel.op().check(kernel.uses_optional(), &shapes).expect("right shapes");
-            let needed = kernel.scratch(&known, kernel.is_half());
+            let needed = kernel.scratch(&known, kernel.is_16_bit());
             let inputs = kernel.inputs(sizes, 5);
             let context = Context::default();
             let want = kernel.outputs(&context, sizes, &inputs);

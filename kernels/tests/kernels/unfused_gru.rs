@@ -6,7 +6,7 @@ use blockcell_kernels::unfused::{
     gru_cell_grad_scratch, gru_cell_scratch,
 };
 use blockcell_kernels::{Activations, Context, Element, Error};
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array1, Array2, ArrayD, Axis, concatenate, s};
 
 use super::unfused_numbers::{self, assert_close, wide};
@@ -186,19 +186,23 @@ fn forward_step() {
         for ((got, want), name) in got.iter().zip(&want).zip(["r", "u", "c", "h"]) {
             assert_close(got, want, 3e-6, name);
         }
-        let (matrices, vectors) = &all;
-        let rounded = (
-            matrices.each_ref().map(|one| one.mapv(f16::from_f32)),
-            vectors.each_ref().map(|one| one.mapv(f16::from_f32)),
-        );
-        let back = (
-            rounded.0.each_ref().map(|one| one.mapv(f16::to_f32)),
-            rounded.1.each_ref().map(|one| one.mapv(f16::to_f32)),
-        );
-        let (got, want) = (forward(&rounded).expect("right"), expected(&back));
-        for ((got, want), name) in got.iter().zip(&want).zip(["r", "u", "c", "h"]) {
-            assert_close(&got.mapv(f16::to_f32), want, 2e-3, name);
-        }
+        check_rounded::<f16>(&all, 2e-3);
+        check_rounded::<bf16>(&all, 1.6e-2);
+    }
+}
+
+fn check_rounded<E: Element>((matrices, vectors): &Tensors<f32>, tolerance: f64) {
+    let rounded = (
+        matrices.each_ref().map(|one| one.mapv(E::from_f32)),
+        vectors.each_ref().map(|one| one.mapv(E::from_f32)),
+    );
+    let back = (
+        rounded.0.each_ref().map(|one| one.mapv(E::to_f32)),
+        rounded.1.each_ref().map(|one| one.mapv(E::to_f32)),
+    );
+    let (got, want) = (forward(&rounded).expect("right"), expected(&back));
+    for ((got, want), name) in got.iter().zip(&want).zip(["r", "u", "c", "h"]) {
+        assert_close(&got.mapv(E::to_f32), want, tolerance, name);
     }
 }
 

@@ -5,7 +5,7 @@ mod errors;
 mod projection;
 
 use blockcell_kernels::{Context, Element, Isa};
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{ArrayD, Axis, Slice};
 
 use crate::common::Tensors;
@@ -25,6 +25,7 @@ const CELL_SIZES: [usize; 9] = [0, 1, 7, 8, 9, 15, 16, 17, 33];
 /// Largest errors, in terms of the largest number if that is not small.
 const FLOAT: f64 = 2e-6;
 const HALF: f64 = 2e-3;
+const BFLOAT16: f64 = 2e-2;
 
 /// All times, batches and sizes of cells, with some size of the input.
 fn grid() -> impl Iterator<Item = Sizes> {
@@ -113,6 +114,11 @@ fn halves_are_close_to_the_oracle() {
     check_grid::<f16>(HALF);
 }
 
+#[test]
+fn bfloat16_is_close_to_the_oracle() {
+    check_grid::<bf16>(BFLOAT16);
+}
+
 /// Sizes for what does not depend on them much.
 const SOME: [Sizes; 5] = [
     Sizes::new(3, 5, 7, 9),
@@ -146,6 +152,11 @@ fn floats_are_close_to_a_loop_of_cells() {
 #[test]
 fn halves_are_close_to_a_loop_of_cells() {
     check_cells::<f16>(Cell::all().filter(|cell| matches!(cell, Cell::Lstm(_))), HALF);
+}
+
+#[test]
+fn bfloat16_is_close_to_a_loop_of_cells() {
+    check_cells::<bf16>(Cell::all().filter(|cell| matches!(cell, Cell::Lstm(_))), BFLOAT16);
 }
 
 #[test]
@@ -227,6 +238,7 @@ fn a_state_broadcasts() {
     ] {
         check_broadcast::<f32>(sizes, FLOAT);
         check_broadcast::<f16>(sizes, HALF);
+        check_broadcast::<bf16>(sizes, BFLOAT16);
     }
 }
 
@@ -265,6 +277,7 @@ fn the_state_may_have_weights_of_its_own() {
     for sizes in SOME {
         check_two_products::<f32>(sizes, FLOAT);
         check_two_products::<f16>(sizes, HALF);
+        check_two_products::<bf16>(sizes, BFLOAT16);
     }
     check_two_products::<f32>(Sizes::new(3, 0, 4, 5), FLOAT);
     check_two_products::<f32>(Sizes::new(3, 2, 0, 5), FLOAT);
@@ -291,6 +304,7 @@ fn inputs_after_a_rows_end_do_not_matter() {
         for (seed, sizes) in SOME.into_iter().enumerate() {
             check_ended::<f32>(cell, sizes, seed as u64);
             check_ended::<f16>(cell, sizes, seed as u64);
+            check_ended::<bf16>(cell, sizes, seed as u64);
         }
     }
 }
@@ -328,6 +342,7 @@ fn a_nan_stays_in_its_row() {
                 if call.length(row) > 0 {
                     check_poisoned::<f32>(&call, row);
                     check_poisoned::<f16>(&call, row);
+                    check_poisoned::<bf16>(&call, row);
                 }
             }
         }
@@ -361,6 +376,7 @@ fn executors_agree() {
             call.end_rows(sizes.time as i32 - 1);
             check_executors::<f32>(&call, sizes);
             check_executors::<f16>(&call, sizes);
+            check_executors::<bf16>(&call, sizes);
         }
     }
 }

@@ -5,7 +5,7 @@ use blockcell_kernels::unfused::{
     lstm_cell_grad_scratch,
 };
 use blockcell_kernels::{Activations, Context, Element, Error, Isa};
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, concatenate};
 
 use super::unfused_numbers::{assert_close, matrix, numbers, summed, wide};
@@ -47,17 +47,17 @@ impl Step<f32> {
         }
     }
 
-    fn half(&self) -> Step<f16> {
-        let half = |one: &ArrayD<f32>| one.mapv(f16::from_f32);
+    fn stored<E: Element>(&self) -> Step<E> {
+        let stored = |one: &ArrayD<f32>| one.mapv(E::from_f32);
         Step {
-            gates: self.gates.each_ref().map(half),
-            ci: self.ci.mapv(f16::from_f32),
-            co: half(&self.co),
-            cs: half(&self.cs),
-            cs_prev: half(&self.cs_prev),
-            cs_grad: half(&self.cs_grad),
-            h_grad: half(&self.h_grad),
-            weights: self.weights.each_ref().map(|one| one.mapv(f16::from_f32)),
+            gates: self.gates.each_ref().map(stored),
+            ci: self.ci.mapv(E::from_f32),
+            co: stored(&self.co),
+            cs: stored(&self.cs),
+            cs_prev: stored(&self.cs_prev),
+            cs_grad: stored(&self.cs_grad),
+            h_grad: stored(&self.h_grad),
+            weights: self.weights.each_ref().map(|one| one.mapv(E::from_f32)),
         }
     }
 
@@ -265,29 +265,34 @@ fn a_state_that_is_larger() {
     }
 }
 
-#[test]
-fn in_half() {
+fn check_stored<E: Element>(tolerance: f64) {
     let size = [3, 37];
-    let step = Step::random(size).half();
-    let wide = |one: &ArrayD<f16>| one.mapv(f16::to_f32);
+    let step = Step::random(size).stored::<E>();
+    let wide = |one: &ArrayD<E>| one.mapv(E::to_f32);
     let exact = Step {
         gates: step.gates.each_ref().map(wide),
-        ci: step.ci.mapv(f16::to_f32),
+        ci: step.ci.mapv(E::to_f32),
         co: wide(&step.co),
         cs: wide(&step.cs),
         cs_prev: wide(&step.cs_prev),
         cs_grad: wide(&step.cs_grad),
         h_grad: wide(&step.h_grad),
-        weights: step.weights.each_ref().map(|one| one.mapv(f16::to_f32)),
+        weights: step.weights.each_ref().map(|one| one.mapv(E::to_f32)),
     };
     for clip in [-1.0, 0.3] {
-        let want = exact.expected(f16::from_f32(clip).to_f32(), true);
+        let want = exact.expected(E::from_f32(clip).to_f32(), true);
         for isa in Isa::available() {
             let (matrices, sums) = step.run(isa, clip, true).expect("right");
-            let sums = sums.map(|one| one.mapv(f16::to_f32));
-            check((matrices.each_ref().map(wide), sums), &want, 2e-3, size[0]);
+            let sums = sums.map(|one| one.mapv(E::to_f32));
+            check((matrices.each_ref().map(wide), sums), &want, tolerance, size[0]);
         }
     }
+}
+
+#[test]
+fn in_half_and_bfloat16() {
+    check_stored::<f16>(2e-3);
+    check_stored::<bf16>(1.6e-2);
 }
 
 /// The state is compared as it is stored, and what is equal to the bound passes, as `tf.minimum` has it.
@@ -303,7 +308,8 @@ fn what_is_equal_to_the_clip_is_not_clipped() {
             assert_eq!(cs_prev_grad[[0, 0]] != 0.0, passes, "{value}");
             if !value.is_nan() {
                 // In half, 0.50001 is 0.5.
-                let ([cs_prev_grad, ..], _) = step.half().run(isa, 0.5, true).expect("right");
+                let ([cs_prev_grad, ..], _) =
+                    step.stored::<f16>().run(isa, 0.5, true).expect("right");
                 assert_ne!(cs_prev_grad[[0, 0]].to_f32(), 0.0, "{value}");
             }
         }

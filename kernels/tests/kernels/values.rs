@@ -5,10 +5,11 @@ use crate::common::Tensors;
 use crate::common::compare::{Failures, close, close_to_scale, rows_of, same_bits};
 use crate::common::data::Sizes;
 use crate::common::kernels::{
-    Attributes, BlockGru, BlockLstm, Kernel, LstmBlockCell, LstmBlockCellGrad, batch_axis, kernels,
+    Attributes, BlockGru, BlockLstm, Kernel, LstmBlockCell, LstmBlockCellGrad, LstmByRow,
+    batch_axis, kernels,
 };
-use blockcell_kernels::{Context, Isa, Serial};
-use half::f16;
+use blockcell_kernels::{Activations, Context, Isa, Serial};
+use half::{bf16, f16};
 use ndarray::{Dimension, IxDyn};
 
 const SIZES: [Sizes; 5] = [
@@ -184,9 +185,9 @@ fn gradients_of_unused_vectors_are_zeros() {
     failures.finish();
 }
 
-/// Half is computed in `f32` and rounded once: a step is the rounded result of the `f32` kernel.
+/// Numbers of 16 bits are computed in `f32` and rounded once: a step is the rounded result of the `f32` kernel.
 #[test]
-fn half_is_rounded_float() {
+fn half_and_bfloat16_are_rounded_float() {
     let mut failures = Failures::default();
     for (half, float) in halves_and_floats() {
         for sizes in SIZES {
@@ -206,7 +207,7 @@ fn half_is_rounded_float() {
     failures.finish();
 }
 
-/// Kernels of half with those of float of the same attributes.
+/// Kernels of 16 bits with those of float of the same attributes.
 fn halves_and_floats() -> Vec<(Box<dyn Kernel>, Box<dyn Kernel>)> {
     let mut all: Vec<(Box<dyn Kernel>, Box<dyn Kernel>)> = Vec::new();
     for cell_clip in [0.0, 0.5] {
@@ -235,6 +236,12 @@ fn halves_and_floats() -> Vec<(Box<dyn Kernel>, Box<dyn Kernel>)> {
     }
     // Where the reset comes before the product, c and h are computed from hc and u as they are stored.
     all.push((Box::new(BlockGru::<f16>::new(true)), Box::new(BlockGru::<f32>::new(true))));
+    all.push((Box::new(BlockGru::<bf16>::new(true)), Box::new(BlockGru::<f32>::new(true))));
+    let activations = Activations::default();
+    all.push((
+        Box::new(LstmByRow::<bf16>::new(activations)),
+        Box::new(LstmByRow::<f32>::new(activations)),
+    ));
     all
 }
 
@@ -327,7 +334,7 @@ fn forget_bias_is_that_of_the_element_type() {
             let want = 1.0 / (1.0 + (-kernel.round()(bias.into())).exp());
             for context in contexts() {
                 let got = kernel.outputs(&context, sizes, &inputs)[2].sum();
-                let tolerance = if kernel.is_half() { 1e-3 } else { 2e-6 };
+                let tolerance = if kernel.is_16_bit() { 1e-3 } else { 2e-6 };
                 let right = (got - want).abs() <= tolerance * want;
                 failures.check(
                     case(&*kernel, sizes, &context),

@@ -34,7 +34,7 @@ from blockcell.op_table import OPS
 from blockcell_tools import cudnn_verification, verification
 
 _COLUMNS = ("op", "kind", "type and options", "cases", "ours: worst", "of", "limit", "stock: worst")
-_TYPES = {"float32": "float32", "half": "float16"}
+_TYPES = {"float32": "float32", "half": "float16", "bfloat16": "bfloat16"}
 _LIMITS = {"medium": 1e-2, "int8": 1e-1, "int8_except_x": 1e-1}
 """Scaled errors that levels of precision, and weights in int8, promise; that of the highest level
 depends on the op."""
@@ -54,7 +54,7 @@ _NOTE = (
     type=Listed(click.Choice(list(_TYPES))),
     default=",".join(_TYPES),
     metavar="TYPE,...",
-    help=f"Types: {', '.join(_TYPES)} (default: both).",
+    help=f"Types: {', '.join(_TYPES)} (default: all).",
 )
 @click.option(
     "--graph",

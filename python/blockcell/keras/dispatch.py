@@ -6,7 +6,16 @@ from typing import Any, Optional, Set
 
 import tensorflow as tf
 
-from blockcell.keras import functions, inference, kinds, reasons, scope, sequences, shapes
+from blockcell.keras import (
+    functions,
+    inference,
+    kinds,
+    reasons,
+    run_counts,
+    scope,
+    sequences,
+    shapes,
+)
 
 _logged: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
 
@@ -61,6 +70,17 @@ def _message(layer: Any, reason: str) -> str:
     return f"{layer.name}: Keras's own path runs, because {reason}."
 
 
+def _say_how(layer: Any) -> None:
+    """Logs how the kernels compute a layer, once for each layer."""
+    logger = logging.getLogger("blockcell")
+    logged = _logged.setdefault(layer, set())
+    if "" in logged or not logger.isEnabledFor(logging.DEBUG):
+        return
+    logged.add("")
+    words = (layer.name, layer.compute_dtype, *run_counts.how(layer))
+    logger.debug("%s: blockcell's kernels run, in %s, with products at %s, on %s.", *words)
+
+
 def run(layer: Any, given: shapes.Given, infers: bool) -> sequences.Result:
     """Computes what the layer's loop over time does.
 
@@ -72,6 +92,7 @@ def run(layer: Any, given: shapes.Given, infers: bool) -> sequences.Result:
     Returns:
       A `sequences.Result`.
     """
+    _say_how(layer)
     x, states, mask, _ = shapes.made_equal(layer, given)
     cell = layer.cell
     weights = [cell.kernel, cell.recurrent_kernel, cell.bias]

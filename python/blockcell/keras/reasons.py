@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from blockcell import tf_internals
 from blockcell.gradients import registry
-from blockcell.keras import arguments, exports, functions, kinds
+from blockcell.keras import arguments, exports, functions, kinds, sequences
 
-DTYPES = ("float32", "float16")
+DTYPES = ("float32", "float16", "bfloat16")
 """The types in which the kernels compute."""
 GPU = "there is a GPU, and Keras has a path for it"
 FILE = "it is traced for a file, which must be loadable without blockcell"
@@ -73,7 +73,7 @@ def _of_loop(layer: Any) -> Optional[str]:
 
 
 def _of_gradients(layer: Any, kind: str) -> Optional[str]:
-    is_stock = functions.of(layer.cell) == functions.USUAL
+    is_stock = sequences.runs_on_tensorflows_op(functions.of(layer.cell), layer.compute_dtype)
     if kind == kinds.LSTM and is_stock and not registry.has("BlockLSTMV2"):
         return "TensorFlow's gradient of BlockLSTMV2, which is wrong, could not be replaced"
     return None
@@ -82,7 +82,7 @@ def _of_gradients(layer: Any, kind: str) -> Optional[str]:
 def _of_dtype(dtype: str) -> Optional[str]:
     if dtype in DTYPES:
         return None
-    return f"it computes in {dtype}, and the kernels in {' and '.join(DTYPES)}"
+    return f"it computes in {dtype}, and the kernels in {', '.join(DTYPES)}"
 
 
 def of_training(layer: Any) -> Optional[str]:

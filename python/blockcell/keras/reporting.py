@@ -20,6 +20,14 @@ class LayerReport(NamedTuple):
     that blockcell has chosen."""
     runs: int
     """How often the layer has run on blockcell's kernels, forward, in this process."""
+    dtype: str
+    """The type in which the layer's tensors are, such as `"bfloat16"`. Sums are in float32."""
+    precision: str
+    """The level of its matrix products on blockcell's kernels: `"highest"`, `"high"` or `"medium"`
+    (`set_float32_matmul_precision`); in inference `"int8"` or `"int8_except_x"`, where its weights
+    are packed so. Before the first call it is the one asked for. Empty on another path."""
+    isa: str
+    """The instruction set of the kernels, such as `"avx2"`; empty on another path."""
     reason: str
     """Why it is not blockcell's path, or not in training, a clause that can follow "because"; empty
     if it always is."""
@@ -44,10 +52,11 @@ def report(model: Any) -> Report:
       model: A Keras model, or a layer. It need not be built.
 
     Returns:
-      A list of records `layer`, `type`, `path`, `runs` and `reason`, in the order of the layers,
-      including those within layers such as `Bidirectional`. It prints as a table. `path` is the
-      path when the model is next traced, as far as it depends on arguments. What depends on a call,
-      such as the type of the inputs, is in the log. `runs` counts past calls.
+      A list of records `layer`, `type`, `path`, `runs`, `dtype`, `precision`, `isa` and `reason`,
+      in the order of the layers, including those within layers such as `Bidirectional`. It prints
+      as a table. `path` is the path when the model is next traced, as far as it depends on
+      arguments. What depends on a call, such as the type of the inputs, is in the log. `runs`
+      counts past calls.
 
     Raises:
       RuntimeError: As `enable`.
@@ -62,7 +71,10 @@ def _records(model: Any) -> Iterator[LayerReport]:
     jit = reasons.JIT if _is_compiled(model) else None
     for layer in hooks.recurrent_layers(model):
         path, reason = (STOCK, jit) if jit else _path(layer)
-        yield LayerReport(layer.name, type(layer).__name__, path, run_counts.runs(layer), reason)
+        how = run_counts.how(layer) if path == KERNELS else ("", "")
+        runs = run_counts.runs(layer)
+        dtype = layer.compute_dtype
+        yield LayerReport(layer.name, type(layer).__name__, path, runs, dtype, *how, reason)
 
 
 def _is_compiled(model: Any) -> bool:
@@ -79,11 +91,12 @@ def _path(layer: Any) -> Tuple[str, str]:
     reason = _reason(layer)
     if reason is not None:
         return STOCK, reason
-    from blockcell.keras import functions, kinds, reasons
+    from blockcell.keras import functions, kinds, reasons, sequences
 
     # Other layers become ops of the library's own.
-    is_stock = kinds.of(layer) == kinds.LSTM and functions.of(layer.cell) == functions.USUAL
-    if is_stock and "BlockLSTMV2" not in (loader.info()["taken_over"] or ()):
+    is_stock = sequences.runs_on_tensorflows_op(functions.of(layer.cell), layer.compute_dtype)
+    is_lstm = kinds.of(layer) == kinds.LSTM
+    if is_lstm and is_stock and "BlockLSTMV2" not in (loader.info()["taken_over"] or ()):
         return TENSORFLOW, "the library leaves TensorFlow's kernels of BlockLSTMV2 in place"
     in_training = reasons.of_training(layer)
     return KERNELS, "" if in_training is None else f"Keras's own path trains it: {in_training}"

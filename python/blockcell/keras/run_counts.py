@@ -5,7 +5,7 @@ counted here, because an eager op has no place for a label.
 """
 
 import collections
-from typing import Any, Counter, Dict
+from typing import Any, Counter, Dict, Tuple
 
 import tensorflow as tf
 
@@ -36,6 +36,27 @@ def runs(layer: Any) -> int:
     """How often a layer has run on the kernels, forward."""
     label = scope.label(layer)
     return int(_eager[label] + _in_functions().get(label, 0))
+
+
+def how(layer: Any) -> Tuple[str, str]:
+    """The precision of a layer's products on the kernels, and the kernels' instruction set.
+
+    Args:
+      layer: A layer that runs on the kernels.
+    """
+    info = loader.info()
+    asked = scope.get().of(layer) or scope.How()
+    weights = asked.weights or info["weights"]
+    if layer.compute_dtype != "float32":
+        precision = "highest"  # Its factors stay as they are.
+    elif weights not in (None, "float32"):
+        precision = weights
+    elif asked.precision is None:
+        precision = info["float32_matmul_runs"]
+    else:
+        known = info["layers"].get(scope.label(layer))
+        precision = known["precision"] if known else asked.precision
+    return precision or "", info["isa"] or ""
 
 
 def of_all() -> Dict[str, int]:

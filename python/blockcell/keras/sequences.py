@@ -62,11 +62,12 @@ _Op = Callable[[Any, Optional[Any]], _Steps]
 def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Result:
     """An LSTM layer.
 
-    TensorFlow's op has tanh and the logistic function. For others the library has one of its own.
+    TensorFlow's op has tanh and the logistic function, in float32 and float16. For others the
+    library has one of its own.
 
     Args:
       x: The inputs, `[batch, time, input_size]` (time-major: `[time, batch, input_size]`), of type
-        float32 or float16; all other tensors but the mask are cast to this type.
+        float32, float16 or bfloat16; all other tensors but the mask are cast to this type.
       states: h and c before the first step, `[batch, units]` each.
       weights: Keras's kernel `[input_size, 4 * units]`, recurrent kernel `[units, 4 * units]` and
         bias `[4 * units]`; the last may be None.
@@ -79,7 +80,8 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
     h_prev, cs_prev = (tf.cast(state, x.dtype) for state in states)
     kernel, recurrent_kernel, bias = cast(weights, x.dtype)
     w, b = keras_weights.lstm_from_keras(kernel, recurrent_kernel, bias)
-    op = _block_lstm if options.functions == USUAL else _lstm_by_row
+    is_stock = runs_on_tensorflows_op(options.functions, x.dtype.name)
+    op = _block_lstm if is_stock else _lstm_by_row
 
     def run(x: Any, sequence_length: Optional[Any]) -> _Steps:
         tensors = {"x": x, "cs_prev": cs_prev, "h_prev": h_prev, "w": w, "b": b}
@@ -93,6 +95,11 @@ def lstm(x: Any, states: Any, weights: Any, mask: Any, options: Options) -> Resu
         )
 
     return _layer(run, x, h_prev, mask, options)
+
+
+def runs_on_tensorflows_op(functions: Functions, dtype: str) -> bool:
+    """Whether an LSTM with these functions, in this type, is `BlockLSTMV2` in training."""
+    return functions == USUAL and dtype != "bfloat16"
 
 
 def _block_lstm(tensors: Dict[str, Any], sequence_length: Optional[Any], _: Options) -> Any:

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use half::f16;
+use half::{bf16, f16};
 use tensorflow_sys as tf;
 
 use crate::c_int;
@@ -20,6 +20,11 @@ pub unsafe trait Element: Copy {
 // SAFETY: both are IEEE 754 binary32.
 unsafe impl Element for f32 {
     const TYPE: tf::TF_DataType = tf::TF_FLOAT;
+}
+
+// SAFETY: both are the upper halves of IEEE 754 binary32.
+unsafe impl Element for bf16 {
+    const TYPE: tf::TF_DataType = tf::TF_BFLOAT16;
 }
 
 // SAFETY: both are IEEE 754 binary16.

@@ -14,12 +14,16 @@ SEQUENCES = [variant for variant in WITH_SWITCH if variant[0] in op_table.SEQUEN
 WAY = "graph" if ways.TF1 else "tape"  # What does not build a graph is fastest.
 
 
+@pytest.mark.parametrize("dtype", op_table.OF_16_BITS)
 @pytest.mark.parametrize("op, attributes", gradient_cases.params(WITH_SWITCH[1:]))
-def test_half(op, attributes):
-    inputs = inputs_for(op, dtype=np.float16)
+def test_16_bits(op, attributes, dtype):
+    if dtype not in op_table.OPS[op].dtypes:
+        pytest.skip("there is no kernel")
+    inputs = inputs_for(op, dtype=dtype)
+    limit = 3e-2 if dtype == np.float16 else 8e-2
     for names in (STATES[op], GATES[op]):
         # The forward pass may be the stock kernel's, which is off by up to 2e-2 in half.
-        gradient_cases.check(WAY, op, attributes, names, inputs=inputs, limit=3e-2)
+        gradient_cases.check(WAY, op, attributes, names, inputs=inputs, limit=limit)
 
 
 def test_half_is_accumulated_in_float():

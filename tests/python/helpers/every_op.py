@@ -92,7 +92,7 @@ def _canonical(network):
 def _of_lists(sizes):
     batch, columns, cell, time = sizes
     random = np.random.RandomState(7)
-    for dtype in (np.float32, np.float16):
+    for dtype in (np.float32, *op_table.OF_16_BITS):
 
         def some(*shape, dtype=dtype):
             return random.uniform(-1, 1, shape).astype(dtype)

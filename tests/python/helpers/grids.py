@@ -47,7 +47,8 @@ def sizes_id(at):
 
 def name(op, dtype=np.float32, on=()):
     """A variant in words: BlockLSTM-float16-use_peephole."""
-    return "-".join([op] + ["float16"] * (dtype == np.float16) + [key for key in on if on[key]])
+    types = [np.dtype(dtype).name] * (dtype != np.float32)
+    return "-".join([op] + types + [key for key in on if on[key]])
 
 
 def variants(ops=tuple(op_table.OPS)):

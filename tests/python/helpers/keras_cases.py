@@ -64,6 +64,8 @@ CASES = {
     "dropout_at_inference": Case(dict(ALL, dropout=0.4, recurrent_dropout=0.3)),
     "half": Case(dict(ALL, dtype="mixed_float16"), limit=1e-2),
     "half_and_mask": Case(dict(ALL, dtype="mixed_float16"), "with_gaps", limit=1e-2),
+    "bfloat16": Case(dict(ALL, dtype="mixed_bfloat16"), limit=8e-2),
+    "bfloat16_and_mask": Case(dict(ALL, dtype="mixed_bfloat16"), "with_gaps", limit=8e-2),
     "sizes_of_one": Case(ALL, sizes=[1, 1, 1, 1]),
     "sizes_across_lanes": Case(ALL, sizes=[9, 3, 17, 33]),
     "time_major": Case(dict(ALL, time_major=True), keras2=True),
@@ -88,6 +90,7 @@ CASES = {
     "relu_mask_last_output": Case({"activation": "relu"}, "left_padded"),
     "relu_go_backwards": Case(dict(RELU, go_backwards=True), "right_padded"),
     "relu_half": Case(dict(RELU, dtype="mixed_float16"), "right_padded", limit=1e-2),
+    "relu_bfloat16": Case(dict(RELU, dtype="mixed_bfloat16"), "right_padded", limit=8e-2),
     "relu_dropout": Case(dict(RELU, dropout=0.4), training=True),
     "hard_sigmoid": Case(dict(ALL, recurrent_activation="hard_sigmoid"), sizes=[5, 4, 9, 17]),
     "hard_sigmoid_and_mask": Case(
@@ -102,7 +105,7 @@ CASES = {
 _OF_RNN = (
     *("sequences_and_states", "no_bias", "go_backwards", "initial_state", "stateful", "dropout"),
     "dropout_at_inference",
-    *("half", "time_major", "mask_with_gaps", "mask_zero_output", "bidirectional"),
+    *("half", "bfloat16", "time_major", "mask_with_gaps", "mask_zero_output", "bidirectional"),
     *("relu", "hard_sigmoid"),
 )
 

@@ -21,6 +21,7 @@ NAMES = [
     "new_argument",
     "runs_are_counted",
     "functions_of_programs",
+    "how_layers_compute",
     "time_distributed",
     "clones",
     "ragged",

@@ -185,7 +185,7 @@ def test_verify(tmp_path):
     files = [tmp_path / name for name in ("all.json", "all.xml")]
     printed, _ = run("verify", "--quick", "--report", files[0], "--junit", files[1])
     found = json.loads(files[0].read_text())
-    ops, dtypes = (*OPS, *cudnn_verification.OPS), ("float32", "float16")
+    ops, dtypes = (*OPS, *cudnn_verification.OPS), ("float32", "float16", "bfloat16")
     cases = [*verification.grid(tuple(OPS), dtypes, True)]
     cases += cudnn_verification.grid(ops, dtypes, True)
     assert found["failed"] == 0 and found["cases"] == len(cases)

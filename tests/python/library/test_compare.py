@@ -153,8 +153,9 @@ def test_layers_that_are_not_on_the_kernels(by_passes, want):
     from blockcell.keras import LayerReport
     from blockcell_tools.comparison.model_side import _not_on_kernels
 
-    report = [LayerReport("a", "LSTM", "blockcell", 1, "")]
-    report += [LayerReport(name, "GRU", "keras", 0, "unroll is True") for name in "bc"]
+    how = ("float32", "highest", "avx2")
+    report = [LayerReport("a", "LSTM", "blockcell", 1, *how, "")]
+    report += [LayerReport(name, "GRU", "keras", 0, *how, "unroll is True") for name in "bc"]
     assert _not_on_kernels(report, by_passes) == want
 
 

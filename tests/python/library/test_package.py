@@ -52,6 +52,7 @@ def test_info():
         "runs_in_bfloat16",
         "int8_errors",
         "labels",
+        "layers",
     }
     assert answer["loaded"] and answer["problem"] is None
     assert answer["library"] == str(blockcell.find_library())

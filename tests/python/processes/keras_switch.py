@@ -33,15 +33,15 @@ def model_of(*recurrent, **arguments):
 
 
 @contextlib.contextmanager
-def log():
-    """Gives the list of messages that the package logs."""
+def log(least=logging.INFO):
+    """Gives the list of messages that the package logs at this level or above."""
     messages = []
     handler = logging.Handler()
     handler.emit = lambda record: messages.append((record.levelname, record.getMessage()))
     logger = logging.getLogger("blockcell")
     logger.addHandler(handler)
     level = logger.level
-    logger.setLevel(logging.INFO)
+    logger.setLevel(least)
     try:
         yield messages
     finally:

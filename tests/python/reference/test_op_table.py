@@ -52,7 +52,10 @@ def test_types(op):
             assert argument.type == (tf.int64.as_datatype_enum if is_length else 0)
             assert argument.type_attr == ("" if is_length else "T")
     allowed = next(each for each in definition.attr if each.name == "T").allowed_values.list.type
-    assert set(allowed) == {tf.as_dtype(dtype).as_datatype_enum for dtype in OPS[op].dtypes}
+    assert set(allowed) == {tf.as_dtype(name).as_datatype_enum for name in OPS[op].types}
+    dtypes = {tf.as_dtype(dtype).as_datatype_enum for dtype in OPS[op].dtypes}
+    lacks = set() if op_table.BFLOAT16 else {tf.bfloat16.as_datatype_enum}
+    assert dtypes == set(allowed) - lacks
 
 
 @pytest.mark.parametrize("op", op_table.GRADIENTS)

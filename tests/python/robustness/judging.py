@@ -5,6 +5,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from blockcell import op_table
+
 HANDLED, SILENT, UNCLEAR, DIED = "handled", "silent", "unclear", "died"
 """What came of a case.
 
@@ -129,7 +131,7 @@ def inaccuracy(got, want, dtype, limit):
 
 
 def _difference(got, want, limit):
-    info = np.finfo(got.dtype)
+    info = op_table.finfo(got.dtype)
     with np.errstate(all="ignore"):
         rounded = want.astype(got.dtype)
         finite = np.isfinite(rounded)

@@ -8,13 +8,14 @@ import functools
 
 import numpy as np
 
+from blockcell import op_table
 from robustness import judging, keras_reference, own_reference, shapes
 from robustness.judging import Case
 from robustness.own_reference import Malformed
 
 REFERENCES = {**own_reference.REFERENCES, **keras_reference.REFERENCES}
 
-LIMITS = {np.float32: 8e-6, np.float16: 4e-3}
+LIMITS = {np.float32: 8e-6, np.float16: 4e-3, op_table.BFLOAT16: 3.2e-2}
 BATCH, INPUT, CELL, TIME = 3, 2, 4, 5
 
 
@@ -230,7 +231,7 @@ def cases(op):
     """Every case of an op."""
     for call in CALLS:
         if call.op == op:
-            for dtype in (np.float32, np.float16):
+            for dtype in LIMITS if op_table.BFLOAT16 else list(LIMITS)[:2]:
                 yield from _cases_of(call, dtype)
 
 

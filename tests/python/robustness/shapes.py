@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from blockcell import op_table
+
 RANKS = range(6)
 TIMES = 64
 
@@ -51,13 +53,14 @@ def odd_values(array):
     One element is no number or infinite, or all are too small for a normal number. Infinities
     are in the middle and at the end, where vectors are not full.
     """
-    if array.dtype.kind != "f" or not array.size:
+    is_number = array.dtype.kind == "f" or array.dtype.type is op_table.BFLOAT16
+    if not is_number or not array.size:
         return
     for name, value in (("NaN", np.nan), ("inf", np.inf), ("-inf", -np.inf)):
         for place, index in (("first", 0), ("last", array.size - 1)):
             odd = array.copy()
             odd.reshape(-1)[index] = value
             yield f"{name} in the {place} element", odd
-    info = np.finfo(array.dtype)
+    info = op_table.finfo(array.dtype)
     yield "denormals", (np.sign(array) * info.tiny / 4).astype(array.dtype)
     yield "zeros", np.zeros_like(array)

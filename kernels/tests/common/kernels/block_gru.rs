@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use blockcell_kernels::block_gru::{self, Attributes};
-use blockcell_kernels::ops::{BLOCK_GRU, BLOCK_GRU_GRAD, Keeps, Op, Sizes};
+use blockcell_kernels::ops::{BLOCK_GRU, BLOCK_GRU_GRAD, DataType, Keeps, Op, Sizes};
 use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array, ArrayD};
 
@@ -37,8 +37,8 @@ impl<E: Element> Kernel for BlockGru<E> {
         &BLOCK_GRU
     }
 
-    fn is_half(&self) -> bool {
-        size_of::<E>() == 2
+    fn element(&self) -> DataType {
+        E::TYPE
     }
 
     fn uses_optional(&self) -> bool {
@@ -115,8 +115,8 @@ impl<E: Element> Kernel for BlockGruGrad<E> {
         &BLOCK_GRU_GRAD
     }
 
-    fn is_half(&self) -> bool {
-        size_of::<E>() == 2
+    fn element(&self) -> DataType {
+        E::TYPE
     }
 
     fn uses_optional(&self) -> bool {

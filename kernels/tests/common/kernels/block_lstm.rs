@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use blockcell_kernels::block_lstm::{self, Variant};
-use blockcell_kernels::ops::{Keeps, Op, Sizes};
+use blockcell_kernels::ops::{DataType, Keeps, Op, Sizes};
 use blockcell_kernels::{Context, Element, Error};
 use ndarray::{Array, ArrayD};
 
@@ -42,8 +42,8 @@ impl<E: Element> Kernel for BlockLstm<E> {
         self.variant.op()
     }
 
-    fn is_half(&self) -> bool {
-        size_of::<E>() == 2
+    fn element(&self) -> DataType {
+        E::TYPE
     }
 
     fn uses_optional(&self) -> bool {
@@ -134,8 +134,8 @@ impl<E: Element> Kernel for BlockLstmGrad<E> {
         self.variant.grad_op()
     }
 
-    fn is_half(&self) -> bool {
-        size_of::<E>() == 2
+    fn element(&self) -> DataType {
+        E::TYPE
     }
 
     fn uses_optional(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use blockcell_kernels::ops::{LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD, Op};
+use blockcell_kernels::ops::{DataType, LSTM_BLOCK_CELL, LSTM_BLOCK_CELL_GRAD, Op};
 use blockcell_kernels::{Activations, Context, Element, Error, lstm};
 use ndarray::{Array, Array1, ArrayD};
 
@@ -107,8 +107,8 @@ impl<E: Element> Kernel for LstmBlockCell<E> {
         &LSTM_BLOCK_CELL
     }
 
-    fn is_half(&self) -> bool {
-        size_of::<E>() == 2
+    fn element(&self) -> DataType {
+        E::TYPE
     }
 
     fn uses_optional(&self) -> bool {
@@ -174,8 +174,8 @@ impl<E: Element> Kernel for LstmBlockCellGrad<E> {
         &LSTM_BLOCK_CELL_GRAD
     }
 
-    fn is_half(&self) -> bool {
-        size_of::<E>() == 2
+    fn element(&self) -> DataType {
+        E::TYPE
     }
 
     fn uses_optional(&self) -> bool {

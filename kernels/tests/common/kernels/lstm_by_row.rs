@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use blockcell_kernels::block_lstm;
-use blockcell_kernels::ops::{Keeps, LSTM, LSTM_GRAD, Op, Sizes};
+use blockcell_kernels::ops::{DataType, Keeps, LSTM, LSTM_GRAD, Op, Sizes};
 use blockcell_kernels::{Activations, Context, Element, Error};
 use ndarray::{Array, ArrayD};
 
@@ -33,8 +33,8 @@ impl<E: Element> Kernel for LstmByRow<E> {
         &LSTM
     }
 
-    fn is_half(&self) -> bool {
-        size_of::<E>() == 2
+    fn element(&self) -> DataType {
+        E::TYPE
     }
 
     fn inputs_table(&self) -> Table {
@@ -98,8 +98,8 @@ impl<E: Element> Kernel for LstmByRowGrad<E> {
         &LSTM_GRAD
     }
 
-    fn is_half(&self) -> bool {
-        size_of::<E>() == 2
+    fn element(&self) -> DataType {
+        E::TYPE
     }
 
     fn inputs_table(&self) -> Table {

@@ -8,9 +8,9 @@ mod lstm_by_row;
 mod shapes;
 pub(crate) mod tensors;
 
-use blockcell_kernels::ops::{self, Dim, Op};
-use blockcell_kernels::{Activation, Activations, Context, Error};
-use half::f16;
+use blockcell_kernels::ops::{self, DataType, Dim, Op};
+use blockcell_kernels::{Activation, Activations, Context, Element, Error};
+use half::{bf16, f16};
 use ndarray::{ArrayD, Axis, IxDyn};
 
 use super::Tensors;
@@ -40,9 +40,9 @@ pub(crate) trait Kernel: Sync {
 
     fn op(&self) -> &'static Op;
 
-    /// Whether elements are half.
-    fn is_half(&self) -> bool {
-        false
+    /// The type of elements.
+    fn element(&self) -> DataType {
+        DataType::Float
     }
 
     /// Whether the vectors that an attribute makes optional are used: peephole weights and such.
@@ -109,35 +109,42 @@ pub(crate) fn kernels() -> Vec<Box<dyn Kernel>> {
         all.push(Box::new(BlockLstmGrad::<f16>::v1(flag)));
         all.push(Box::new(BlockLstmGrad::<f32>::v2(flag)));
         all.push(Box::new(BlockLstmGrad::<f16>::v2(flag)));
-        all.push(Box::new(BlockGru::<f32>::new(flag)));
-        all.push(Box::new(BlockGru::<f16>::new(flag)));
-        all.push(Box::new(BlockGruGrad::<f32>::new(flag)));
-        all.push(Box::new(BlockGruGrad::<f16>::new(flag)));
     }
-    all.push(Box::new(LstmByRow::<f32>::new(Activations::default())));
-    all.push(Box::new(LstmByRow::<f16>::new(Activations::default())));
-    all.push(Box::new(LstmByRowGrad::<f32>::new(Activations::default())));
-    all.push(Box::new(LstmByRowGrad::<f16>::new(Activations::default())));
+    all.extend(own_kernels::<f32>());
+    all.extend(own_kernels::<f16>());
+    all.extend(own_kernels::<bf16>());
     all
+}
+
+/// The operations that TensorFlow does not have.
+fn own_kernels<E: Element>() -> impl Iterator<Item = Box<dyn Kernel>> {
+    let grus = [false, true].into_iter().flat_map(|flag| -> [Box<dyn Kernel>; 2] {
+        [Box::new(BlockGru::<E>::new(flag)), Box::new(BlockGruGrad::<E>::new(flag))]
+    });
+    let lstms: [Box<dyn Kernel>; 2] = [
+        Box::new(LstmByRow::<E>::new(Activations::default())),
+        Box::new(LstmByRowGrad::<E>::new(Activations::default())),
+    ];
+    grus.chain(lstms)
 }
 
 /// The operations whose functions can be chosen, with other ones than tanh and the logistic function.
 pub(crate) fn kernels_of_other_functions() -> Vec<Box<dyn Kernel>> {
-    let mut all: Vec<Box<dyn Kernel>> = Vec::new();
-    for (n, activations) in pairs().enumerate().skip(1) {
-        let gru = blockcell_kernels::block_gru::Attributes { reset_after: n % 2 == 0, activations };
-        all.push(Box::new(LstmByRow::<f32>::new(activations)));
-        all.push(Box::new(LstmByRowGrad::<f32>::new(activations)));
-        all.push(Box::new(BlockGru::<f32>::with(gru)));
-        all.push(Box::new(BlockGruGrad::<f32>::with(gru)));
-    }
-    let (activations, reset_after) = (pairs().nth(2).expect("there are six"), false);
+    let others = pairs().enumerate().skip(1);
+    let floats = others.flat_map(|(n, functions)| of_functions::<f32>(functions, n % 2 == 0));
+    let functions = pairs().nth(2).expect("there are six");
+    let halves = of_functions::<f16>(functions, false).into_iter();
+    floats.chain(halves).chain(of_functions::<bf16>(functions, false)).collect()
+}
+
+fn of_functions<E: Element>(activations: Activations, reset_after: bool) -> [Box<dyn Kernel>; 4] {
     let gru = blockcell_kernels::block_gru::Attributes { reset_after, activations };
-    all.push(Box::new(LstmByRow::<f16>::new(activations)));
-    all.push(Box::new(LstmByRowGrad::<f16>::new(activations)));
-    all.push(Box::new(BlockGru::<f16>::with(gru)));
-    all.push(Box::new(BlockGruGrad::<f16>::with(gru)));
-    all
+    [
+        Box::new(LstmByRow::<E>::new(activations)),
+        Box::new(LstmByRowGrad::<E>::new(activations)),
+        Box::new(BlockGru::<E>::with(gru)),
+        Box::new(BlockGruGrad::<E>::with(gru)),
+    ]
 }
 
 /// Each function in both places.
@@ -162,7 +169,7 @@ pub(crate) fn sequence_kernels() -> Vec<Box<dyn Kernel>> {
 impl dyn Kernel + '_ {
     /// For messages.
     pub(crate) fn name(&self) -> String {
-        let element = if self.is_half() { "f16" } else { "f32" };
+        let element = self.element().name();
         let attributes = self.attributes().into_iter().map(|(name, value)| match value {
             Attribute::Bool(value) => format!(", {name} {value}"),
             Attribute::Float(value) => format!(", {name} {value}"),
@@ -209,27 +216,39 @@ impl dyn Kernel + '_ {
 
     /// Rounds to the element type.
     pub(crate) fn round(&self) -> fn(f64) -> f64 {
-        if self.is_half() { tensors::round::<f16> } else { tensors::round::<f32> }
+        match self.element() {
+            DataType::BFloat16 => tensors::round::<bf16>,
+            DataType::Half => tensors::round::<f16>,
+            _ => tensors::round::<f32>,
+        }
+    }
+
+    /// Whether elements have 16 bits.
+    pub(crate) fn is_16_bit(&self) -> bool {
+        self.element().size() == 2
+    }
+
+    /// The distance from 1 to the next number of the element type.
+    fn epsilon(&self) -> f64 {
+        match self.element() {
+            DataType::BFloat16 => bf16::EPSILON.to_f64(),
+            DataType::Half => f16::EPSILON.to_f64(),
+            _ => f32::EPSILON.into(),
+        }
     }
 
     /// The largest relative error of a single rounding on the way from inputs to outputs: sequences
     /// keep in tensors of the element type what goes from step to step.
     fn roundoff(&self) -> f64 {
-        let epsilon = if self.is_half() && self.is_sequence() {
-            f16::EPSILON.to_f64()
-        } else {
-            f32::EPSILON.into()
-        };
-        epsilon / 2.0
+        (if self.is_sequence() { self.epsilon() } else { f32::EPSILON.into() }) / 2.0
     }
 
     /// The scaled error allowed on each output. It is larger where errors of float go from step to
     /// step, and where a clip leaves them as they are but makes what they are measured by smaller.
     pub(crate) fn tolerance(&self) -> f64 {
         let is_one_gradient = !self.is_sequence() && !self.gradients().is_empty();
-        let roundings = if is_one_gradient || self.is_half() { 17.0 } else { 34.0 };
-        let half = if self.is_half() { f16::EPSILON.to_f64() } else { 0.0 };
-        (roundings * self.roundoff()).max(half)
+        let roundings = if is_one_gradient || self.is_16_bit() { 17.0 } else { 34.0 };
+        (roundings * self.roundoff()).max(self.epsilon())
     }
 
     /// Inputs as they are in training: activations are those of a forward step.
@@ -309,7 +328,7 @@ impl dyn Kernel + '_ {
         let has_none = |(tensor, output): (&ops::Tensor, &ArrayD<f64>)| {
             tensor.dims.contains(&Dim::InputCellOrNone) && output.is_empty()
         };
-        let is_apart = self.is_half() || tensors.any(has_none);
+        let is_apart = self.is_16_bit() || tensors.any(has_none);
         let needed = sizes.map_or(0, |sizes| self.scratch(&sizes, is_apart));
         self.run(context, inputs, outputs, &mut vec![f32::NAN; needed])
     }

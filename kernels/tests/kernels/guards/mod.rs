@@ -10,7 +10,7 @@ use std::thread;
 
 use blockcell_kernels::lstm::{Attributes, BlockCellInputs, BlockCellOutputs, block_cell};
 use blockcell_kernels::{Context, Element, Isa, OutOfMemory, Serial};
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array1, Array2, ArrayD};
 
 use crate::common::Tensors;
@@ -118,6 +118,7 @@ fn layers<E: Element>() {
 fn loops_of_cells() {
     layers::<f32>();
     layers::<f16>();
+    layers::<bf16>();
 }
 
 fn networks<E: Element + bytemuck::Pod>(round: fn(f64) -> f64) {

@@ -6,7 +6,7 @@ use blockcell_kernels::unfused::{
     other_width_scratch, projection_scratch,
 };
 use blockcell_kernels::{Context, Element, Error};
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{Array1, Array2, Array3, ArrayView1, Axis, concatenate, s};
 
 use crate::common::executors::contexts;
@@ -200,6 +200,7 @@ fn outputs_are_projected_and_have_x_added() {
     for case in cases() {
         case.check::<f32>(5e-6);
         case.check::<f16>(2e-2);
+        case.check::<bf16>(1.6e-1);
     }
 }
 
@@ -230,6 +231,7 @@ fn one_round_from_an_output_of_another_width() {
         for before in [0, 1, 3, 20].into_iter().filter(|&before| before != output) {
             check::<f32>(case, before, 5e-6);
             check::<f16>(case, before, 2e-2);
+            check::<bf16>(case, before, 1.6e-1);
         }
     }
 }

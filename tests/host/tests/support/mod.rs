@@ -9,7 +9,7 @@ use blockcell_kernels::ops;
 use blockcell_host::{
     Attribute, Code, DataType, Element, Error, Graph, Library, Options, Output, Session, Tensor,
 };
-use half::f16;
+use half::{bf16, f16};
 use ndarray::{ArrayD, IxDyn};
 
 use crate::common::Tensors;
@@ -63,6 +63,7 @@ impl<'g> Node<'g> {
         match self.data_type {
             DataType::TF_FLOAT => self.run_as::<f32>(session, inputs),
             DataType::TF_HALF => self.run_as::<f16>(session, inputs),
+            DataType::TF_BFLOAT16 => self.run_as::<bf16>(session, inputs),
             other => unreachable!("no kernel is of {other:?}"),
         }
     }
@@ -108,7 +109,11 @@ pub(crate) fn is_refusal<T>(result: Result<T, Error>, complaint: &str) -> Result
 }
 
 fn data_type(kernel: &dyn Kernel) -> DataType {
-    if kernel.is_half() { DataType::TF_HALF } else { DataType::TF_FLOAT }
+    match kernel.element() {
+        ops::DataType::BFloat16 => DataType::TF_BFLOAT16,
+        ops::DataType::Half => DataType::TF_HALF,
+        _ => DataType::TF_FLOAT,
+    }
 }
 
 /// The values as numbers of time steps.
