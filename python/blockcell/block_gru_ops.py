@@ -59,7 +59,8 @@ def block_gru(
       reset_after: Whether the reset gate is applied after the matrix product.
       name: A name for the operation.
       activation: The function in place of tanh: `"tanh"`, `"sigmoid"`, `"relu"`, `"linear"`,
-        `"hard_sigmoid"`, which is Keras 3's, or `"hard_sigmoid_keras2"`.
+        `"hard_sigmoid"`, which is Keras 3's, `"hard_sigmoid_keras2"`, `"softsign"`, `"softplus"`,
+        `"elu"` or `"selu"`.
       recurrent_activation: The function in place of S, one of the same.
 
     Returns:

@@ -1,6 +1,6 @@
 //! The functions of a cell: those that most have, and others by their names.
 
-use super::{sigmoid, tanh};
+use super::{expm1_of_negative, log1p_of_exp, sigmoid, tanh};
 use crate::Error;
 use crate::simd::Simd;
 
@@ -19,17 +19,32 @@ pub enum Activation {
     HardSigmoid,
     /// `min(max(x / 5 + 1 / 2, 0), 1)`, as Keras 2 has it.
     HardSigmoidKeras2,
+    /// `x / (1 + |x|)`
+    Softsign,
+    /// `ln(1 + e^x)`
+    Softplus,
+    /// `x` above 0, and `e^x - 1` below (Clevert et al., 2015).
+    Elu,
+    /// `1.0507 x` above 0, and `1.7581 (e^x - 1)` below (Klambauer et al., 2017).
+    Selu,
 }
+
+/// The factor of `x` in [`Activation::Selu`], and that of `e^x - 1`.
+const SELU: [f32; 2] = [1.050_700_9, 1.758_099_3];
 
 impl Activation {
     /// All that there are.
-    pub const ALL: [Activation; 6] = [
+    pub const ALL: [Activation; 10] = [
         Activation::Tanh,
         Activation::Sigmoid,
         Activation::Relu,
         Activation::Linear,
         Activation::HardSigmoid,
         Activation::HardSigmoidKeras2,
+        Activation::Softsign,
+        Activation::Softplus,
+        Activation::Elu,
+        Activation::Selu,
     ];
 
     /// Its name in the attributes of operations.
@@ -42,6 +57,10 @@ impl Activation {
             Activation::Linear => "linear",
             Activation::HardSigmoid => "hard_sigmoid",
             Activation::HardSigmoidKeras2 => "hard_sigmoid_keras2",
+            Activation::Softsign => "softsign",
+            Activation::Softplus => "softplus",
+            Activation::Elu => "elu",
+            Activation::Selu => "selu",
         }
     }
 
@@ -51,6 +70,7 @@ impl Activation {
         let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
         // In this order of operands NaN survives.
         let within = |x, most| simd.min(most, simd.max(zero, x));
+        let below_zero = |x| expm1_of_negative(simd, simd.min(zero, x));
         match self {
             Activation::Tanh => tanh(simd, x),
             Activation::Sigmoid => sigmoid(simd, x),
@@ -60,6 +80,13 @@ impl Activation {
                 within(x + simd.splat(3.0), simd.splat(6.0)) / simd.splat(6.0)
             }
             Activation::HardSigmoidKeras2 => within(x * simd.splat(0.2) + simd.splat(0.5), one),
+            Activation::Softsign => x / (one + simd.abs(x)),
+            Activation::Softplus => simd.max(zero, x) + log1p_of_exp(simd, zero - simd.abs(x)),
+            Activation::Elu => simd.max(zero, x) + below_zero(x),
+            Activation::Selu => {
+                let [above, below] = SELU.map(|factor| simd.splat(factor));
+                above * simd.max(zero, x) + below * below_zero(x)
+            }
         }
     }
 
@@ -76,6 +103,17 @@ impl Activation {
             Activation::Linear => d,
             Activation::HardSigmoid => where_above_zero(d / simd.splat(6.0), y * (one - y)),
             Activation::HardSigmoidKeras2 => where_above_zero(d * simd.splat(0.2), y * (one - y)),
+            Activation::Softsign => {
+                let rest = one - simd.abs(y);
+                d * rest * rest
+            }
+            // The derivative is the logistic function of x.
+            Activation::Softplus => zero - d * expm1_of_negative(simd, zero - y),
+            Activation::Elu => d * (one + simd.min(zero, y)),
+            Activation::Selu => {
+                let [above, below] = SELU.map(|factor| simd.splat(factor));
+                d * above + where_above_zero(d * (y + (below - above)), zero - y)
+            }
         }
     }
 
@@ -91,6 +129,17 @@ impl Activation {
             Activation::Linear => x,
             Activation::HardSigmoid => (x + 3.0).clamp(0.0, 6.0) / 6.0,
             Activation::HardSigmoidKeras2 => (x * 0.2 + 0.5).clamp(0.0, 1.0),
+            Activation::Softsign => x / (1.0 + x.abs()),
+            // Older systems have no version of the exponential function that the linker would take.
+            #[allow(clippy::cast_possible_truncation)]
+            Activation::Softplus => {
+                let root = (-0.5 * f64::from(x.abs())).exp_m1() + 1.0;
+                (f64::from(x).max(0.0) + (root * root).ln_1p()) as f32
+            }
+            Activation::Elu if x < 0.0 => x.exp_m1(),
+            Activation::Elu => x,
+            Activation::Selu if x < 0.0 => SELU[1] * x.exp_m1(),
+            Activation::Selu => SELU[0] * x,
         }
     }
 
@@ -104,6 +153,11 @@ impl Activation {
             Activation::Linear => 1.0,
             Activation::HardSigmoid => f32::from(u8::from(is_inside)) / 6.0,
             Activation::HardSigmoidKeras2 => f32::from(u8::from(is_inside)) * 0.2,
+            Activation::Softsign => (1.0 - y.abs()).powi(2),
+            Activation::Softplus => -(-y).exp_m1(),
+            Activation::Elu => 1.0 + y.min(0.0),
+            Activation::Selu if y < 0.0 => y + SELU[1],
+            Activation::Selu => SELU[0],
         }
     }
 }

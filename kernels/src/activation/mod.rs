@@ -1,6 +1,6 @@
-//! The logistic function and the hyperbolic tangent on vectors, within 2 ulp everywhere.
+//! The logistic function, the hyperbolic tangent and their like on vectors: the first two within 2 ulp everywhere.
 //!
-//! Both split their argument as n ln 2 + r with |r| <= ln 2 / 2 and compute `e^r - 1` by a polynomial. The result
+//! They split their argument as n ln 2 + r with |r| <= ln 2 / 2 and compute `e^r - 1` by a polynomial. The result
 //! is a quotient. The processor estimates the reciprocal of its denominator, and Newton's method refines that. The
 //! polynomial is a minimax fit of the relative error (Lawson's iteration on Chebyshev nodes), rounded to `f32`.
 
@@ -51,6 +51,29 @@ pub(crate) fn tanh<S: Simd>(simd: S, x: S::F32) -> S::F32 {
     let quotient = m * reciprocal;
     let residual = simd.neg_mul_add(quotient, m, simd.neg_mul_add(quotient, two, m));
     simd.copysign(simd.mul_add(residual, reciprocal, quotient), x)
+}
+
+/// `e^x - 1` for x up to 0. NaN gives NaN.
+#[inline(always)]
+pub(crate) fn expm1_of_negative<S: Simd>(simd: S, x: S::F32) -> S::F32 {
+    // Below -30 the result rounds to -1. In this order of operands NaN survives.
+    let (n, r) = reduce(simd, simd.max(simd.splat(-30.0), x));
+    let power = simd.power_of_2(n);
+    simd.mul_add(power, exp_minus_1(simd, r, 1.0), power - simd.splat(1.0))
+}
+
+/// `ln(1 + e^x)` for x up to 0, as `2 artanh(t / (2 + t))` of `t = e^x`. NaN gives NaN.
+#[inline(always)]
+pub(crate) fn log1p_of_exp<S: Simd>(simd: S, x: S::F32) -> S::F32 {
+    let (one, two) = (simd.splat(1.0), simd.splat(2.0));
+    // Below -104 the result is under half the least subnormal number.
+    let (n, r) = reduce(simd, simd.max(simd.splat(-104.0), x));
+    let t = simd.scale(one + exp_minus_1(simd, r, 1.0), n);
+    let s = t / (two + t);
+    // The series of artanh s / s. s is at most 1 / 3.
+    let series =
+        [1.0, 1.0 / 3.0, 1.0 / 5.0, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0, 1.0 / 15.0];
+    two * s * polynomial(simd, s * s, series)
 }
 
 /// n and r of `x = n ln 2 + r`.

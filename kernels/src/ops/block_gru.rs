@@ -50,7 +50,7 @@ op! {
         attributes: {
             /// Whether the reset gate is applied after the matrix product.
             reset_after: "bool = false",
-            /// The function of the candidate: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid`, which is Keras 3's, or `hard_sigmoid_keras2`.
+            /// The function of the candidate: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid`, which is Keras 3's, `hard_sigmoid_keras2`, `softsign`, `softplus`, `elu` or `selu`.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",

@@ -42,7 +42,7 @@ op! {
             /// `sequence_length`.
             broadcasts_rows: "bool = false",
             /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
-            /// Keras 3) or hard_sigmoid_keras2.
+            /// Keras 3), hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
@@ -119,8 +119,8 @@ op! {
             /// Whether the loop's arrays are lists of TensorFlow 2. Then `time` is the number of steps of `h` alone, `x`
             /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
             lists: "bool = false",
-            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
-            /// hard_sigmoid_keras2.
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3),
+            /// hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
@@ -210,7 +210,7 @@ op! {
             /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
             needs_h: "bool = true",
             /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
-            /// Keras 3) or hard_sigmoid_keras2.
+            /// Keras 3), hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
@@ -290,8 +290,8 @@ op! {
             h_sizes: "list(int) = []",
             /// Whether somebody reads `h`. Otherwise its sizes may be unknown.
             needs_h: "bool = true",
-            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
-            /// hard_sigmoid_keras2.
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3),
+            /// hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",

@@ -28,7 +28,7 @@ op! {
     static LSTM = {
         name: "BlockcellLSTM", types: [Half, Float], is_stock: false,
         attributes: {
-            /// The function of `ci` and `co`: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid`, which is Keras 3's, or `hard_sigmoid_keras2`.
+            /// The function of `ci` and `co`: `tanh`, `sigmoid`, `relu`, `linear`, `hard_sigmoid`, which is Keras 3's, `hard_sigmoid_keras2`, `softsign`, `softplus`, `elu` or `selu`.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
@@ -96,8 +96,9 @@ op! {
     /// ```
     ///
     /// The derivatives from a value `y` are `1 - y * y` of tanh, `y * (1 - y)` of the logistic
-    /// function, 1 of `linear`, 1 where `y > 0` of `relu`, and 1/6 or 0.2 where `0 < y < 1` of the two
-    /// `hard_sigmoid`; elsewhere 0.
+    /// function, 1 of `linear`, 1 where `y > 0` of `relu`, 1/6 or 0.2 where `0 < y < 1` of the two
+    /// `hard_sigmoid`, elsewhere 0; `(1 - |y|)^2` of `softsign`, `1 - e^-y` of `softplus`, `1 + min(y, 0)` of
+    /// `elu`, and of `selu` `y + 1.7581` where `y < 0` and 1.0507 elsewhere.
     ///
     /// In the other rows `x_grad[t, b]` is zero, and nothing is read of the tensors that have steps.
     /// At the end `cs_prev_grad = dcs_next` and `h_prev_grad = dh_next`. The values of `b` are not

@@ -33,7 +33,7 @@ op! {
             /// Over which axis of the cell state means are taken, 1 or -1, which are the same for a matrix.
             state_axis: "int = 1",
             /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
-            /// Keras 3) or hard_sigmoid_keras2.
+            /// Keras 3), hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
@@ -99,7 +99,7 @@ op! {
             /// may have another one, and a loop without a round needs `h_sizes` for any `time`.
             lists: "bool = false",
             /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
-            /// Keras 3) or hard_sigmoid_keras2.
+            /// Keras 3), hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",

@@ -33,7 +33,7 @@ op! {
             /// Whether one row of `x` or `h_prev` stands for all, where the other one has more. That needs a `w_h`.
             broadcasts_rows: "bool = false",
             /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
-            /// Keras 3) or hard_sigmoid_keras2.
+            /// Keras 3), hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
@@ -114,7 +114,7 @@ op! {
             /// `dicfo`.
             gate_order: "list(int) = [0, 1, 2, 3]",
             /// The function of the cell input and of the cell state: tanh, sigmoid, relu, linear, hard_sigmoid (that of
-            /// Keras 3) or hard_sigmoid_keras2.
+            /// Keras 3), hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
@@ -185,8 +185,8 @@ op! {
     static UNFUSED_GRU_CELL = {
         name: "BlockcellGRUCell", types: [Half, Float], is_stock: false,
         attributes: {
-            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
-            /// hard_sigmoid_keras2.
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3),
+            /// hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",
@@ -251,8 +251,8 @@ op! {
     static UNFUSED_GRU_CELL_GRAD_C = {
         name: "BlockcellGRUCellGradC", types: [Half, Float], is_stock: false,
         attributes: {
-            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3) or
-            /// hard_sigmoid_keras2.
+            /// The function of the candidate: tanh, sigmoid, relu, linear, hard_sigmoid (that of Keras 3),
+            /// hard_sigmoid_keras2, softsign, softplus, elu or selu.
             activation: "string = 'tanh'",
             /// The function of the gates, one of the same.
             recurrent_activation: "string = 'sigmoid'",

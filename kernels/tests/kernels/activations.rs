@@ -325,8 +325,8 @@ fn gru_grad(
 
 #[test]
 fn names_that_are_not_known_are_refused() {
-    let refused = Activations::new("Op", "elu", "sigmoid").expect_err("not known").to_string();
+    let refused = Activations::new("Op", "gelu", "sigmoid").expect_err("not known").to_string();
     let want = "Op: activation must be one of tanh, sigmoid, relu, linear, hard_sigmoid, \
-                hard_sigmoid_keras2, got elu";
+                hard_sigmoid_keras2, softsign, softplus, elu, selu, got gelu";
     assert_eq!(refused, want);
 }

@@ -4,7 +4,10 @@ from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
 
-_KERASS = ("tanh", "sigmoid", "relu", "linear", "hard_sigmoid")
+_KERASS = (
+    *("tanh", "sigmoid", "relu", "linear", "hard_sigmoid"),
+    *("softsign", "softplus", "elu", "selu"),
+)
 
 
 class Functions(NamedTuple):

@@ -20,6 +20,14 @@ def logistic(z: ArrayLike) -> np.ndarray:
         return 1.0 / (1.0 + np.exp(-z))
 
 
+_SELU = (1.0507009873554805, 1.7580993408473766)
+"""The factor of what is above zero, and that of the exponential function below."""
+
+
+def _elu(z: np.ndarray) -> np.ndarray:
+    return np.maximum(z, 0.0) + np.expm1(np.minimum(z, 0.0))
+
+
 FUNCTIONS_OF_CELLS: Dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tanh": np.tanh,
     "sigmoid": logistic,
@@ -27,6 +35,10 @@ FUNCTIONS_OF_CELLS: Dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "linear": lambda z: z,
     "hard_sigmoid": lambda z: np.clip(z / 6 + 0.5, 0.0, 1.0),
     "hard_sigmoid_keras2": lambda z: np.clip(z / 5 + 0.5, 0.0, 1.0),
+    "softsign": lambda z: z / (1 + np.abs(z)),
+    "softplus": lambda z: np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))),
+    "elu": _elu,
+    "selu": lambda z: np.where(z < 0, _SELU[1], _SELU[0]) * _elu(z),
 }
 """By the names that attributes have for them."""
 _SLOPES: Dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -36,6 +48,10 @@ _SLOPES: Dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "linear": np.ones_like,
     "hard_sigmoid": lambda y: np.where((y > 0) & (y < 1), 1 / 6, 0.0),
     "hard_sigmoid_keras2": lambda y: np.where((y > 0) & (y < 1), 1 / 5, 0.0),
+    "softsign": lambda y: (1 - np.abs(y)) ** 2,
+    "softplus": lambda y: -np.expm1(-y),
+    "elu": lambda y: 1 + np.minimum(y, 0.0),
+    "selu": lambda y: np.where(y < 0, y + _SELU[1], _SELU[0]),
 }
 """Their derivatives, from their values."""
 

@@ -44,6 +44,8 @@ VARIANTS = [
     (LSTM, {}),
     (LSTM, {"activation": "relu", "recurrent_activation": "hard_sigmoid_keras2"}),
     (LSTM, {"activation": "linear", "recurrent_activation": "tanh"}),
+    (LSTM, {"activation": "softsign", "recurrent_activation": "softplus"}),
+    (LSTM, {"activation": "selu", "recurrent_activation": "elu"}),
 ]
 WITH_SWITCH = [variant for variant in VARIANTS if True in variant[1].values() or not variant[1]]
 

@@ -93,6 +93,10 @@ CASES = {
     "hard_sigmoid_and_mask": Case(
         dict(RELU, recurrent_activation="hard_sigmoid", use_bias=False), "with_gaps"
     ),
+    "softsign": Case(dict(ALL, activation="softsign"), "right_padded"),
+    "softplus": Case(dict(ALL, activation="softsign", recurrent_activation="softplus")),
+    "elu": Case(dict(ALL, activation="elu"), sizes=[5, 4, 9, 17]),
+    "selu": Case(dict(ALL, activation="selu", use_bias=False), "with_gaps"),
     "linear": Case(dict(ALL, activation=None, stateful=True), calls=2),
     "exchanged": Case(
         dict(ALL, activation="sigmoid", recurrent_activation="tanh"), bidirectional={}

@@ -95,6 +95,11 @@ FUNCTIONS = {
     "linear": tf.identity,
     "hard_sigmoid": lambda x: tf.nn.relu6(x + 3.0) / 6.0,
     "hard_sigmoid_keras2": lambda x: tf.clip_by_value(0.2 * x + 0.5, 0.0, 1.0),
+    # TensorFlow has no second gradient of its own op.
+    "softsign": lambda x: x / (1.0 + tf.abs(x)),
+    "softplus": tf.nn.softplus,
+    "elu": tf.nn.elu,
+    "selu": tf.nn.selu,
 }
 """By the names that attributes have for them."""
 

@@ -144,13 +144,14 @@ def with_own_cell():
 # What makes a layer that the kernels do not serve, and words of the reason.
 REFUSED = {
     "activation": (
-        lambda: layers.LSTM(4, activation="elu"),
-        "activation is elu, and the kernels support tanh, sigmoid, relu, linear, hard_sigmoid",
+        lambda: layers.LSTM(4, activation="softmax"),
+        "activation is softmax, and the kernels support tanh, sigmoid, relu, linear, "
+        "hard_sigmoid, softsign, softplus, elu, selu",
     ),
     "own_activation": (lambda: layers.GRU(4, activation=lambda x: x), "activation is <lambda>"),
     "recurrent_activation": (
-        lambda: layers.GRU(4, recurrent_activation="softsign"),
-        "recurrent_activation is softsign, and",
+        lambda: layers.GRU(4, recurrent_activation="softmax"),
+        "recurrent_activation is softmax, and",
     ),
     "unroll": (lambda: layers.GRU(4, unroll=True), "unroll is True"),
     "dtype": (lambda: layers.LSTM(4, dtype="float64"), "it computes in float64"),
@@ -352,7 +353,7 @@ def layers_by_name():
         assert calls == ["same"] and layer.uses_blockcell, calls
         (record,) = blockcell.keras.report(model_of(ours(4)))
         assert record.path == "blockcell"
-        refused = ours(4, activation="elu")
+        refused = ours(4, activation="softmax")
         with on_kernels(on=False) as calls:
             refused(NUMBERS)
         assert not calls and not refused.uses_blockcell

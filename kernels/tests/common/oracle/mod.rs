@@ -15,6 +15,9 @@ type Matrix = Array2<f64>;
 type Vector = Array1<f64>;
 type Steps = Array3<f64>;
 
+/// The scale of the function selu, and its alpha.
+const SELU: [f64; 2] = [1.050_700_987_355_480_5, 1.673_263_242_354_377_2];
+
 /// A function of a number.
 pub(crate) fn function(activation: Activation, x: f64) -> f64 {
     match activation {
@@ -24,6 +27,10 @@ pub(crate) fn function(activation: Activation, x: f64) -> f64 {
         Activation::Linear => x,
         Activation::HardSigmoid => (x / 6.0 + 0.5).clamp(0.0, 1.0),
         Activation::HardSigmoidKeras2 => (x / 5.0 + 0.5).clamp(0.0, 1.0),
+        Activation::Softsign => x / (1.0 + x.abs()),
+        Activation::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
+        Activation::Elu => x.max(0.0) + x.min(0.0).exp_m1(),
+        Activation::Selu => SELU[0] * (x.max(0.0) + SELU[1] * x.min(0.0).exp_m1()),
     }
 }
 
@@ -43,6 +50,11 @@ fn slope(activation: Activation, y: f64) -> f64 {
         Activation::Linear => 1.0,
         Activation::HardSigmoid => is_inside / 6.0,
         Activation::HardSigmoidKeras2 => is_inside / 5.0,
+        Activation::Softsign => (1.0 - y.abs()).powi(2),
+        Activation::Softplus => -(-y).exp_m1(),
+        Activation::Elu => 1.0 + y.min(0.0),
+        Activation::Selu if y < 0.0 => y + SELU[0] * SELU[1],
+        Activation::Selu => SELU[0],
     }
 }
 
